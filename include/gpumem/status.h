@@ -1,0 +1,101 @@
+/*
+ * What every gpumem call answers: a status, and the message and raw codes behind it.
+ */
+#ifndef GPUMEM_STATUS_H
+#define GPUMEM_STATUS_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(GPUMEM_BUILD) && defined(__GNUC__)
+#define GPUMEM_API __attribute__((visibility("default")))
+#else
+#define GPUMEM_API
+#endif
+
+#if defined(__GNUC__)
+#define GPUMEM_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define GPUMEM_MUST_CHECK
+#endif
+
+/* Values are fixed once released; new ones are added at the end. */
+typedef enum gpumem_status {
+    GPUMEM_OK = 0,
+    GPUMEM_ERROR_INVALID_ARGUMENT = 1,   /* the call itself is wrong; nothing was attempted */
+    GPUMEM_ERROR_OUT_OF_MEMORY = 2,      /* device memory, after caches were drained */
+    GPUMEM_ERROR_OUT_OF_HOST_MEMORY = 3, /* malloc, mmap or pinned memory */
+    GPUMEM_ERROR_OUT_OF_CAPACITY = 4,    /* growth past the reserved address space, or past a limit */
+    GPUMEM_ERROR_BUSY = 5,               /* a view, an export or another owner holds the thing */
+    GPUMEM_ERROR_NOT_SUPPORTED = 6,      /* this platform cannot; the message gives the reason */
+    GPUMEM_ERROR_NOT_PERMITTED = 7,      /* it could, but may not: permissions, container, IMEX */
+    GPUMEM_ERROR_NO_DRIVER = 8,          /* no driver library, or one that lacks what is needed */
+    GPUMEM_ERROR_NO_DEVICE = 9,          /* a driver, but no such device */
+    GPUMEM_ERROR_DRIVER = 10,            /* any other driver error; see driver_code */
+    GPUMEM_ERROR_DEVICE_FAULT = 11,      /* the context is poisoned by an earlier fault (sticky) */
+    GPUMEM_ERROR_SYSTEM = 12,            /* a system call failed; see system_code (errno) */
+    GPUMEM_ERROR_PEER = 13,              /* the other process is gone or speaks another protocol */
+    GPUMEM_ERROR_DATA = 14,              /* bytes are not what they should be */
+    GPUMEM_ERROR_CANCELLED = 15,         /* the caller asked to stop */
+    GPUMEM_ERROR_FORKED = 16,            /* the object was made before fork, by the parent */
+} gpumem_status;
+
+/* The last failure of this thread. Pointers are valid until the thread's next failing call. */
+typedef struct gpumem_error {
+    gpumem_status status;
+    int driver_code;     /* CUresult, or 0 */
+    int vulkan_code;     /* VkResult, or 0 */
+    int system_code;     /* errno, or 0 */
+    const char *call;    /* the driver or system call that refused, or "" */
+    const char *message; /* what was asked, what refused it, what to do about it when known */
+} gpumem_error;
+
+/*
+ * The last failure of the calling thread; status GPUMEM_OK and an empty message if there was none.
+ * Successful calls leave it alone. Never NULL. Thread-safe (thread-local); does not block.
+ */
+GPUMEM_API const gpumem_error *gpumem_last_error(void);
+
+/* "out of memory" and so on: a constant string, never NULL, also for unknown values. */
+GPUMEM_API const char *gpumem_status_string(gpumem_status status);
+
+/* The enumerator's name, "GPUMEM_ERROR_BUSY"; "GPUMEM_ERROR_?" for unknown values. */
+GPUMEM_API const char *gpumem_status_name(gpumem_status status);
+
+typedef enum gpumem_log_level {
+    GPUMEM_LOG_ERROR = 0,
+    GPUMEM_LOG_WARNING = 1,
+    GPUMEM_LOG_INFO = 2,
+    GPUMEM_LOG_DEBUG = 3,
+} gpumem_log_level;
+
+/*
+ * Receives log lines without a newline. May be called from any thread, with internal locks held:
+ * it must not call gpumem. `text` is valid during the call only.
+ */
+typedef void (*gpumem_log_fn)(void *user, gpumem_log_level level, const char *text);
+
+/*
+ * Sets the process-wide log callback and the most detailed level that it receives; NULL restores
+ * the default: warnings and errors to standard error, or as GPUMEM_LOG (error, warning, info,
+ * debug, off) says. Thread-safe.
+ */
+GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level);
+
+#define GPUMEM_VERSION_MAJOR 0
+#define GPUMEM_VERSION_MINOR 1
+#define GPUMEM_VERSION_PATCH 0
+#define GPUMEM_VERSION_STRING "0.1.0"
+
+/* The library's version at run time, 10000 * major + 100 * minor + patch. */
+GPUMEM_API int gpumem_version(void);
+GPUMEM_API const char *gpumem_version_string(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
