@@ -1,0 +1,31 @@
+/* How a failure is reported: the first function that decides on an error calls gm_fail, callers
+ * pass the status on. */
+#ifndef GM_BASE_ERROR_H
+#define GM_BASE_ERROR_H
+
+#include <gpumem/status.h>
+
+#define GM_PRINTF(fmt, first) __attribute__((format(printf, fmt, first)))
+
+/* Records status and message for this thread and returns the status. */
+gpumem_status gm_fail(gpumem_status status, const char *format, ...) GM_PRINTF(2, 3);
+
+/* As gm_fail, with the errno that `call` left; ": <strerror>" is appended to the message. */
+gpumem_status gm_fail_system(gpumem_status status, int error, const char *call, const char *format,
+                             ...) GM_PRINTF(4, 5);
+
+/* As gm_fail, for a call of the driver that answered `code`; `reason` is the driver's name for the
+ * code and is appended. */
+gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason, const char *call,
+                             const char *format, ...) GM_PRINTF(5, 6);
+
+/* The record itself, to be saved and put back around cleanup that may fail too. */
+struct gm_error_record {
+    gpumem_error error;
+    char call[64];
+    char message[512];
+};
+void gm_error_save(struct gm_error_record *record);
+void gm_error_restore(const struct gm_error_record *record);
+
+#endif

@@ -1,0 +1,65 @@
+#include "base/log.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+static void to_stderr(void *user, gpumem_log_level level, const char *text)
+{
+    (void)user;
+    fprintf(stderr, "gpumem: %s: %s\n", level_names[level], text);
+}
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static gpumem_log_fn log_fn = to_stderr;
+static void *log_user;
+static int log_level; /* -1 is off */
+
+static int level_from_environment(void)
+{
+    const char *wanted = secure_getenv("GPUMEM_LOG");
+    if (!wanted)
+        return GPUMEM_LOG_WARNING;
+    for (int i = 0; i < 4; i++)
+        if (strcmp(wanted, level_names[i]) == 0)
+            return i;
+    return strcmp(wanted, "off") == 0 ? -1 : GPUMEM_LOG_WARNING;
+}
+
+static void initialize(void)
+{
+    log_level = level_from_environment();
+}
+
+void gm_log(gpumem_log_level level, const char *format, ...)
+{
+    pthread_once(&once, initialize);
+    pthread_mutex_lock(&lock);
+    gpumem_log_fn fn = log_fn;
+    void *user = log_user;
+    int wanted = (int)level <= log_level;
+    pthread_mutex_unlock(&lock);
+    if (!wanted)
+        return;
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fn(user, level, text);
+}
+
+void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level)
+{
+    pthread_once(&once, initialize);
+    pthread_mutex_lock(&lock);
+    log_fn = fn ? fn : to_stderr;
+    log_user = fn ? user : NULL;
+    log_level = fn ? (int)max_level : level_from_environment();
+    pthread_mutex_unlock(&lock);
+}

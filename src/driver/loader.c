@@ -1,0 +1,241 @@
+/*
+ * Opens a CUDA driver and fills the table. Each function is asked of cuGetProcAddress at the version
+ * of its row, which is the documented way to get one ABI and no other; dlsym of the exported name is
+ * the fallback, for drivers without cuGetProcAddress and for what it does not know.
+ */
+#include "base/error.h"
+#include "base/log.h"
+
+#include <dlfcn.h>
+#include <gpumem/driver.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SOFTGPU_MARKER "softgpu_version"
+
+struct gpumem_driver {
+    gpumem_driver_api api;
+    void *library;
+    gpumem_driver_kind kind;
+    char *path;
+    unsigned char present[GPUMEM_FN_COUNT];
+};
+
+/* The table is an array of function pointers to the loader; a data member could not be one. */
+typedef void (*any_fn)(void);
+_Static_assert(sizeof(gpumem_driver_api) == GPUMEM_FN_COUNT * sizeof(any_fn),
+               "a row of the table is one pointer");
+
+#define CU_FN(symbol, name, version, kind, params, args)                                           \
+    static CUresult CUDAAPI absent_##symbol params;
+#include <gpumem/functions.def>
+
+/* What answers in place of a function that the driver lacks. The parameters are unused by intent. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define CU_FN(symbol, name, version, kind, params, args)                                           \
+    static CUresult CUDAAPI absent_##symbol params                                                 \
+    {                                                                                              \
+        gm_log(GPUMEM_LOG_WARNING, "this driver has no %s", #symbol);                              \
+        return CUDA_ERROR_NOT_FOUND;                                                               \
+    }
+#include <gpumem/functions.def>
+#pragma GCC diagnostic pop
+
+static const gpumem_driver_api absent = {
+#define CU_FN(symbol, name, version, kind, params, args) .symbol = absent_##symbol,
+#include <gpumem/functions.def>
+};
+
+static any_fn find_symbol(void *library, const char *symbol)
+{
+    /* POSIX allows this conversion; ISO C has no other spelling for it than through the bytes. */
+    void *data = dlsym(library, symbol);
+    any_fn fn;
+    memcpy(&fn, &data, sizeof fn);
+    return fn;
+}
+
+/* Either ABI of cuGetProcAddress; both answer NOT_FOUND for what the driver lacks. */
+struct resolver {
+    CUresult(CUDAAPI *v2)(const char *, void **, int, cuuint64_t, CUdriverProcAddressQueryResult *);
+    CUresult(CUDAAPI *v1)(const char *, void **, int, cuuint64_t);
+};
+
+static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn_info *row)
+{
+    cuuint64_t flags = row->kind == GPUMEM_FN_PLAIN ? CU_GET_PROC_ADDRESS_LEGACY_STREAM
+                                                    : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    void *data = NULL;
+    CUresult result = CUDA_ERROR_NOT_FOUND;
+    if (resolver->v2) {
+        CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+        result = resolver->v2(row->name, &data, row->version, flags, &status);
+    } else if (resolver->v1) {
+        result = resolver->v1(row->name, &data, row->version, flags);
+    }
+    any_fn fn = NULL;
+    if (result == CUDA_SUCCESS)
+        memcpy(&fn, &data, sizeof fn);
+    return fn;
+}
+
+static void fill_table(struct gpumem_driver *driver)
+{
+    struct resolver resolver = {0};
+    any_fn v2 = find_symbol(driver->library, "cuGetProcAddress_v2");
+    any_fn v1 = find_symbol(driver->library, "cuGetProcAddress");
+    memcpy(&resolver.v2, &v2, sizeof v2);
+    memcpy(&resolver.v1, &v1, sizeof v1);
+
+    any_fn *slots = (any_fn *)(void *)&driver->api;
+    driver->api = absent;
+    unsigned missing = 0;
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
+        const gpumem_driver_fn_info *row = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
+        any_fn fn = ask_driver(&resolver, row);
+        if (!fn)
+            fn = find_symbol(driver->library, row->symbol);
+        driver->present[i] = fn != NULL;
+        if (fn)
+            slots[i] = fn;
+        else {
+            missing++;
+            gm_log(GPUMEM_LOG_DEBUG, "%s lacks %s", driver->path, row->symbol);
+        }
+    }
+    gm_log(GPUMEM_LOG_INFO, "%s: %u of %u functions", driver->path, GPUMEM_FN_COUNT - missing,
+           (unsigned)GPUMEM_FN_COUNT);
+}
+
+/* softgpu is kept off the loader's path by design; it lies beside this library. */
+static int softgpu_path(char *path, size_t size)
+{
+    Dl_info self;
+    if (dladdr(&absent, &self) == 0 || !self.dli_fname)
+        return 0;
+    const char *slash = strrchr(self.dli_fname, '/');
+    int folder = slash ? (int)(slash - self.dli_fname) : 1;
+    const char *start = slash ? self.dli_fname : ".";
+    /* The last two are for programs that hold the static library: bin/, and tests beside lib/. */
+    static const char *const places[] = {"gpumem/softgpu", "../lib/gpumem/softgpu",
+                                         "../../lib/gpumem/softgpu"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        int n = snprintf(path, size, "%.*s/%s/libcuda.so.1", folder, start, places[i]);
+        if (n > 0 && (size_t)n < size && access(path, R_OK) == 0)
+            return 1;
+    }
+#ifdef GPUMEM_SOFTGPU_DIR
+    snprintf(path, size, "%s/libcuda.so.1", GPUMEM_SOFTGPU_DIR);
+    if (access(path, R_OK) == 0)
+        return 1;
+#endif
+    return 0;
+}
+
+static gpumem_status open_library(const char *choice, void **library)
+{
+    char path[4096];
+    const char *name = choice;
+    if (!choice || strcmp(choice, "nvidia") == 0) {
+        name = "libcuda.so.1";
+    } else if (strcmp(choice, "softgpu") == 0) {
+        if (!softgpu_path(path, sizeof path))
+            return gm_fail(GPUMEM_ERROR_NO_DRIVER,
+                           "softgpu is not installed: no gpumem/softgpu/libcuda.so.1 beside the "
+                           "gpumem library; give its path in GPUMEM_DRIVER");
+        name = path;
+    } else if (!strchr(choice, '/')) {
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                       "no driver is called '%s': choose nvidia, softgpu, or a path with a slash",
+                       choice);
+    }
+    /* Never unloaded: a driver's threads outlive any count of references. */
+    *library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (*library)
+        return GPUMEM_OK;
+    const char *why = dlerror();
+    return gm_fail(GPUMEM_ERROR_NO_DRIVER, "cannot open the CUDA driver %s (%s)%s", name,
+                   why ? why : "no reason given",
+                   choice ? ""
+                          : "; on a machine without a GPU, set GPUMEM_DRIVER=softgpu to use the "
+                            "software one");
+}
+
+static char *loaded_path(void *library)
+{
+    struct link_map *map = NULL;
+    if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0])
+        return strdup(map->l_name);
+    return strdup("libcuda.so.1");
+}
+
+gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver)
+{
+    if (!driver)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_driver_open: driver is NULL");
+    if (!choice) {
+        choice = secure_getenv("GPUMEM_DRIVER");
+        if (choice && !choice[0])
+            choice = NULL;
+    }
+    void *library = NULL;
+    gpumem_status status = open_library(choice, &library);
+    if (status != GPUMEM_OK)
+        return status;
+
+    struct gpumem_driver *made = calloc(1, sizeof *made);
+    char *path = loaded_path(library);
+    if (!made || !path) {
+        free(made);
+        free(path);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for the driver table");
+    }
+    made->library = library;
+    made->path = path;
+    made->kind = dlsym(library, SOFTGPU_MARKER) ? GPUMEM_DRIVER_SOFTGPU : GPUMEM_DRIVER_NVIDIA;
+    fill_table(made);
+    if (!made->present[GPUMEM_FN_cuInit]) {
+        status = gm_fail(GPUMEM_ERROR_NO_DRIVER, "%s has no cuInit: it is no CUDA driver", path);
+        gpumem_driver_close(made);
+        return status;
+    }
+    *driver = made;
+    return GPUMEM_OK;
+}
+
+void gpumem_driver_close(gpumem_driver *driver)
+{
+    if (!driver)
+        return;
+    free(driver->path);
+    free(driver);
+}
+
+const gpumem_driver_api *gpumem_driver_table(const gpumem_driver *driver)
+{
+    return &driver->api;
+}
+
+int gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn)
+{
+    return (unsigned)fn < GPUMEM_FN_COUNT && driver->present[fn];
+}
+
+gpumem_driver_kind gpumem_driver_get_kind(const gpumem_driver *driver)
+{
+    return driver->kind;
+}
+
+const char *gpumem_driver_path(const gpumem_driver *driver)
+{
+    return driver->path;
+}
+
+void *gpumem_driver_symbol(const gpumem_driver *driver, const char *symbol)
+{
+    return dlsym(driver->library, symbol);
+}
