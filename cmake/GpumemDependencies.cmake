@@ -1,0 +1,42 @@
+# Libraries that are not libc. None is needed at run time: what cannot be linked statically (cmocka)
+# is used by tests alone. docs/dependencies.md says what each is for.
+include_guard()
+
+set(missing "")
+
+find_path(GPUMEM_INIH_INCLUDE ini.h)
+find_library(GPUMEM_INIH_LIBRARY NAMES libinih.a inih)
+if(GPUMEM_INIH_INCLUDE AND GPUMEM_INIH_LIBRARY)
+    add_library(gpumem_inih INTERFACE)
+    target_include_directories(gpumem_inih SYSTEM INTERFACE ${GPUMEM_INIH_INCLUDE})
+    target_link_libraries(gpumem_inih INTERFACE ${GPUMEM_INIH_LIBRARY})
+else()
+    list(APPEND missing libinih-dev)
+endif()
+
+# Header only (XXH_INLINE_ALL): libgpumem may use it and still need nothing but libc.
+find_path(GPUMEM_XXHASH_INCLUDE xxhash.h)
+if(GPUMEM_XXHASH_INCLUDE)
+    add_library(gpumem_xxhash INTERFACE)
+    target_include_directories(gpumem_xxhash SYSTEM INTERFACE ${GPUMEM_XXHASH_INCLUDE})
+    target_compile_definitions(gpumem_xxhash INTERFACE XXH_INLINE_ALL)
+else()
+    list(APPEND missing libxxhash-dev)
+endif()
+
+if(GPUMEM_TESTS)
+    find_path(GPUMEM_CMOCKA_INCLUDE cmocka.h)
+    find_library(GPUMEM_CMOCKA_LIBRARY cmocka)
+    if(GPUMEM_CMOCKA_INCLUDE AND GPUMEM_CMOCKA_LIBRARY)
+        add_library(gpumem_cmocka INTERFACE)
+        target_include_directories(gpumem_cmocka SYSTEM INTERFACE ${GPUMEM_CMOCKA_INCLUDE})
+        target_link_libraries(gpumem_cmocka INTERFACE ${GPUMEM_CMOCKA_LIBRARY})
+    else()
+        list(APPEND missing libcmocka-dev)
+    endif()
+endif()
+
+if(missing)
+    list(JOIN missing " " missing)
+    message(FATAL_ERROR "Missing libraries: apt-get install ${missing} (or run ./dev deps)")
+endif()

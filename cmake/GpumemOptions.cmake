@@ -1,0 +1,54 @@
+# Build options, and the interface target `gpumem_flags` that carries them to our own targets.
+include_guard()
+
+set(GPUMEM_SANITIZE off CACHE STRING
+    "off, address (with UndefinedBehaviorSanitizer) or thread")
+set_property(CACHE GPUMEM_SANITIZE PROPERTY STRINGS off address thread)
+option(GPUMEM_WERROR "Warnings are errors" OFF)
+option(GPUMEM_TESTS "Build the test programs (needs cmocka)" ON)
+option(GPUMEM_BENCH "Build the benchmarks" ON)
+option(GPUMEM_EXAMPLES "Build the examples" ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Release or Debug" FORCE)
+endif()
+# No NDEBUG in Release: an assertion that holds costs nothing that was ever measured here, and test
+# programs must not lose theirs. -g stays in; install and bundle strip.
+set(CMAKE_C_FLAGS_RELEASE "-O2 -g")
+set(CMAKE_C_FLAGS_DEBUG "-O0 -g")
+
+set(CMAKE_C_STANDARD 17)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+add_library(gpumem_flags INTERFACE)
+target_compile_definitions(gpumem_flags INTERFACE _GNU_SOURCE)
+target_compile_options(gpumem_flags INTERFACE -Wall -Wextra -Wpedantic -Wconversion)
+target_link_libraries(gpumem_flags INTERFACE Threads::Threads)
+if(GPUMEM_WERROR)
+    target_compile_options(gpumem_flags INTERFACE -Werror)
+endif()
+
+if(GPUMEM_SANITIZE STREQUAL "address")
+    set(sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+elseif(GPUMEM_SANITIZE STREQUAL "thread")
+    set(sanitize -fsanitize=thread -fno-omit-frame-pointer)
+elseif(GPUMEM_SANITIZE STREQUAL "off")
+    set(sanitize "")
+    if(CMAKE_BUILD_TYPE STREQUAL "Release")
+        target_compile_definitions(gpumem_flags INTERFACE _FORTIFY_SOURCE=2)
+        target_compile_options(gpumem_flags INTERFACE -fstack-protector-strong)
+    endif()
+else()
+    message(FATAL_ERROR "GPUMEM_SANITIZE is '${GPUMEM_SANITIZE}': off, address or thread")
+endif()
+if(sanitize)
+    # A sanitizer's run needs to be quick more than its code needs to be plain.
+    set(CMAKE_C_FLAGS_DEBUG "-O1 -g")
+    target_compile_options(gpumem_flags INTERFACE ${sanitize})
+    target_link_options(gpumem_flags INTERFACE ${sanitize})
+    target_compile_definitions(gpumem_flags INTERFACE GPUMEM_SANITIZE_${GPUMEM_SANITIZE}=1)
+endif()

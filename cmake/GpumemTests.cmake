@@ -1,0 +1,80 @@
+# How test programs are made. tests/runner runs them.
+include_guard()
+
+file(GLOB GPUMEM_HARNESS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/harness/*.c)
+
+# Splits the .c files of one directory: programs are test_*.c, the rest is their harness.
+function(gpumem_split_tests directory programs harness)
+    file(GLOB all CONFIGURE_DEPENDS ${directory}/*.c)
+    set(found ${all})
+    list(FILTER found INCLUDE REGEX "/test_[^/]*\\.c$")
+    list(FILTER all EXCLUDE REGEX "/test_[^/]*\\.c$")
+    set(${programs} "${found}" PARENT_SCOPE)
+    set(${harness} "${all}" PARENT_SCOPE)
+endfunction()
+
+# gpumem_test_folder(<folder> [INTERNAL] [LINK <targets>]): programs of tests/<folder> and the
+# folders below it. INTERNAL gives them src/ as an include path. Those in a folder named softgpu
+# link the engine itself instead of opening it.
+function(gpumem_test_folder folder)
+    cmake_parse_arguments(arg "INTERNAL" "" "LINK" ${ARGN})
+    set(root ${PROJECT_SOURCE_DIR}/tests/${folder})
+    foreach(target IN LISTS arg_LINK)
+        if(NOT TARGET ${target})
+            return()
+        endif()
+    endforeach()
+
+    file(GLOB_RECURSE all CONFIGURE_DEPENDS ${root}/test_*.c)
+    set(directories "")
+    foreach(source IN LISTS all)
+        cmake_path(GET source PARENT_PATH directory)
+        list(APPEND directories ${directory})
+    endforeach()
+    list(REMOVE_DUPLICATES directories)
+
+    gpumem_split_tests(${root} ignored root_harness)
+    foreach(directory IN LISTS directories)
+        gpumem_split_tests(${directory} programs harness)
+        if(NOT directory STREQUAL root)
+            list(APPEND harness ${root_harness})
+        endif()
+        foreach(source IN LISTS programs)
+            gpumem_test_program(${folder} ${source} "${harness}" "${arg_LINK}" ${arg_INTERNAL})
+        endforeach()
+    endforeach()
+endfunction()
+
+function(gpumem_test_program folder source harness link internal)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/tests
+        OUTPUT_VARIABLE relative)
+    cmake_path(REMOVE_EXTENSION relative)
+    string(REPLACE "/" "_" target ${relative})
+    cmake_path(GET relative PARENT_PATH output)
+    cmake_path(GET relative FILENAME name)
+
+    if(relative MATCHES "/softgpu/")
+        if(NOT TARGET softgpu_static)
+            return()
+        endif()
+        set(link softgpu_static)
+    endif()
+    add_executable(${target} ${source} ${harness} ${GPUMEM_HARNESS})
+    target_include_directories(${target} PRIVATE
+        ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests/harness
+        ${PROJECT_SOURCE_DIR}/include)
+    if(internal)
+        target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    endif()
+    target_compile_definitions(${target} PRIVATE
+        GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
+    target_link_libraries(${target} PRIVATE
+        ${link} gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
+    # A linked-in copy of the loader looks beside the program. Programs of libgpumem.so get the
+    # same path, and one more for cmocka, which a bundle puts into lib/.
+    file(RELATIVE_PATH to_lib ${PROJECT_BINARY_DIR}/tests/${output} ${PROJECT_BINARY_DIR}/lib)
+    set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output}
+        BUILD_RPATH "$ORIGIN/${to_lib}")
+    file(CREATE_LINK ${to_lib}/gpumem ${PROJECT_BINARY_DIR}/tests/${output}/gpumem SYMBOLIC)
+endfunction()

@@ -1,0 +1,94 @@
+/*
+ * What softgpu can do beyond the CUDA driver API: inject faults, dump its state, count calls.
+ *
+ * softgpu is opened like any driver. Its controls are found in the opened library:
+ *
+ *     softgpu_get_control_fn get;
+ *     *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
+ *     const softgpu_control *soft = get ? get(SOFTGPU_CONTROL_VERSION) : NULL;
+ *
+ * All functions are thread-safe unless they say otherwise, and none is counted, traced or faulted
+ * as a driver call.
+ */
+#ifndef GPUMEM_SOFTGPU_H
+#define GPUMEM_SOFTGPU_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SOFTGPU_CONTROL_VERSION 1
+
+/* How an injected fault shows. */
+typedef enum softgpu_fault_mode {
+    SOFTGPU_FAULT_BEFORE = 1, /* the call is refused and has no effect */
+    SOFTGPU_FAULT_AFTER = 2,  /* the call takes effect, then answers the error, as the driver does
+                                 when it reports an earlier asynchronous failure */
+    SOFTGPU_FAULT_FROM = 3,   /* this call and every later one is refused: a poisoned context */
+    SOFTGPU_FAULT_SKIP = 4,   /* the call answers success and does nothing: it shows whether a test
+                                 checks an effect at all */
+} softgpu_fault_mode;
+
+typedef enum softgpu_schedule {
+    SOFTGPU_SCHEDULE_EAGER = 0,  /* work runs as soon as it may */
+    SOFTGPU_SCHEDULE_LATE = 1,   /* work runs when something waits for it, or nothing else can */
+    SOFTGPU_SCHEDULE_RANDOM = 2, /* which runnable stream goes next, and when, is drawn from a seed */
+} softgpu_schedule;
+
+/* What became of a function of the table in this build of softgpu. */
+typedef enum softgpu_function_state {
+    SOFTGPU_FUNCTION_REAL = 1,    /* implemented, and `test` fails when it does nothing */
+    SOFTGPU_FUNCTION_REFUSED = 2, /* answers an error, always */
+} softgpu_function_state;
+
+typedef struct softgpu_control {
+    size_t size; /* of this struct, as built */
+
+    /*
+     * Arms one fault: the n-th call (from 1) of `function` (exported name; "*" counts every call)
+     * made from now on by any thread answers `error` (a CUresult). Replaces the armed one. Returns 0,
+     * or -1 when the name is not in the table or n is 0.
+     */
+    int (*fault_arm)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
+    /* Disarms. Returns how often the fault fired. */
+    uint64_t (*fault_disarm)(void);
+
+    /* Driver calls made in this process since the start, or of one function (NULL for all). */
+    uint64_t (*call_count)(const char *function);
+
+    /*
+     * The canonical state as text, one object a line, sorted: devices, contexts, reservations,
+     * mappings with access, memory handles, allocations, pools, streams, events, bytes in use.
+     * Handles and addresses are numbered in order of address or creation, so that two equal states
+     * give equal text. Free with free_text. NULL when out of memory.
+     */
+    char *(*state_dump)(void);
+    void (*free_text)(char *text);
+
+    /* Live objects that the program should have freed, one a line; "" when there is none. */
+    char *(*leak_report)(void);
+
+    /* Takes effect for work submitted afterwards. */
+    void (*schedule_set)(softgpu_schedule schedule, uint64_t seed);
+
+    /* State of a function by exported name; *test (may be NULL) names the proving test or is "". */
+    softgpu_function_state (*function_state)(const char *function, const char **test);
+
+    /* Poisons the current context of the calling thread with a sticky error (a CUresult), as a
+     * device fault would. Returns 0, or -1 with no current context. */
+    int (*context_poison)(int error);
+
+    /* Bytes of physical memory of device `ordinal` that are allocated, and the limit. */
+    int (*memory_info)(int ordinal, uint64_t *used, uint64_t *limit);
+} softgpu_control;
+
+typedef const softgpu_control *(*softgpu_get_control_fn)(int version);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,32 @@
+/* What the environment asks of softgpu, read once at load (secure_getenv). docs/softgpu.md lists the
+ * variables; each is named SOFTGPU_<field>. */
+#ifndef SG_CORE_CONFIG_H
+#define SG_CORE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum sg_schedule { SG_SCHEDULE_EAGER, SG_SCHEDULE_LATE, SG_SCHEDULE_RANDOM };
+
+struct sg_config {
+    int devices;            /* SOFTGPU_DEVICES: 0 to 8; default 1 */
+    const char *profile;    /* SOFTGPU_PROFILE: a name in the profile folder, or a path; default h200 */
+    uint64_t memory;        /* SOFTGPU_MEMORY: bytes a device, suffixes K M G T; 0 chooses */
+    uint64_t address_space; /* SOFTGPU_ADDRESS_SPACE: bytes of device addresses in all */
+    enum sg_schedule schedule; /* SOFTGPU_SCHEDULE: eager, late, random */
+    uint64_t seed;             /* SOFTGPU_SEED; drawn and printed when random and not given */
+    int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for; default 2 */
+    const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
+    const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
+    bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
+    bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
+    bool abort_on_error;       /* SOFTGPU_ABORT=1: a refused call aborts the process */
+    int log_level;             /* SOFTGPU_LOG: off, error, warning (default), info, debug: -1 to 3 */
+};
+
+const struct sg_config *sg_config(void);
+
+/* "softgpu: <level>: <text>" on standard error when the level is wanted. */
+void sg_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

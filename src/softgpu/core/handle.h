@@ -1,0 +1,45 @@
+/*
+ * Handles: slot and generation, never an address. A stale, foreign or random value is recognised
+ * and answers NULL instead of being dereferenced.
+ *
+ * Value: kind (8 bits) << 48 | generation (20 bits) << 28 | slot (24 bits) << 4. It is never 0, 1 or 2
+ * (the special streams) and never a canonical heap address of this process.
+ */
+#ifndef SG_CORE_HANDLE_H
+#define SG_CORE_HANDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum sg_kind {
+    SG_KIND_CONTEXT = 1,
+    SG_KIND_STREAM,
+    SG_KIND_EVENT,
+    SG_KIND_POOL,
+    SG_KIND_MEMORY, /* CUmemGenericAllocationHandle */
+    SG_KIND_COUNT
+};
+
+/* All of these want the lock held. */
+
+/* A new handle for `object`, or 0 when there is no memory for it. */
+uint64_t sg_handle_new(enum sg_kind kind, void *object);
+
+/* The object, or NULL when the value is no live handle of this kind. */
+void *sg_handle_get(enum sg_kind kind, uint64_t handle);
+
+/* Ends the handle; later look-ups of the value answer NULL. Unknown values are ignored. */
+void sg_handle_drop(enum sg_kind kind, uint64_t handle);
+
+/* Calls `visit` for each live handle of a kind, in order of creation of its slot. */
+void sg_handle_each(enum sg_kind kind, void (*visit)(uint64_t handle, void *object, void *user),
+                    void *user);
+
+/* Live handles of a kind. */
+uint64_t sg_handle_count(enum sg_kind kind);
+
+/* For opaque pointer types of the API. */
+#define SG_HANDLE_VALUE(pointer) ((uint64_t)(uintptr_t)(pointer))
+#define SG_HANDLE_POINTER(type, value) ((type)(uintptr_t)(value))
+
+#endif

@@ -1,0 +1,143 @@
+/*
+ * Device memory: physical memory, addresses, the page table between them, and what is known of each
+ * address range.
+ *
+ * Physical memory of a device is a sparse memfd, mapped once into a private view that grows in steps;
+ * exportable memory has a sealed memfd of its own. Addresses come from windows of 64 GiB of PROT_NONE,
+ * so that reserving, mapping, granting access and unmapping are table edits without a system call, and
+ * a device pointer dereferenced by the CPU faults as on a machine with a GPU. Host memory (pinned,
+ * registered, pageable) has no entry: its address is its place.
+ *
+ * Everything here wants the lock, except sg_translate.
+ */
+#ifndef SG_MEMORY_MEMORY_H
+#define SG_MEMORY_MEMORY_H
+
+#include "softgpu/core/state.h"
+
+#include <stddef.h>
+
+struct sg_context;
+
+/* ---- Physical memory -------------------------------------------------------------------------- */
+
+enum sg_phys_kind {
+    SG_PHYS_ARENA, /* a run of pages of the device's memfd */
+    SG_PHYS_FD,    /* a memfd of its own: exportable, or imported */
+    SG_PHYS_HOST   /* host memory made by VMM or a host pool: anonymous or a memfd */
+};
+
+struct sg_phys {
+    enum sg_phys_kind kind;
+    unsigned refs; /* handles, mappings, segments; freed (after running work) at 0 */
+    int device;    /* ordinal; -1 for host memory */
+    size_t size;   /* multiple of SG_PAGE */
+    unsigned char *host; /* byte 0 as this process sees it, SG_PAGE aligned */
+    int fd;              /* -1 when not exportable */
+    bool imported;
+    CUmemAllocationProp prop;
+    void *chapter; /* arena bookkeeping */
+};
+
+/* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
+ * and exportability; it has been validated by the caller. The result has one reference. */
+CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
+void sg_phys_ref(struct sg_phys *phys);
+/* At 0 the bytes become reusable once no running operation can still see them. */
+void sg_phys_unref(struct sg_phys *phys);
+
+/* ---- Ranges: what the application knows an address as ------------------------------------------ */
+
+enum sg_range_kind {
+    SG_RANGE_DEVICE,     /* cuMemAlloc and kin */
+    SG_RANGE_MAPPING,    /* cuMemMap: one handle's mapping */
+    SG_RANGE_POOL,       /* an allocation from a pool, device or host */
+    SG_RANGE_HOST,       /* cuMemHostAlloc */
+    SG_RANGE_REGISTERED, /* cuMemHostRegister */
+    SG_RANGE_IPC,        /* cuIpcOpenMemHandle */
+};
+
+struct sg_range {
+    CUdeviceptr start;
+    size_t size;
+    enum sg_range_kind kind;
+    int device;                 /* where the bytes are: ordinal, or -1 for host memory */
+    struct sg_context *context; /* that it dies with; NULL for VMM and pools */
+    unsigned flags;             /* host allocation or registration flags */
+    uint64_t buffer_id;         /* unique in the process, never reused */
+    bool sync_memops;
+    struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
+    size_t phys_offset;
+    void *owner;                      /* the pool block, the suballocator page, ... of its chapter */
+    struct sg_range *left, *right, *up; /* the tree's */
+    int rank;
+};
+
+/* The range that holds `address`, or NULL. Ranges never overlap. */
+struct sg_range *sg_range_find(CUdeviceptr address);
+/* The first range that starts at or after `address`, or NULL: for walking. */
+struct sg_range *sg_range_from(CUdeviceptr address);
+struct sg_range *sg_range_next(struct sg_range *range);
+/* Inserts; false when it would overlap. The caller owns the object; buffer_id is set here. */
+bool sg_range_insert(struct sg_range *range);
+void sg_range_remove(struct sg_range *range);
+
+/* What [address, address + size) is, for the arguments of copies and sets. */
+enum sg_where {
+    SG_WHERE_INVALID,  /* a device address that is not (wholly) allocated, or leaves its allocation */
+    SG_WHERE_PAGEABLE, /* plain host memory, unknown to the driver */
+    SG_WHERE_HOST,     /* pinned, registered or host-located */
+    SG_WHERE_DEVICE,
+};
+/* For SG_WHERE_DEVICE, *device (may be NULL) is set to the ordinal of the first byte. Adjacent VMM
+ * mappings count as one range; other allocations are bounds. */
+enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
+
+/* ---- Execution's view, without the lock --------------------------------------------------------- */
+
+#define SG_READ 1u
+#define SG_WRITE 2u
+
+/*
+ * The host bytes behind a device-visible address as seen by `device`: returns the pointer for
+ * `address` and in *span how many bytes follow contiguously (<= want), or NULL when the device may
+ * not access it: an illegal address. Host addresses answer themselves. Lock-free: reads the page
+ * table only; valid while the caller's operation is running (see sg_work_begin).
+ */
+unsigned char *sg_translate(int device, CUdeviceptr address, size_t want, unsigned rights,
+                            size_t *span);
+
+/*
+ * Brackets for work that touches bytes with the lock released. Begin and end are called with the
+ * lock held; physical pages freed in between are not reused before the end.
+ */
+struct sg_work {
+    uint64_t epoch;
+    struct sg_work *next, *previous;
+};
+void sg_work_begin(struct sg_work *work);
+void sg_work_end(struct sg_work *work);
+
+/* ---- Segments: address range + physical memory + mapping, in one -------------------------------- */
+
+struct sg_segment {
+    CUdeviceptr address;
+    size_t size;
+    struct sg_phys *phys;
+};
+/*
+ * Reserves addresses for `phys` (adds a reference), maps all of it there and gives `rights_devices`
+ * (bit per device) read and write access. Host-located memory is mapped for the CPU at that address
+ * too. Whole or nothing.
+ */
+CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg_segment *segment);
+/* Changes which devices may read and write the segment. */
+void sg_segment_access(struct sg_segment *segment, int device, unsigned rights);
+void sg_segment_unmap(struct sg_segment *segment);
+
+/* cuInit's work for this chapter. */
+CUresult sg_memory_init(void);
+/* Bytes of physical device memory in use. */
+uint64_t sg_memory_used(int device);
+
+#endif

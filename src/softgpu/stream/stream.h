@@ -1,0 +1,116 @@
+/*
+ * Streams: queues of operations, and who runs them.
+ *
+ * A stream is a FIFO of operations numbered from 1. Operation n is complete when stream->completed
+ * >= n; a token (stream, n) names that moment and is what other operations wait for: events, the
+ * legacy stream's ordering, stream-ordered frees are all tokens. An operation may start when it heads
+ * its queue, its tokens are complete and its poll (if any) says ready.
+ *
+ * Who runs it: whoever waits helps, running operations on its own thread, because a hand-off between
+ * threads costs 10 to 100 us on a small machine; worker threads run what nobody waits for. Host
+ * functions run on a worker only, never on a waiter.
+ */
+#ifndef SG_STREAM_STREAM_H
+#define SG_STREAM_STREAM_H
+
+#include "softgpu/context/context.h"
+#include "softgpu/core/config.h"
+#include "softgpu/memory/memory.h"
+
+struct sg_stream;
+
+/* A point in a stream's work. A token with stream NULL is complete. Holds a reference. */
+struct sg_token {
+    struct sg_stream *stream;
+    uint64_t number;
+};
+
+struct sg_op {
+    struct sg_op *next;
+    struct sg_stream *stream;
+    uint64_t number;
+    struct sg_token *waits; /* owned; NULL when none */
+    unsigned wait_count;
+    bool host_function; /* only workers run it */
+    bool running;
+    struct sg_work work;
+    /* Without the lock: moves bytes. An error poisons the context. NULL for pure markers. */
+    CUresult (*run)(struct sg_op *op);
+    /* With the lock: is the awaited memory value there? NULL when it need not poll. */
+    bool (*ready)(struct sg_op *op);
+    /* With the lock, after run and before waiters are woken: frees what the operation owns. Called
+     * exactly once for each submitted operation, also when the context is poisoned (then run is not
+     * called). The op itself is freed by stream/. May be NULL. */
+    void (*finish)(struct sg_op *op);
+    union {
+        uint64_t words[16];
+        max_align_t align;
+        unsigned char bytes[128];
+    } data; /* the chapter's parameters */
+};
+
+struct sg_stream {
+    uint64_t handle; /* 0 for the default streams */
+    uint64_t id;
+    unsigned refs;
+    struct sg_context *context; /* referenced */
+    unsigned flags;             /* CU_STREAM_NON_BLOCKING */
+    int priority;
+    bool destroyed;
+    uint64_t submitted; /* number of the last operation */
+    uint64_t completed;
+    struct sg_op *head, *tail;
+    const void *thread;              /* owner of a per-thread default stream */
+    struct sg_stream *next;          /* in its list of the context */
+    struct sg_stream *runnable_next; /* scheduler's */
+    bool queued;
+};
+
+/*
+ * A stream argument: 0 (legacy, or per-thread in a twin call), CU_STREAM_LEGACY,
+ * CU_STREAM_PER_THREAD or a handle. INVALID_CONTEXT without a current context where one is needed,
+ * INVALID_HANDLE or CONTEXT_IS_DESTROYED as recorded.
+ */
+CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream);
+void sg_stream_ref(struct sg_stream *stream);
+void sg_stream_unref(struct sg_stream *stream);
+
+/* Allocates an operation (zeroed) or NULL. */
+struct sg_op *sg_op_new(CUresult (*run)(struct sg_op *));
+/* Adds a token to wait for (takes a reference). False when out of memory. */
+bool sg_op_wait_for(struct sg_op *op, struct sg_token token);
+/* For an operation that will not be submitted. */
+void sg_op_free(struct sg_op *op);
+/*
+ * Queues it, adding the tokens that the default-stream rules ask for: work in the legacy stream waits
+ * for all blocking streams of the context, work in a blocking stream for the legacy stream's last.
+ * Never fails except for OUT_OF_MEMORY, and then frees the op (finish is not called).
+ */
+CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op);
+
+/* The point after everything submitted so far. */
+struct sg_token sg_stream_token(struct sg_stream *stream);
+bool sg_token_complete(struct sg_token token);
+void sg_token_release(struct sg_token *token);
+
+/* Blocks until the token is complete, helping; the lock is released meanwhile. Answers the sticky
+ * error of the stream's context. Refused (NOT_PERMITTED) in host functions by the prologue. */
+CUresult sg_token_wait(struct sg_token token);
+/* submit + wait, with a short cut when nothing is queued: for synchronous calls. */
+CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op);
+/* All work of a context, or of the device's contexts. */
+CUresult sg_context_wait(struct sg_context *context);
+
+/* A context's default stream object exists from its making to its end. */
+CUresult sg_streams_context_begin(struct sg_context *context);
+
+/* cuInit's work for this chapter; threads start when first needed. */
+CUresult sg_streams_init(void);
+
+/* ---- Events, for other chapters ---------------------------------------------------------------- */
+
+struct sg_event;
+/* The token that the event's last record left (stream NULL when never recorded). */
+CUresult sg_event_token(CUevent event, struct sg_token *token);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * The parity recorder: one line per driver call, the same on every driver that behaves the same.
+ *
+ * A scenario is a function that makes driver calls through CALL and CALLO, in a process of its own.
+ * Addresses and handles are printed by name, so that two runs can be compared; see README.md for the
+ * line format and the rules for writing scenarios.
+ */
+#ifndef PARITY_H
+#define PARITY_H
+
+#include <gpumem/driver.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PAR_SENTINEL 0xA5
+
+enum {
+    PAR_ALONE = 1, /* sees device-wide numbers: no other scenario may run beside it */
+    PAR_SWEEP = 2, /* goes on after a crash at the position that follows it */
+};
+
+typedef struct par_scenario {
+    const char *name; /* chapter/behaviour */
+    void (*run)(void);
+    unsigned flags;
+    int shards; /* a sweep's processes; 0 for all others */
+} par_scenario;
+
+/* Ends with a NULL name. One array per chapter. */
+extern const par_scenario par_init_scenarios[];
+extern const par_scenario par_device_scenarios[];
+extern const par_scenario par_context_scenarios[];
+extern const par_scenario par_memory_scenarios[];
+extern const par_scenario par_host_scenarios[];
+extern const par_scenario par_copy_scenarios[];
+extern const par_scenario par_set_scenarios[];
+extern const par_scenario par_vmm_scenarios[];
+extern const par_scenario par_vmm_access_scenarios[];
+extern const par_scenario par_vmm_share_scenarios[];
+extern const par_scenario par_pool_scenarios[];
+extern const par_scenario par_pool_alloc_scenarios[];
+extern const par_scenario par_pool_share_scenarios[];
+extern const par_scenario par_pointer_scenarios[];
+extern const par_scenario par_stream_scenarios[];
+extern const par_scenario par_event_scenarios[];
+extern const par_scenario par_memop_scenarios[];
+extern const par_scenario par_ipc_scenarios[];
+extern const par_scenario par_order_scenarios[];
+extern const par_scenario par_fault_scenarios[];
+extern const par_scenario par_null_scenarios[];
+
+/* What the running scenario may use. */
+typedef struct par_state {
+    const gpumem_driver_api *api;
+    gpumem_driver *driver;
+    CUdevice dev;
+    CUcontext primary; /* after par_context: retained and current */
+    int shard, shards; /* of a sweep */
+    int from;          /* a sweep starts here */
+    unsigned seed;
+    int peer_fd; /* a helper process's end of its socket, else -1 */
+} par_state;
+
+extern par_state par;
+
+typedef struct par_out {
+    char kind; /* see par_print_out */
+    bool keep; /* in and out: not filled with the sentinel */
+    const char *name;
+    void *at;
+    size_t size;
+    size_t range; /* bytes behind an address, so that interior addresses print as name+offset */
+} par_out;
+
+/* Outputs of a call, filled with the sentinel before it, printed after it. */
+#define OUT_I(v) {'i', false, #v, &(v), sizeof(v), 0}      /* signed number */
+#define OUT_U(v) {'u', false, #v, &(v), sizeof(v), 0}      /* unsigned number */
+#define OUT_X(v) {'x', false, #v, &(v), sizeof(v), 0}      /* hexadecimal: flags and masks */
+#define OUT_P(v) {'p', false, #v, &(v), sizeof(v), 0}      /* address, by name */
+#define OUT_R(v, n) {'p', false, #v, &(v), sizeof(v), (n)} /* address of n bytes, by name */
+#define OUT_H(v) {'h', false, #v, &(v), sizeof(v), 0}      /* handle, by name */
+#define OUT_C(v) {'c', false, #v, &(v), sizeof(v), 0}      /* 'set', 'zero' or 'untouched' only */
+#define OUT_F(v) {'f', false, #v, &(v), sizeof(v), 0}      /* float, by class */
+#define OUT_D(v) {'d', false, #v, &(v), sizeof(v), 0}      /* file descriptor: 'fd' or the number */
+#define OUT_S(v) {'s', false, #v, (v), sizeof(v), 0}       /* char array */
+#define OUT_Z(v) {'z', false, #v, &(v), sizeof(v), 0}      /* const char pointer to a string */
+#define IO_U(v) {'u', true, #v, &(v), sizeof(v), 0}
+#define IO_I(v) {'i', true, #v, &(v), sizeof(v), 0}
+#define IO_P(v) {'p', true, #v, &(v), sizeof(v), 0}
+
+/* One driver call, one line. `cls` names the class of the arguments: "ok", "null-out", … */
+#define CALL(fn, cls, args)                                                                        \
+    do {                                                                                           \
+        par_before(GPUMEM_FN_##fn, cls, #args, NULL, 0);                                           \
+        par_after(par.api->fn args, NULL, 0);                                                      \
+    } while (0)
+
+#define CALLO(fn, cls, args, ...)                                                                  \
+    do {                                                                                           \
+        const par_out outs_[] = {__VA_ARGS__};                                                     \
+        par_before(GPUMEM_FN_##fn, cls, #args, outs_, sizeof(outs_) / sizeof(outs_[0]));           \
+        par_after(par.api->fn args, outs_, sizeof(outs_) / sizeof(outs_[0]));                      \
+    } while (0)
+
+void par_before(gpumem_driver_fn fn, const char *cls, const char *args, const par_out *outs,
+                size_t count);
+void par_after(CUresult result, const par_out *outs, size_t count);
+
+/* Text put before the arguments of the next line: which value a loop has reached. */
+void par_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* A line about something that is not a driver call: content of memory, an errno, an order. */
+void par_see(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The result of the last CALL or CALLO. */
+CUresult par_last(void);
+
+/* The next line's number, for sweeps, which number lines by function. */
+void par_seq_set(int seq);
+
+/* The name under which lines are printed from here on: in forked and helper processes. */
+void par_rename(const char *suffix);
+void par_record_start(const char *scenario);
+
+/* Names. An address or handle that is not known gets the label of the variable it came out of. */
+void par_name(uint64_t value, size_t range, const char *name);
+void par_forget(uint64_t value);
+void par_name_print(char *text, size_t room, uint64_t value, size_t range, const char *label);
+#define NAME(v) par_name((uint64_t)(uintptr_t)(v), 0, #v)
+#define NAME_R(v, n) par_name((uint64_t)(uintptr_t)(v), (n), #v)
+#define FORGET(v) par_forget((uint64_t)(uintptr_t)(v))
+
+/* A CUresult's enumerator, or NULL. The code of each enumerator in turn, -1 past the end. */
+const char *par_result_name(CUresult result);
+int par_result_code(size_t index);
+
+/*
+ * Setup calls are not recorded: what they test is recorded elsewhere. A failure ends the scenario
+ * with a line that says so.
+ */
+#define SETUP(fn, args) par_setup(GPUMEM_FN_##fn, par.api->fn args)
+void par_setup(gpumem_driver_fn fn, CUresult result);
+
+void par_init(void);                /* cuInit, device 0 */
+void par_context(void);             /* and its primary context, current */
+CUstream par_stream(void);          /* a non-blocking stream */
+CUdeviceptr par_alloc(size_t size); /* cuMemAlloc */
+void *par_pinned(size_t size);      /* cuMemHostAlloc, zeroed */
+CUdeviceptr par_reserve(size_t size);
+CUmemGenericAllocationHandle par_create(size_t size, CUmemAllocationHandleType type);
+CUdeviceptr par_mapped(size_t size); /* reserved, created, mapped, read-write for device 0 */
+CUmemAllocationProp par_device_prop(void);
+CUmemAccessDesc par_device_access(CUmemAccess_flags flags);
+#define PAR_2M ((size_t)2 << 20)
+
+/* A stream held by a wait on a flag in pinned memory, until released. No sleeping anywhere. */
+void par_hold(CUstream stream);
+void par_release(void);
+bool par_try_hold(CUstream stream); /* false when the driver refuses */
+
+/* Free memory since the last call or since par_free_mark, in bytes; needs PAR_ALONE. */
+void par_free_mark(void);
+void par_free_delta(const char *what);
+
+/* Starts this program again as `helper` of this scenario, over a socket. */
+int par_spawn(const char *helper);
+void par_join(void);
+void par_send(int fd, const void *data, size_t size, int pass_fd);
+bool par_receive(int fd, void *data, size_t size, int *passed_fd);
+
+typedef struct par_helper {
+    const char *name;
+    void (*run)(void);
+} par_helper;
+extern const par_helper par_share_helpers[];
+extern const par_helper par_ipc_helpers[];
+
+const par_scenario *par_scenario_find(const char *name);
+const par_scenario *par_scenario_at(size_t chapter, size_t index);
+size_t par_chapter_count(void);
+
+typedef struct par_run_options {
+    const char *self;
+    const char *scenario; /* only those whose name starts with this, or NULL */
+    const char *output;   /* NULL: standard output */
+    unsigned seed;        /* 0: in the order of declaration */
+    int jobs;
+    int deadline_s; /* 0: none */
+} par_run_options;
+int par_run(const par_run_options *options);
+
+#endif
