@@ -76,5 +76,6 @@ function(gpumem_test_program folder source harness link internal)
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output}
         BUILD_RPATH "$ORIGIN/${to_lib}")
+    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output})
     file(CREATE_LINK ${to_lib}/gpumem ${PROJECT_BINARY_DIR}/tests/${output}/gpumem SYMBOLIC)
 endfunction()
