@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Runs test programs, each with a time limit, and counts their tests.
+
+A program speaks TAP (cmocka does when asked; scripts may), and each `ok` line is a test. One that
+prints no TAP is one test by its exit status: 0 passed, 77 skipped, else failed. Whatever TAP says,
+a program that dies, exits non-zero, runs too long or prints fewer lines than it planned has failed.
+
+A skip needs a reason: the last line `skip: WHY` that was printed before it, or the TAP directive's
+own text. A skip without one counts as a failure, because nobody could tell it from a lost test.
+
+The last line is `N passed, N failed` or `N passed, N failed, N skipped`.
+"""
+import argparse
+import concurrent.futures
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+RESULT = re.compile(r"^(not )?ok\b\s*(\d+)?\s*-?\s*(.*?)\s*(?:#\s*(SKIP|TODO)\b\s*(.*))?$", re.I)
+PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*SKIP\b\s*(.*))?$", re.I)
+REASON = re.compile(r"^(?:#\s*)?skip(?:ped)?:\s*(.+)$", re.I)
+OUTPUT_LIMIT = 20000
+
+
+class Outcome:
+    """What one program did: counts, and the lines that explain them."""
+
+    def __init__(self, name):
+        self.name = name
+        self.passed = 0
+        self.failures = []
+        self.skips = []
+        self.output = ""
+        self.seconds = 0.0
+
+    def skip(self, test, reason):
+        if reason:
+            self.skips.append((test, reason))
+        else:
+            self.failures.append(f"{test}: skipped without a reason")
+
+
+def parse_tap(outcome, text):
+    """Counts TAP lines; returns (planned, seen), or (None, 0) where the text is not TAP."""
+    planned, seen, reason = None, 0, ""
+    for line in text.splitlines():
+        plan = PLAN.match(line)
+        if plan:
+            planned = (planned or 0) + int(plan.group(1))
+            if int(plan.group(1)) == 0 and plan.group(2):
+                outcome.skip("all", plan.group(2))
+            continue
+        said = REASON.match(line)
+        if said:
+            reason = said.group(1).strip()
+            continue
+        result = RESULT.match(line)
+        if not result:
+            continue
+        seen += 1
+        name, after = result.group(3), (result.group(5) or "").strip()
+        if (result.group(4) or "").upper() == "SKIP":
+            # cmocka writes the test's name behind the directive, where TAP has the reason.
+            if name:
+                outcome.skip(name, after or reason)
+            else:
+                outcome.skip(after or f"test {seen}", reason)
+        elif result.group(1):
+            outcome.failures.append(name or f"test {seen}")
+        else:
+            outcome.passed += 1
+        reason = ""
+    return planned, seen
+
+
+def describe(code):
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    return f"exit status {code}"
+
+
+def judge(outcome, code, timed_out, limit):
+    """Turns output and exit status into counts."""
+    planned, seen = parse_tap(outcome, outcome.output)
+    is_tap = planned is not None or seen > 0
+    if timed_out:
+        outcome.failures.append(f"no end after {limit:g} s")
+    elif not is_tap:
+        if code == 0:
+            outcome.passed += 1
+        elif code == 77:
+            found = REASON.findall(outcome.output) or re.findall(
+                r"(?im)^(?:#\s*)?skip(?:ped)?:\s*(.+)$", outcome.output)
+            outcome.skip("program", found[-1] if found else "")
+        else:
+            outcome.failures.append(describe(code))
+        return
+    elif code != 0 and (code < 0 or not outcome.failures):
+        outcome.failures.append(describe(code))
+    if planned is not None and seen < planned:
+        outcome.failures.append(f"{planned - seen} of {planned} tests gave no result")
+
+
+def stop_group(process):
+    """Ends a test and whatever it started, all of it in the session that we made for it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run_one(name, command, limit, environment):
+    outcome = Outcome(name)
+    begin = time.monotonic()
+    timed_out = False
+    # A file, not a pipe: a grandchild that keeps a pipe open would keep us waiting.
+    with tempfile.TemporaryFile() as sink:
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
+                env=environment, cwd=SOURCE, start_new_session=True)
+        except OSError as error:
+            outcome.failures.append(f"cannot start: {error}")
+            return outcome
+        try:
+            process.wait(limit)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+        stop_group(process)
+        code = process.wait()
+        sink.seek(0)
+        outcome.output = sink.read().decode("utf-8", "replace")
+    outcome.seconds = time.monotonic() - begin
+    judge(outcome, code, timed_out, limit)
+    return outcome
+
+
+def discover(build, folders):
+    """(name, command) of each test below tests/<folder>: built programs, and scripts as they are.
+
+    Programs are found by their sources, so that one left over from a deleted source is not run."""
+    tests = []
+    for folder in folders:
+        root = SOURCE / "tests" / folder
+        for path in sorted(root.rglob("test_*")):
+            relative = path.relative_to(SOURCE / "tests")
+            if path.suffix == ".c":
+                program = build / "tests" / relative.with_suffix("")
+                tests.append((str(relative.with_suffix("")), [str(program)]))
+            elif path.suffix == ".py":
+                tests.append((str(relative), [sys.executable, str(path)]))
+            elif path.suffix == ".sh":
+                tests.append((str(relative), ["sh", str(path)]))
+    return tests
+
+
+def make_environment(build, driver, sanitize):
+    environment = dict(os.environ)
+    environment.update(
+        CMOCKA_MESSAGE_OUTPUT="tap",
+        GPUMEM_SOURCE_DIR=str(SOURCE),
+        GPUMEM_BUILD_DIR=str(build),
+        GPUMEM_SANITIZE=sanitize,
+        GPUMEM_DRIVER=driver,
+        LC_ALL="C.UTF-8",
+    )
+    environment.setdefault("ASAN_OPTIONS", "detect_stack_use_after_return=1:strict_string_checks=1")
+    environment.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
+    environment.setdefault("TSAN_OPTIONS", "second_deadlock_stack=1")
+    return environment
+
+
+def report(outcome, verbose):
+    word = "FAIL" if outcome.failures else "ok" if outcome.passed else "skip"
+    counts = f"{outcome.passed} passed"
+    if outcome.failures:
+        counts += f", {len(outcome.failures)} failed"
+    if outcome.skips:
+        counts += f", {len(outcome.skips)} skipped"
+    print(f"{word:4} {outcome.name:44} {counts:32} {outcome.seconds:6.2f} s")
+    if outcome.failures or verbose:
+        text = outcome.output
+        if len(text) > OUTPUT_LIMIT:
+            text = text[:OUTPUT_LIMIT // 2] + "\n[...]\n" + text[-OUTPUT_LIMIT // 2:]
+        for line in text.splitlines():
+            print(f"     | {line}")
+        for failure in outcome.failures:
+            print(f"     failed: {failure}")
+    sys.stdout.flush()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--build", type=Path, default=SOURCE / "build")
+    parser.add_argument("--driver", default="softgpu", help="GPUMEM_DRIVER for the tests")
+    parser.add_argument("--sanitize", default="off", choices=["off", "address", "thread"])
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each program")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--match", default="", help="regular expression on the test's name")
+    parser.add_argument("--command", action="append", default=[],
+                        help="a command line to run as a test, besides those of the folders")
+    parser.add_argument("--tally", type=Path, help="append `passed failed skipped` to this file")
+    parser.add_argument("--verbose", action="store_true", help="print all output")
+    parser.add_argument("folders", nargs="*", help="folders below tests/")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+
+    tests = discover(options.build, options.folders)
+    tests += [(command, shlex.split(command)) for command in options.command]
+    if options.match:
+        tests = [test for test in tests if re.search(options.match, test[0])]
+    environment = make_environment(options.build, options.driver, options.sanitize)
+
+    outcomes = []
+    with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        started = [pool.submit(run_one, name, command, options.timeout, environment)
+                   for name, command in tests]
+        for future in started:
+            outcomes.append(future.result())
+            report(outcomes[-1], options.verbose)
+
+    passed = sum(outcome.passed for outcome in outcomes)
+    failed = sum(len(outcome.failures) for outcome in outcomes)
+    skips = [(outcome.name, *skip) for outcome in outcomes for skip in outcome.skips]
+    if not tests:
+        print("no test matches")
+        failed = 1
+    for name, test, reason in skips:
+        print(f"skipped: {name}: {test}: {reason}")
+    if options.tally:
+        with options.tally.open("a") as tally:
+            tally.write(f"{passed} {failed} {len(skips)}\n")
+    print(f"{passed} passed, {failed} failed" + (f", {len(skips)} skipped" if skips else ""))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""The runner must report what must_fail does: failures, deaths, hangs, lost tests, silent skips."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+RUNNER = HERE / "run.py"
+PROGRAM = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[1] / "build")) / \
+    "tests/runner/must_fail"
+
+# command, exit status, last line, and what the output must mention
+CASES = [
+    (f"{PROGRAM} pass", 0, "3 passed, 0 failed", ""),
+    (f"{PROGRAM} fail", 1, "2 passed, 1 failed", "1 != 0x2"),
+    (f"{PROGRAM} crash", 1, None, "killed by SIGABRT"),
+    (f"{PROGRAM} hang", 1, None, "no end after 2 s"),
+    (f"{PROGRAM} leave", 1, None, "tests gave no result"),
+    (f"{PROGRAM} skip", 0, "2 passed, 0 failed, 1 skipped", "the reason of must_fail"),
+    (f"{PROGRAM} silent", 1, "2 passed, 1 failed", "skipped without a reason"),
+    (f"{PROGRAM} exit", 1, "3 passed, 1 failed", "exit status 3"),
+    ("sh -c 'exit 0'", 0, "1 passed, 0 failed", ""),
+    ("sh -c 'exit 1'", 1, "0 passed, 1 failed", "exit status 1"),
+    ("sh -c 'echo skip: no such thing here; exit 77'", 0, "0 passed, 0 failed, 1 skipped",
+     "no such thing here"),
+    ("sh -c 'exit 77'", 1, "0 passed, 1 failed", "without a reason"),
+    ("/nonexistent/test_program", 1, "0 passed, 1 failed", "cannot start"),
+    # A child left behind holds the output open; it must neither delay nor survive the test.
+    ("sh -c 'sleep 30 & exit 0'", 0, "1 passed, 0 failed", ""),
+]
+
+
+def check(command, status, last, mention):
+    done = subprocess.run(
+        [sys.executable, str(RUNNER), "--timeout", "2", "--command", command],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20, check=False)
+    lines = done.stdout.splitlines() or [""]
+    problems = []
+    if done.returncode != status:
+        problems.append(f"exit status {done.returncode}, expected {status}")
+    if last is not None and lines[-1] != last:
+        problems.append(f"last line '{lines[-1]}', expected '{last}'")
+    if last is None and ", 0 failed" in lines[-1]:
+        problems.append(f"last line '{lines[-1]}' tells of no failure")
+    if mention not in done.stdout:
+        problems.append(f"'{mention}' is not mentioned")
+    return problems, done.stdout
+
+
+def main():
+    print(f"1..{len(CASES) + 1}")
+    bad = 0
+    for number, (command, *expected) in enumerate(CASES, 1):
+        problems, output = check(command, *expected)
+        name = command.replace(str(PROGRAM), "must_fail")
+        print(f"{'not ' if problems else ''}ok {number} - {name}")
+        if problems:
+            bad += 1
+            for line in problems + output.splitlines():
+                print(f"# {line}")
+    # No tests at all is a failure too: a misspelt pattern must not look like success.
+    empty = subprocess.run([sys.executable, str(RUNNER), "--match", "^no such test$", "runner"],
+                           stdout=subprocess.PIPE, text=True, check=False)
+    good = empty.returncode == 1 and empty.stdout.splitlines()[-1] == "0 passed, 1 failed"
+    print(f"{'' if good else 'not '}ok {len(CASES) + 1} - a pattern that matches nothing")
+    return 1 if bad or not good else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
