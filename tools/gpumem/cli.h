@@ -1,0 +1,59 @@
+/* What the subcommands share: the table of commands, exit statuses, and option parsing's manners. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <gpumem/status.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Exit statuses, documented in `gpumem help` and README. */
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_FAILED = 1,      /* anything without a status of its own */
+    CLI_USAGE = 2,       /* the command line is wrong */
+    CLI_NO_DEVICE = 3,   /* no driver, or no such device */
+    CLI_FILE = 4,        /* the file cannot be read: absent, a directory, empty, not permitted */
+    CLI_CHANGED = 5,     /* the file shrank or grew while it was read */
+    CLI_NO_MEMORY = 6,   /* the device (or the host) has too little memory */
+    CLI_MISMATCH = 7,    /* bytes on the device differ from the file */
+    CLI_PEER = 8,        /* the second process failed */
+    CLI_INTERRUPTED = 130, /* SIGINT or SIGTERM: undone and ended */
+};
+
+struct cli_command {
+    const char *name;
+    const char *summary; /* one line */
+    const char *usage;   /* several lines, printed by `gpumem help NAME` and --help */
+    int (*run)(int argc, char **argv);
+    bool hidden; /* not listed: for gpumem's own use */
+};
+
+/* main.c: ended by a NULL name. */
+extern const struct cli_command cli_commands[];
+
+int cmd_info(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
+int cmd_driver(int argc, char **argv);
+int cmd_load(int argc, char **argv);
+int cmd_receive(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+extern const char cmd_info_usage[];
+extern const char cmd_doctor_usage[];
+extern const char cmd_driver_usage[];
+extern const char cmd_load_usage[];
+extern const char cmd_run_usage[];
+
+/* "gpumem: <text>" on standard error; returns `status`. */
+int cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Reports gpumem_last_error() and returns the exit status that fits `status`. */
+int cli_fail(gpumem_status status);
+
+/* "64M" and so on to bytes (K, M, G, T are powers of 1024). False when it is no size. */
+bool cli_parse_size(const char *text, uint64_t *bytes);
+
+/* "1.50 GiB". `text` holds at least 32 bytes; returned. */
+char *cli_format_size(uint64_t bytes, char *text);
+
+#endif

@@ -1,0 +1,227 @@
+/* gpumem doctor: what of this machine decides how well gpumem works, each with what to do. */
+#include "cli.h"
+#include "json.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <glob.h>
+#include <gpumem/driver.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+const char cmd_doctor_usage[] =
+    "usage: gpumem doctor [--driver CHOICE] [--json]\n\n"
+    "Checks the driver, the device files, and the limits of this machine that gpumem and softgpu\n"
+    "run into, and says what to change. Exit status 0 when a driver with a device was found and\n"
+    "no check failed, 3 when there is no usable driver, else 1.\n";
+
+enum verdict { GOOD, NOTE, BAD };
+
+struct finding {
+    enum verdict verdict;
+    char topic[32];
+    char text[320];
+};
+
+static struct finding findings[32];
+static size_t finding_count;
+
+static void __attribute__((format(printf, 3, 4)))
+add(enum verdict verdict, const char *topic, const char *format, ...)
+{
+    if (finding_count == sizeof findings / sizeof findings[0])
+        return;
+    struct finding *finding = &findings[finding_count++];
+    finding->verdict = verdict;
+    snprintf(finding->topic, sizeof finding->topic, "%s", topic);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(finding->text, sizeof finding->text, format, args);
+    va_end(args);
+}
+
+/* The first line of a small file, or NULL. */
+static char *read_line(const char *path, char *line, int size)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return NULL;
+    char *read = fgets(line, size, file);
+    fclose(file);
+    if (read)
+        line[strcspn(line, "\n")] = 0;
+    return read;
+}
+
+static void check_system(void)
+{
+    struct utsname name;
+    if (uname(&name) == 0)
+        add(GOOD, "system", "%s %s, %s, %ld processors", name.sysname, name.release, name.machine,
+            sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static void check_nvidia_files(void)
+{
+    char line[256];
+    if (read_line("/proc/driver/nvidia/version", line, sizeof line))
+        add(GOOD, "kernel driver", "%s", line);
+    else
+        add(NOTE, "kernel driver", "NVIDIA's kernel module is not loaded: no NVIDIA GPU can be used");
+    glob_t files;
+    if (glob("/dev/nvidia[0-9]*", 0, NULL, &files) == 0) {
+        for (size_t i = 0; i < files.gl_pathc; i++)
+            if (access(files.gl_pathv[i], R_OK | W_OK) != 0)
+                add(BAD, "device files", "%s cannot be opened: %s; add this user to its group",
+                    files.gl_pathv[i], strerror(errno));
+            else
+                add(GOOD, "device files", "%s can be opened", files.gl_pathv[i]);
+        globfree(&files);
+    }
+    if (glob("/dev/nvidia-caps-imex-channels/channel*", 0, NULL, &files) == 0) {
+        add(GOOD, "fabric handles", "%zu IMEX channel(s)", files.gl_pathc);
+        globfree(&files);
+    } else {
+        add(NOTE, "fabric handles",
+            "no IMEX channel: memory cannot be shared by fabric handle, only by file descriptor");
+    }
+}
+
+static void check_driver(const char *choice, bool *usable)
+{
+    gpumem_driver *driver = NULL;
+    *usable = false;
+    if (gpumem_driver_open(choice, &driver) != GPUMEM_OK) {
+        add(BAD, "CUDA driver", "%s", gpumem_last_error()->message);
+        return;
+    }
+    const gpumem_driver_api *cu = gpumem_driver_table(driver);
+    bool soft = gpumem_driver_get_kind(driver) == GPUMEM_DRIVER_SOFTGPU;
+    int version = 0, count = 0;
+    CUresult result = cu->cuInit(0);
+    cu->cuDriverGetVersion(&version);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuDeviceGetCount(&count);
+    if (result != CUDA_SUCCESS || count == 0) {
+        const char *name = "no device";
+        if (result != CUDA_SUCCESS)
+            cu->cuGetErrorName(result, &name);
+        add(BAD, "CUDA driver", "%s opens, but has no usable device: %s",
+            gpumem_driver_path(driver), name);
+    } else {
+        add(GOOD, "CUDA driver", "%s, API %d.%d, %d device(s)%s", gpumem_driver_path(driver),
+            version / 1000, version % 1000 / 10, count, soft ? ", software" : "");
+        *usable = true;
+    }
+    gpumem_driver_close(driver);
+}
+
+static void check_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        if (limit.rlim_cur < 4096)
+            add(NOTE, "open files",
+                "limit %" PRIu64 ": each exported chunk needs one; raise with ulimit -n",
+                (uint64_t)limit.rlim_cur);
+        else
+            add(GOOD, "open files", "limit %" PRIu64, (uint64_t)limit.rlim_cur);
+    }
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        add(BAD, "address space",
+            "limited to %" PRIu64 " bytes (ulimit -v): drivers reserve terabytes of addresses",
+            (uint64_t)limit.rlim_cur);
+    char line[64];
+    if (read_line("/proc/sys/vm/max_map_count", line, sizeof line))
+        add(atol(line) < 65530 ? NOTE : GOOD, "memory mappings", "vm.max_map_count is %s", line);
+}
+
+static void check_memory(void)
+{
+    char line[128];
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    char text[32];
+    if (pages > 0 && page > 0)
+        add(GOOD, "host memory", "%s",
+            cli_format_size((uint64_t)pages * (uint64_t)page, text));
+    if (read_line("/sys/fs/cgroup/memory.max", line, sizeof line) && strcmp(line, "max") != 0)
+        add(NOTE, "host memory", "this control group may use %s bytes of it", line);
+    if (read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line)) {
+        if (strstr(line, "[never]"))
+            add(NOTE, "huge pages",
+                "transparent huge pages are off: pinning large buffers takes several times longer");
+        else
+            add(GOOD, "huge pages", "transparent huge pages: %s", line);
+    }
+    int fd = memfd_create("gpumem-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        add(BAD, "memfd", "memfd_create fails: %s; softgpu and its sharing need it",
+            strerror(errno));
+    else {
+        add(GOOD, "memfd", "works");
+        close(fd);
+    }
+}
+
+static const char *const verdict_names[] = {"ok", "note", "bad"};
+
+static void print_findings(bool as_json)
+{
+    if (!as_json) {
+        for (size_t i = 0; i < finding_count; i++)
+            printf("%-4s  %-16s %s\n", verdict_names[findings[i].verdict], findings[i].topic,
+                   findings[i].text);
+        return;
+    }
+    struct json json = json_to(stdout);
+    json_open(&json, NULL, '[');
+    for (size_t i = 0; i < finding_count; i++) {
+        json_open(&json, NULL, '{');
+        json_string(&json, "verdict", verdict_names[findings[i].verdict]);
+        json_string(&json, "topic", findings[i].topic);
+        json_string(&json, "text", findings[i].text);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+}
+
+int cmd_doctor(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"driver", required_argument, NULL, 'd'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    const char *choice = NULL;
+    bool as_json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (option == 'd')
+            choice = optarg;
+        else if (option == 'j')
+            as_json = true;
+        else
+            return CLI_USAGE;
+    }
+    if (optind < argc)
+        return cli_error(CLI_USAGE, "doctor: unexpected argument '%s'", argv[optind]);
+
+    bool usable;
+    check_system();
+    check_nvidia_files();
+    check_driver(choice, &usable);
+    check_limits();
+    check_memory();
+    print_findings(as_json);
+    bool bad = false;
+    for (size_t i = 0; i < finding_count; i++)
+        bad = bad || findings[i].verdict == BAD;
+    return !usable ? CLI_NO_DEVICE : bad ? CLI_FAILED : CLI_OK;
+}

@@ -1,0 +1,138 @@
+/* gpumem driver: the table of the driver API, as the opened driver answers it. */
+#include "cli.h"
+#include "json.h"
+
+#include <getopt.h>
+#include <gpumem/driver.h>
+#include <gpumem/softgpu.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char cmd_driver_usage[] =
+    "usage: gpumem driver [--driver CHOICE] [--status STATUS] [--json]\n\n"
+    "Lists every function of the CUDA driver API, in every exported ABI version, with what the\n"
+    "opened driver makes of it:\n"
+    "  real     it does what it says. On softgpu the test is named that fails when the function\n"
+    "           answers success and does nothing.\n"
+    "  refused  it always answers an error\n"
+    "  missing  the driver does not export it\n"
+    "NVIDIA's driver is not tested here: what it exports is listed as real, without a test.\n\n"
+    "  --status STATUS   only these\n"
+    "  --json            an array of objects: name, api_name, version, status, test\n";
+
+struct row {
+    const gpumem_driver_fn_info *info;
+    const char *status;
+    const char *test; /* "" when none */
+};
+
+static const softgpu_control *find_control(const gpumem_driver *driver)
+{
+    void *symbol = gpumem_driver_symbol(driver, "softgpu_get_control");
+    softgpu_get_control_fn get;
+    memcpy(&get, &symbol, sizeof get);
+    return get ? get(SOFTGPU_CONTROL_VERSION) : NULL;
+}
+
+static struct row describe(const gpumem_driver *driver, const softgpu_control *control,
+                           gpumem_driver_fn fn)
+{
+    struct row row = {gpumem_driver_fn_info_get(fn), "missing", ""};
+    if (!gpumem_driver_has(driver, fn))
+        return row;
+    row.status = "real";
+    if (control) {
+        softgpu_function_state state = control->function_state(row.info->symbol, &row.test);
+        row.status = state == SOFTGPU_FUNCTION_REAL ? "real" : "refused";
+    }
+    return row;
+}
+
+static void print_json(const struct row *rows, size_t count)
+{
+    struct json json = json_to(stdout);
+    json_open(&json, NULL, '[');
+    for (size_t i = 0; i < count; i++) {
+        json_open(&json, NULL, '{');
+        json_string(&json, "name", rows[i].info->symbol);
+        json_string(&json, "api_name", rows[i].info->name);
+        json_integer(&json, "version", rows[i].info->version);
+        json_string(&json, "status", rows[i].status);
+        json_string(&json, "test", rows[i].test[0] ? rows[i].test : NULL);
+        json_close(&json, '}');
+    }
+    json_close(&json, ']');
+}
+
+static void print_text(const gpumem_driver *driver, const struct row *rows, size_t count)
+{
+    unsigned real = 0, refused = 0, missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        printf("%-44s %6d  %-8s %s\n", rows[i].info->symbol, rows[i].info->version, rows[i].status,
+               rows[i].test);
+        real += strcmp(rows[i].status, "real") == 0;
+        refused += strcmp(rows[i].status, "refused") == 0;
+        missing += strcmp(rows[i].status, "missing") == 0;
+    }
+    printf("%s: %u real, %u refused, %u missing\n", gpumem_driver_path(driver), real, refused,
+           missing);
+}
+
+static int list(const gpumem_driver *driver, const char *status, bool as_json)
+{
+    static struct row rows[GPUMEM_FN_COUNT];
+    const softgpu_control *control = find_control(driver);
+    size_t count = 0;
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
+        struct row row = describe(driver, control, (gpumem_driver_fn)i);
+        if (!status || strcmp(status, row.status) == 0)
+            rows[count++] = row;
+    }
+    if (as_json)
+        print_json(rows, count);
+    else
+        print_text(driver, rows, count);
+    return CLI_OK;
+}
+
+int cmd_driver(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"driver", required_argument, NULL, 'd'},
+        {"status", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    const char *choice = NULL, *status = NULL;
+    bool as_json = false;
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'd':
+            choice = optarg;
+            break;
+        case 's':
+            status = optarg;
+            break;
+        case 'j':
+            as_json = true;
+            break;
+        default:
+            return CLI_USAGE;
+        }
+    }
+    if (optind < argc)
+        return cli_error(CLI_USAGE, "driver: unexpected argument '%s'", argv[optind]);
+    if (status && strcmp(status, "real") != 0 && strcmp(status, "refused") != 0 &&
+        strcmp(status, "missing") != 0)
+        return cli_error(CLI_USAGE, "driver: --status is real, refused or missing, not '%s'",
+                         status);
+    gpumem_driver *driver = NULL;
+    gpumem_status opened = gpumem_driver_open(choice, &driver);
+    if (opened != GPUMEM_OK)
+        return cli_fail(opened);
+    int result = list(driver, status, as_json);
+    gpumem_driver_close(driver);
+    return result;
+}

@@ -1,0 +1,79 @@
+/* gpumem: the command. One cmd_*.c per subcommand, one table. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct cli_command cli_commands[] = {
+    {"load", "stream a file into device memory and prove that it arrived", cmd_load_usage, cmd_load, false},
+    {"info", "devices, and what each can do or why not", cmd_info_usage, cmd_info, false},
+    {"doctor", "what on this machine helps or hinders", cmd_doctor_usage, cmd_doctor, false},
+    {"driver", "every function of the CUDA driver API and its status", cmd_driver_usage, cmd_driver, false},
+    {"run", "run a program on softgpu", cmd_run_usage, cmd_run, false},
+    {"receive", "import a buffer and check it: the second process of load", "", cmd_receive, true},
+    {NULL, NULL, NULL, NULL, false},
+};
+
+static const struct cli_command *find_command(const char *name)
+{
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static void print_help(FILE *out)
+{
+    fputs("usage: gpumem COMMAND [OPTION...]\n\n", out);
+    for (const struct cli_command *c = cli_commands; c->name; c++)
+        if (!c->hidden)
+            fprintf(out, "  %-8s %s\n", c->name, c->summary);
+    fputs("\n"
+          "  help COMMAND   its options\n"
+          "  --version\n\n"
+          "Every command takes --driver CHOICE (nvidia, softgpu, or a path); else GPUMEM_DRIVER\n"
+          "chooses, else libcuda.so.1 is opened by name.\n\n"
+          "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
+          "be read, 5 the file changed while it was read, 6 too little memory, 7 bytes differ,\n"
+          "8 the second process failed, 130 interrupted.\n",
+          out);
+}
+
+static int help(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stdout);
+        return CLI_OK;
+    }
+    const struct cli_command *command = find_command(argv[1]);
+    if (!command)
+        return cli_error(CLI_USAGE, "no command is called '%s'; try 'gpumem help'", argv[1]);
+    fputs(command->usage, stdout);
+    return CLI_OK;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_help(stderr);
+        return CLI_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0) {
+        printf("gpumem %s\n", gpumem_version_string());
+        return CLI_OK;
+    }
+    const struct cli_command *command = find_command(name);
+    if (!command)
+        return cli_error(CLI_USAGE, "no command is called '%s'; try 'gpumem help'", name);
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+        fputs(command->usage, stdout);
+        return CLI_OK;
+    }
+    int status = command->run(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return cli_error(CLI_FAILED, "cannot write to standard output");
+    return status;
+}
