@@ -1,0 +1,97 @@
+/*
+ * Buffers: memory from a resource, with one owner at a time.
+ *
+ * Memory is never taken away under work that the library was told of: the stream of allocation, the
+ * streams named with gpumem_buffer_use, and the one given to the call. It waits for those by
+ * events, never for the device. They must exist until the buffer is freed.
+ *
+ * A buffer may be handed from thread to thread, and used by one at a time. Different buffers of one
+ * resource may be used by different threads at once.
+ */
+#ifndef GPUMEM_BUFFER_H
+#define GPUMEM_BUFFER_H
+
+#include <gpumem/resource.h>
+#include <gpumem/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpumem_buffer_options {
+    size_t size;
+    CUstream stream;  /* of allocation; NULL: the default stream, as in CUDA */
+    size_t alignment; /* bytes, a power of two; 0: what the resource gives, 256 at least */
+    size_t capacity;  /* bytes that it may grow to; 0: as the resource says. Address space only */
+} gpumem_buffer_options;
+
+/*
+ * Allocates `bytes`, more than 0. The caller frees the buffer. From a stream-ordered resource it is
+ * usable on `stream` at once and elsewhere after what orders that; from others at once anywhere.
+ * Content is undefined.
+ * OUT_OF_MEMORY, OUT_OF_HOST_MEMORY: also after deferred frees were waited for and the device's
+ * caches trimmed. OUT_OF_CAPACITY: a limit. INVALID_ARGUMENT, NOT_SUPPORTED: capacity from a
+ * resource that cannot grow. Blocks as the resource does, and when memory runs out until work that
+ * holds freed memory is done. Driver: as the resource.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
+                       const gpumem_buffer_options *options, gpumem_buffer **buffer);
+
+/*
+ * Gives the buffer up; NULL is allowed. The memory goes back when `stream` (NULL: none beside those
+ * already named), the stream of allocation and the streams of gpumem_buffer_use have passed this
+ * point, and after the last export and hold. Never blocks for that: what must wait is worked off by
+ * later calls. Cannot fail but for FORKED: what the driver refuses to take back is counted as
+ * quarantined. Driver: cuEventRecord, cuStreamWaitEvent, then as the resource.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream);
+
+/*
+ * Tells that work on `stream` uses the buffer, now or later: free and shrink wait for it. Naming a
+ * stream twice is the same as once. No driver call.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream);
+
+/*
+ * Grows to `bytes`, inside the capacity: address and content stay, and the new part may be used on
+ * any stream at once. `bytes` not above the present size: nothing happens. Whole or nothing: on any
+ * failure mappings, access, handles and sizes are as before.
+ * OUT_OF_CAPACITY past the capacity, NOT_SUPPORTED by the resource, OUT_OF_MEMORY as above.
+ * Driver: cuMemCreate, cuMemMap, cuMemSetAccess.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes,
+                                                              CUstream stream);
+
+/*
+ * Shrinks to `bytes`, more than 0, and gives back the handles that lie wholly behind it. `bytes`
+ * not below the present size: nothing happens. Waits, by events, for the streams that free waits
+ * for. BUSY while an export or a hold exists. Whole or nothing. Driver: cuMemUnmap, cuMemRelease.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes,
+                                                                CUstream stream);
+
+/*
+ * A hold is one more reference: while it lasts, memory stays mapped where it is, shrinking answers
+ * BUSY, and a free takes effect at the last release. For views, and for pointers that others were
+ * given. Thread-safe, unlike the rest.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer);
+GPUMEM_API gpumem_status gpumem_buffer_release(gpumem_buffer *buffer);
+
+/* Plain getters; no driver call, cannot fail. */
+GPUMEM_API CUdeviceptr gpumem_buffer_pointer(const gpumem_buffer *buffer);
+GPUMEM_API void *gpumem_buffer_host_pointer(const gpumem_buffer *buffer); /* or NULL */
+GPUMEM_API size_t gpumem_buffer_size(const gpumem_buffer *buffer);
+GPUMEM_API size_t gpumem_buffer_capacity(const gpumem_buffer *buffer);
+GPUMEM_API size_t gpumem_buffer_committed(const gpumem_buffer *buffer); /* memory behind it */
+GPUMEM_API size_t gpumem_buffer_chunks(const gpumem_buffer *buffer); /* physical handles; else 1 */
+GPUMEM_API gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer);
+GPUMEM_API gpumem_resource *
+gpumem_buffer_resource(const gpumem_buffer *buffer); /* NULL: imported */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * GPU memory of every kind, on NVIDIA's driver or a software one. docs/api-tour.md shows it in use.
+ * The driver API itself is in gpumem/driver.h, softgpu's controls are in gpumem/softgpu.h.
+ */
+#ifndef GPUMEM_GPUMEM_H
+#define GPUMEM_GPUMEM_H
+
+#include <gpumem/buffer.h>
+#include <gpumem/copy.h>
+#include <gpumem/library.h>
+#include <gpumem/resource.h>
+#include <gpumem/share.h>
+#include <gpumem/stats.h>
+#include <gpumem/status.h>
+#include <gpumem/types.h>
+#include <gpumem/virtual.h>
+
+#endif

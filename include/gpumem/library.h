@@ -1,0 +1,183 @@
+/*
+ * The library, the driver it opened, and that driver's devices.
+ *
+ * Every function here is thread-safe. A forked child cannot use what its parent opened: all calls
+ * on such objects answer FORKED and touch nothing (docs/contexts.md).
+ */
+#ifndef GPUMEM_LIBRARY_H
+#define GPUMEM_LIBRARY_H
+
+#include <gpumem/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gpumem_driver; /* gpumem/driver.h */
+
+typedef struct gpumem_open_options {
+    size_t size;
+    /* "nvidia", "softgpu" or a path with a slash. NULL: the environment variable GPUMEM_DRIVER
+     * (ignored in set-uid programs), else libcuda.so.1 by name. */
+    const char *driver;
+} gpumem_open_options;
+
+/*
+ * Opens and initialises a driver. Nothing is process-wide: several may be open at once. The caller
+ * closes the result. NO_DRIVER: none could be opened, and the message says how to choose softgpu.
+ * NO_DEVICE: a driver without a device. DRIVER: initialisation failed, for example after a fork.
+ * Blocks while the driver is loaded (seconds, the first time on some machines).
+ * Driver: cuInit, cuDriverGetVersion.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_open(const gpumem_open_options *options,
+                                                       gpumem_library **library);
+
+/*
+ * Closes; NULL is allowed. BUSY while a device is open: the message says which, and nothing is
+ * changed. The driver's library itself stays loaded, since drivers start threads.
+ */
+GPUMEM_API gpumem_status gpumem_close(gpumem_library *library);
+
+typedef struct gpumem_library_info {
+    size_t size;
+    const char *driver_kind; /* "nvidia" or "softgpu" */
+    const char *driver_path; /* the file that was loaded */
+    int driver_version;      /* API version: 1000 * major + 10 * minor */
+    int softgpu;             /* 1: software, found by its marker symbol, whatever the file's name */
+    int device_count;
+} gpumem_library_info;
+
+/* Who answers. Strings live until the library is closed. Does not block; no driver call. */
+GPUMEM_API gpumem_status gpumem_library_get_info(gpumem_library *library,
+                                                 gpumem_library_info *info);
+
+/* The opened driver, for use with gpumem/driver.h. Borrowed: lives until the library is closed. */
+GPUMEM_API const struct gpumem_driver *gpumem_library_driver(const gpumem_library *library);
+
+/* Number of devices, 1 or more; ordinals are 0 to count - 1. No driver call. */
+GPUMEM_API gpumem_status gpumem_device_count(gpumem_library *library, int *count);
+
+/*
+ * Opens a device and retains its primary context, which CUDA's runtime shares. The context of the
+ * calling thread is not changed. Opening a device again gives the same object, which is to be
+ * closed as often. NO_DEVICE: no such ordinal. Blocks while the context is made (a second, at the
+ * first time on hardware). Driver: cuDeviceGet, cuDevicePrimaryCtxRetain, cuDeviceGetAttribute.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_open(gpumem_library *library, int ordinal,
+                                                              gpumem_device **device);
+
+/* The same by the 16 bytes that the driver calls the device's UUID. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_open_uuid(gpumem_library *library,
+                                                                   const unsigned char uuid[16],
+                                                                   gpumem_device **device);
+
+/*
+ * Closes; NULL is allowed. At the last close: BUSY while resources or low-level objects of the
+ * device are alive (the message names them; nothing is changed), else waits, by events, for frees
+ * that are still held back by queued work, and releases the primary context.
+ */
+GPUMEM_API gpumem_status gpumem_device_close(gpumem_device *device);
+
+typedef struct gpumem_device_info {
+    size_t size;
+    int ordinal;
+    char name[128];
+    unsigned char uuid[16];
+    char pci_bus_id[32]; /* "0000:3b:00.0"; "" where the driver has none */
+    int compute_major;
+    int compute_minor;
+    int host_numa_node;             /* nearest to the device, or -1 */
+    uint64_t memory_bytes;          /* all of the device's memory */
+    size_t granularity_minimum;     /* of virtual memory, bytes; 0 where there is none */
+    size_t granularity_recommended; /* likewise */
+} gpumem_device_info;
+
+/* What a device is, without opening it (no context is made). */
+GPUMEM_API gpumem_status gpumem_device_query(gpumem_library *library, int ordinal,
+                                             gpumem_device_info *info);
+/* The same for an open device. Driver: cuDeviceGetName, cuDeviceGetUuid and such. */
+GPUMEM_API gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info);
+
+/* Free and total bytes. 6 to 12 us on an H200 and at times far more: not for hot paths.
+ * Driver: cuMemGetInfo. */
+GPUMEM_API gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_bytes,
+                                                  uint64_t *total_bytes);
+
+/* Whether `device` can reach memory of device `peer` (ordinal). Driver: cuDeviceCanAccessPeer. */
+GPUMEM_API gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer,
+                                                       int *can_access);
+
+/* Plain getters; no driver call, cannot fail. The context is borrowed. */
+GPUMEM_API int gpumem_device_ordinal(const gpumem_device *device);
+GPUMEM_API CUdevice gpumem_device_handle(const gpumem_device *device);
+GPUMEM_API CUcontext gpumem_device_context(const gpumem_device *device);
+GPUMEM_API gpumem_library *gpumem_device_library(const gpumem_device *device);
+
+/*
+ * Works off what can be worked off now: frees whose streams have passed, cached memory that is not
+ * in use. `wait` other than 0 waits, by events, for the frees that are still held back. Allocation
+ * does this by itself when memory runs out.
+ */
+GPUMEM_API gpumem_status gpumem_device_trim(gpumem_device *device, int wait);
+
+/* ---- What the platform can do, and why not ----------------------------------------------------
+ */
+
+/* Values are fixed once released; new ones are added before the count. */
+typedef enum gpumem_capability {
+    GPUMEM_CAPABILITY_UNIFIED_ADDRESSING = 0,
+    GPUMEM_CAPABILITY_VIRTUAL_MEMORY = 1,
+    GPUMEM_CAPABILITY_HANDLE_POSIX_FD = 2,
+    GPUMEM_CAPABILITY_HANDLE_FABRIC = 3,
+    GPUMEM_CAPABILITY_GPU_DIRECT_RDMA = 4,
+    GPUMEM_CAPABILITY_GPU_DIRECT_RDMA_VIRTUAL = 5, /* with virtual memory */
+    GPUMEM_CAPABILITY_DMA_BUF = 6,
+    GPUMEM_CAPABILITY_COMPRESSION = 7,
+    GPUMEM_CAPABILITY_DEVICE_POOL = 8,
+    GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD = 9,
+    GPUMEM_CAPABILITY_HOST_POOL = 10,
+    GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD = 11,
+    GPUMEM_CAPABILITY_HOST_NUMA_POOL = 12,
+    GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD = 13,
+    GPUMEM_CAPABILITY_HOST_VIRTUAL_MEMORY = 14,
+    GPUMEM_CAPABILITY_HOST_NUMA_VIRTUAL_MEMORY = 15,
+    GPUMEM_CAPABILITY_HOST_REGISTER = 16,
+    GPUMEM_CAPABILITY_HOST_REGISTER_READ_ONLY = 17,
+    GPUMEM_CAPABILITY_HOST_REGISTERED_SAME_POINTER = 18,
+    GPUMEM_CAPABILITY_PAGEABLE_ACCESS = 19, /* the device reads memory that is not pinned */
+    GPUMEM_CAPABILITY_MANAGED = 20,
+    GPUMEM_CAPABILITY_MANAGED_CONCURRENT = 21,
+    GPUMEM_CAPABILITY_STREAM_MEMORY_OPERATIONS_64 = 22,
+    GPUMEM_CAPABILITY_HOST_NATIVE_ATOMICS = 23,
+    GPUMEM_CAPABILITY_MULTICAST = 24,
+    GPUMEM_CAPABILITY_EVENT_IPC = 25,
+    GPUMEM_CAPABILITY_COUNT
+} gpumem_capability;
+
+/* "virtual_memory" and so on; "" for unknown values. */
+GPUMEM_API const char *gpumem_capability_name(gpumem_capability capability);
+
+typedef struct gpumem_capability_report {
+    size_t size;
+    int supported;    /* 1 or 0 */
+    int value;        /* the device attribute behind it, or -1 where there is none */
+    char reason[192]; /* "" when supported; else the attribute that is 0, the driver function that
+                         is missing, or the probe that was refused and with which error */
+} gpumem_capability_report;
+
+/*
+ * One capability. Some are tried out instead of asked, because attributes promise what the machine
+ * then refuses (fabric handles without IMEX, host pools with file descriptors): that takes up to
+ * milliseconds at the first call, is remembered, and leaves nothing behind. An answer of "no" is
+ * not an error. Driver: cuDeviceGetAttribute; for probes cuMemCreate, cuMemPoolCreate and their
+ * opposites.
+ */
+GPUMEM_API gpumem_status gpumem_device_get_capability(gpumem_device *device,
+                                                      gpumem_capability capability,
+                                                      gpumem_capability_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

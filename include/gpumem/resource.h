@@ -1,0 +1,266 @@
+/*
+ * Resources: where buffers come from. Device pool, pinned host memory, virtual memory, wrappers
+ * around any of them, and your own.
+ *
+ * A resource belongs to a device and may be used from any thread. Destroy it after its buffers.
+ */
+#ifndef GPUMEM_RESOURCE_H
+#define GPUMEM_RESOURCE_H
+
+#include <gpumem/library.h>
+#include <gpumem/stats.h>
+#include <gpumem/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpumem_resource_properties {
+    size_t size;
+    const char *kind; /* "device_pool", "pinned", "virtual", "limit", ..., or the user's name */
+    int device_accessible; /* 1 or 0 */
+    int host_accessible;   /* the CPU may dereference gpumem_buffer_host_pointer */
+    int stream_ordered;    /* memory is given and taken in the order of a stream */
+    int can_resize;        /* buffers can grow and shrink where they are */
+    int exportable;        /* gpumem_export_create works */
+    gpumem_location location;
+    gpumem_handle_type handle_type; /* what it settled on */
+    size_t granularity;             /* allocations are rounded up to this, bytes; 1 if to nothing */
+    size_t chunk_maximum;           /* largest physical handle or slab, bytes; 0 if meaningless */
+    char note[192]; /* what was wanted and not given, and why; "" if all was given */
+} gpumem_resource_properties;
+
+/* Thread-safe, no driver call. `properties->size` is to be set. */
+GPUMEM_API gpumem_status gpumem_resource_get_properties(gpumem_resource *resource,
+                                                        gpumem_resource_properties *properties);
+
+/*
+ * Destroys; NULL is allowed. BUSY while buffers are live or a wrapper holds it: the message says
+ * how many, and nothing is changed. Waits, by events, for its frees that queued work holds back.
+ * Cannot fail otherwise: what the driver refuses to take back is counted
+ * (gpumem_stats.quarantined).
+ */
+GPUMEM_API gpumem_status gpumem_resource_destroy(gpumem_resource *resource);
+
+/* Gives cached memory back until at most `keep_bytes` of it are left. May block in the driver. */
+GPUMEM_API gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes);
+
+/* The device. Cannot fail. */
+GPUMEM_API gpumem_device *gpumem_resource_device(const gpumem_resource *resource);
+
+/* ---- Device pool ------------------------------------------------------------------------------
+ */
+
+typedef enum gpumem_pool_choice {
+    GPUMEM_POOL_CURRENT = 0, /* the device's current pool, as cuDeviceSetMemPool left it */
+    GPUMEM_POOL_DEFAULT = 1, /* the driver's default pool of the device */
+    GPUMEM_POOL_OWN = 2,     /* a new one, destroyed with the resource */
+} gpumem_pool_choice;
+
+typedef struct gpumem_device_pool_options {
+    size_t size;
+    /* Any member below other than zero makes an own pool out of GPUMEM_POOL_CURRENT, so that pools
+     * of others are never changed; GPUMEM_POOL_DEFAULT with such a member is refused. */
+    gpumem_pool_choice pool;
+    /* Bytes that the pool keeps when nothing uses them. 0: the driver's default for a pool of
+     * others, everything for an own one (a warm pool allocates in 0.3 us, a cold one in 30). */
+    uint64_t release_threshold;
+    uint64_t maximum_bytes;         /* 0: no limit but the device's */
+    int ipc;                        /* 1: made exportable with `handle_type` */
+    gpumem_handle_type handle_type; /* used when ipc is set */
+} gpumem_device_pool_options;
+
+/*
+ * Memory in stream order from a pool of the driver. NOT_SUPPORTED where the device has no pools.
+ * Driver: cuMemPoolCreate, cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolTrimTo.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_pool_resource_create(
+    gpumem_device *device, const gpumem_device_pool_options *options, gpumem_resource **resource);
+
+/* ---- Pinned host memory -----------------------------------------------------------------------
+ */
+
+typedef enum gpumem_pinned_method {
+    /* Registered, if the platform registers memory, else allocated. */
+    GPUMEM_PINNED_AUTO = 0,
+    /* mmap, huge pages where the system gives them, touched by several threads, then
+     * cuMemHostRegister: 4 GiB in 0.21 s where cuMemHostAlloc takes 1.7 s. */
+    GPUMEM_PINNED_REGISTERED = 1,
+    /* cuMemHostAlloc. */
+    GPUMEM_PINNED_ALLOCATED = 2,
+    /* A host pool of the driver (location HOST, or HOST_NUMA when a node is given), in stream
+     * order; made new and destroyed with the resource. */
+    GPUMEM_PINNED_POOL = 3,
+} gpumem_pinned_method;
+
+#define GPUMEM_PINNED_PORTABLE       0x1u /* cuMemHostAlloc's flags, same values */
+#define GPUMEM_PINNED_WRITE_COMBINED 0x4u /* ALLOCATED only */
+
+typedef struct gpumem_pinned_options {
+    size_t size;
+    gpumem_pinned_method method;
+    unsigned flags; /* GPUMEM_PINNED_*; 0: none */
+    int numa_bind;  /* 1: memory from node `numa_node` only (not with ALLOCATED) */
+    int numa_node;
+    unsigned touch_threads; /* 0: as many as the thread may use CPUs, at most 16 */
+    size_t slab_bytes; /* unit of pinning; 0: 64 MiB. Larger requests get a slab of their own */
+    uint64_t maximum_bytes; /* of all slabs; 0: no limit */
+    uint64_t keep_bytes;    /* unused slabs kept for the next request, in bytes; 0: all */
+    int keep_nothing;       /* 1: every slab is given back when it is empty */
+    int ipc;                /* 1: a pool that can be exported, POSIX_FD (POOL only) */
+} gpumem_pinned_options;
+
+/*
+ * Page-locked host memory that the device reaches at full speed, cut from slabs: pinning costs
+ * 800 us even for 4 KiB, a piece of a slab well under one. OUT_OF_HOST_MEMORY when the machine or
+ * `maximum_bytes` gives no more; NOT_SUPPORTED and NOT_PERMITTED when a chosen method is refused.
+ * Driver: cuMemHostRegister, cuMemHostUnregister, cuMemHostAlloc, cuMemFreeHost, or the pool's.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
+    gpumem_device *device, const gpumem_pinned_options *options, gpumem_resource **resource);
+
+/* ---- Virtual memory ---------------------------------------------------------------------------
+ */
+
+typedef enum gpumem_allocation_type {
+    GPUMEM_ALLOCATION_PINNED = 0, /* the only one that the driver has */
+} gpumem_allocation_type;
+
+typedef enum gpumem_granularity_kind {
+    GPUMEM_GRANULARITY_RECOMMENDED = 0,
+    GPUMEM_GRANULARITY_MINIMUM = 1,
+} gpumem_granularity_kind;
+
+typedef struct gpumem_virtual_options {
+    size_t size;
+    gpumem_allocation_type allocation_type;
+    gpumem_location location;
+    int numa_node; /* for HOST_NUMA */
+    /* The strongest way of sharing that is wanted. Where the platform refuses it, the next of
+     * FABRIC, POSIX_FD, NONE is taken, and properties tell which and why; with `handle_strict` the
+     * resource is refused instead. */
+    gpumem_handle_type handle_type;
+    int handle_strict;
+    int gpu_direct_rdma; /* 1: RDMA-capable if the platform can; properties' note says if not */
+    int compression;     /* 1: compressible, likewise a wish */
+    gpumem_granularity_kind granularity;
+    CUdeviceptr addr_hint; /* where to reserve, if free; 0: the driver decides */
+    size_t addr_align;     /* of reservations, bytes, a power of two; 0: the granularity */
+    const int *peers;      /* ordinals of further devices that get access; copied */
+    size_t peer_count;
+    gpumem_access self_access; /* of the owning device */
+    gpumem_access peer_access; /* of the peers */
+    /* Address space reserved ahead for each buffer that does not ask for its own capacity, bytes.
+     * 0: exactly the buffer's size, rounded up. It costs no memory. */
+    size_t capacity;
+    /* Physical handles. Large ones are far cheaper: giving access costs 26 us a handle, whatever
+     * its size. Exporting one of 1 GiB took 165 ms where 512 MiB took under 1 ms, hence the
+     * default maximum. An allocation is cut into handles of the maximum and a rest. */
+    size_t chunk_minimum; /* bytes; 0: the granularity */
+    size_t chunk_maximum; /* bytes; 0: 512 MiB */
+    /* Growth by little takes a handle of up to this share of the buffer's memory instead, so that
+     * many small steps do not make many small handles. Percent; 0: 50. */
+    unsigned growth_percent;
+    int exact_growth; /* 1: never more than was asked for, rounded up to chunk_minimum */
+} gpumem_virtual_options;
+
+/*
+ * Buffers whose address never moves: address space is reserved for the capacity, and memory is
+ * mapped into it as the buffer grows. INVALID_ARGUMENT: chunk sizes or alignment that are no
+ * multiples, unknown peers. NOT_SUPPORTED: no virtual memory here, or what was asked for strictly.
+ * Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their opposites,
+ * cuMemGetAllocationGranularity.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
+    gpumem_device *device, const gpumem_virtual_options *options, gpumem_resource **resource);
+
+/* ---- Wrappers ---------------------------------------------------------------------------------
+ */
+
+/*
+ * Refuses what would bring the bytes in its live buffers over `maximum_bytes`: OUT_OF_CAPACITY.
+ * The wrapped resource must outlive it and may still be used directly.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream,
+                                                                        uint64_t maximum_bytes,
+                                                                        gpumem_resource **resource);
+
+/* One line for each allocation, resize and free, failed ones with their reason. */
+typedef struct gpumem_logging_options {
+    size_t size;
+    gpumem_log_level level; /* 0 is GPUMEM_LOG_ERROR: set it; only used when fn is NULL */
+    const char *name;       /* starts each line; NULL: the wrapped resource's kind. Copied */
+    gpumem_log_fn fn;       /* NULL: the library's log */
+    void *user;
+} gpumem_logging_options;
+
+/* Logs, and counts (gpumem_resource_get_stats) what goes through it alone. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_logging_resource_create(
+    gpumem_resource *upstream, const gpumem_logging_options *options, gpumem_resource **resource);
+
+/* ---- Your own ---------------------------------------------------------------------------------
+ */
+
+/* What a buffer asks of its resource. Values are validated before. */
+typedef struct gpumem_request {
+    size_t size;
+    size_t bytes;     /* more than 0 */
+    size_t alignment; /* a power of two, 1 at least */
+    size_t capacity;  /* 0, or the bytes that it may grow to, no less than `bytes` */
+    CUstream stream;
+} gpumem_request;
+
+/* What it got. The resource fills it; the library keeps it and hands it back. */
+typedef struct gpumem_allocation {
+    size_t size;
+    CUdeviceptr pointer;
+    void *host_pointer;     /* NULL if the CPU has no access */
+    size_t bytes;           /* usable: the requested, not the rounded size */
+    size_t committed_bytes; /* memory behind it */
+    size_t capacity;        /* reachable by resize; `bytes` if it cannot grow */
+    void *cookie;           /* the resource's */
+} gpumem_allocation;
+
+typedef struct gpumem_resource_ops {
+    size_t size;
+    const char *kind; /* copied */
+    /* Fills *allocation, or fails and leaves nothing behind. The device's context is current. A
+     * message can be set with gpumem_resource_fail. Must be thread-safe, like all of these. */
+    gpumem_status (*allocate)(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation);
+    /* Takes back; cannot fail. Without `stream_ordered` it is called when no stream that the
+     * library was told of uses the memory any more, and `stream` is that of the allocation. With
+     * it, it is called at once, and the memory must stay whole until `stream` has got here. */
+    void (*deallocate)(void *user, const gpumem_allocation *allocation, CUstream stream);
+    /* NULL if it cannot. Changes *allocation's bytes, committed_bytes, never pointer or capacity;
+     * whole or nothing. `bytes` is more than 0 and at most the capacity. Shrinking is called when
+     * no stream uses the memory. */
+    gpumem_status (*resize)(void *user, gpumem_allocation *allocation, size_t bytes,
+                            CUstream stream);
+    /* Fills what it knows; everything is zero before, granularity 1. Called once, at creation. */
+    void (*properties)(void *user, gpumem_resource_properties *properties);
+    /* NULL, or adds members that the library cannot know: cached, committed. Called any time. */
+    void (*stats)(void *user, gpumem_stats *stats);
+    /* NULL, or gives caches back down to keep_bytes. */
+    void (*trim)(void *user, size_t keep_bytes);
+    /* NULL, or called at the end, when no allocation is left. */
+    void (*destroy)(void *user);
+} gpumem_resource_ops;
+
+/*
+ * A resource of your own functions, which are copied. `allocate`, `deallocate` and `properties`
+ * are needed. On failure `destroy` is not called.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_resource_create(gpumem_device *device,
+                                                                  const gpumem_resource_ops *ops,
+                                                                  void *user,
+                                                                  gpumem_resource **resource);
+
+/* Records a message for gpumem_last_error and returns `status`: for the functions above. */
+GPUMEM_API gpumem_status gpumem_resource_fail(gpumem_status status, const char *message);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

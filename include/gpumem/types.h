@@ -1,0 +1,80 @@
+/*
+ * The CUDA types of the memory API, and how option and result structs are versioned.
+ *
+ * The typedefs repeat cuda.h's exactly, so that cuda.h may be included before or after this file
+ * (C11 and C++ allow a typedef to be repeated).
+ */
+#ifndef GPUMEM_TYPES_H
+#define GPUMEM_TYPES_H
+
+#include <gpumem/status.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef unsigned long long CUdeviceptr;
+typedef int CUdevice;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+
+/*
+ * Option structs begin with `size`, the size of the struct as the caller was compiled, so that
+ * later versions can add members. A NULL pointer and an all-zero struct mean the same: the default
+ * that each member documents. A struct that sets any member must set `size`; one that sets members
+ * which this library does not know yet is refused with INVALID_ARGUMENT instead of being half
+ * obeyed.
+ *
+ *     gpumem_buffer_allocate(resource, bytes,
+ *                            GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer);
+ *
+ * The macro needs C99's compound literals; in C++ write
+ *
+ *     gpumem_buffer_options options = {sizeof options};
+ *     options.stream = stream;
+ *
+ * Result structs begin with `size` too: the caller sets it to sizeof and the library fills no more
+ * than that, also when it is newer than the caller.
+ */
+#define GPUMEM_OPTIONS(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
+
+typedef struct gpumem_library gpumem_library;
+typedef struct gpumem_device gpumem_device;
+typedef struct gpumem_resource gpumem_resource;
+typedef struct gpumem_buffer gpumem_buffer;
+
+/* Where memory is. Zero is the default everywhere. */
+typedef enum gpumem_location {
+    GPUMEM_LOCATION_DEVICE = 0,
+    GPUMEM_LOCATION_HOST = 1,              /* host memory, placed by the system */
+    GPUMEM_LOCATION_HOST_NUMA = 2,         /* host memory of one NUMA node */
+    GPUMEM_LOCATION_HOST_NUMA_CURRENT = 3, /* of the node that the calling thread runs on */
+} gpumem_location;
+
+/* What a device may do with memory. */
+typedef enum gpumem_access {
+    GPUMEM_ACCESS_READ_WRITE = 0,
+    GPUMEM_ACCESS_READ = 1,
+    GPUMEM_ACCESS_NONE = 2,
+} gpumem_access;
+
+/* How memory can be handed to another process; fixed when the memory is created. */
+typedef enum gpumem_handle_type {
+    GPUMEM_HANDLE_POSIX_FD = 0, /* a file descriptor */
+    GPUMEM_HANDLE_NONE = 1,     /* not at all */
+    GPUMEM_HANDLE_FABRIC = 2,   /* a 64-byte handle, also for other machines; needs IMEX */
+} gpumem_handle_type;
+
+/* "posix_fd" and so on: constant strings, never NULL, also for unknown values. */
+GPUMEM_API const char *gpumem_location_name(gpumem_location location);
+GPUMEM_API const char *gpumem_access_name(gpumem_access access);
+GPUMEM_API const char *gpumem_handle_type_name(gpumem_handle_type type);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

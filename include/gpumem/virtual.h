@@ -1,0 +1,108 @@
+/*
+ * Virtual memory by hand: reserve addresses, create memory, map it there, say who may use it.
+ *
+ * Handles are typed, and misuse is refused before the driver is asked: what is unaligned, overlaps,
+ * belongs to another device or library, or is still mapped. Every function is thread-safe. Nothing
+ * here waits for queued work: the caller knows when memory is no longer in use (cuMemUnmap itself
+ * waits for nothing, and queued work on unmapped memory poisons the context). The virtual resource
+ * does all of this with waiting and growing.
+ */
+#ifndef GPUMEM_VIRTUAL_H
+#define GPUMEM_VIRTUAL_H
+
+#include <gpumem/resource.h>
+#include <gpumem/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gpumem_reservation gpumem_reservation;
+typedef struct gpumem_physical gpumem_physical;
+typedef struct gpumem_mapping gpumem_mapping;
+
+typedef struct gpumem_reservation_options {
+    size_t size;
+    size_t alignment;    /* bytes, a power of two; 0: the device's minimum granularity */
+    CUdeviceptr address; /* where, if that is free: look at the result. 0: the driver decides */
+} gpumem_reservation_options;
+
+/*
+ * Reserves `bytes` of addresses, a multiple of the device's minimum granularity. It costs no
+ * memory. The caller destroys it. OUT_OF_MEMORY: no such address range left. Driver:
+ * cuMemAddressReserve.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_create(
+    gpumem_device *device, size_t bytes, const gpumem_reservation_options *options,
+    gpumem_reservation **reservation);
+/* BUSY while anything is mapped in it; NULL is allowed. Driver: cuMemAddressFree. */
+GPUMEM_API gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation);
+GPUMEM_API CUdeviceptr gpumem_reservation_address(const gpumem_reservation *reservation);
+GPUMEM_API size_t gpumem_reservation_size(const gpumem_reservation *reservation);
+
+typedef struct gpumem_physical_options {
+    size_t size;
+    gpumem_allocation_type allocation_type;
+    gpumem_location location;
+    int numa_node; /* for HOST_NUMA */
+    gpumem_handle_type handle_type;
+    int gpu_direct_rdma;
+    int compression;
+} gpumem_physical_options;
+
+/* Bytes of which sizes and offsets must be multiples, for memory of these options (NULL: default).
+ * Driver: cuMemGetAllocationGranularity. */
+GPUMEM_API gpumem_status gpumem_physical_granularity(gpumem_device *device,
+                                                     const gpumem_physical_options *options,
+                                                     gpumem_granularity_kind kind, size_t *bytes);
+
+/*
+ * Takes `bytes` of memory, a multiple of the granularity, mapped nowhere yet. The caller destroys
+ * it. Exactly these options: NOT_SUPPORTED or NOT_PERMITTED if not. Driver: cuMemCreate.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_physical_create(gpumem_device *device, size_t bytes, const gpumem_physical_options *options,
+                       gpumem_physical **physical);
+/* The memory goes back when it is no longer mapped, here and in other processes; NULL is allowed.
+ * BUSY while mapped here. Driver: cuMemRelease. */
+GPUMEM_API gpumem_status gpumem_physical_destroy(gpumem_physical *physical);
+GPUMEM_API size_t gpumem_physical_size(const gpumem_physical *physical);
+
+/* A new file descriptor (close-on-exec) for the memory; the caller closes it. NOT_SUPPORTED unless
+ * it was made with POSIX_FD. Driver: cuMemExportToShareableHandle. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_export_fd(gpumem_physical *physical,
+                                                                     int *fd);
+/* The memory behind a descriptor of gpumem_physical_export_fd, of this or another process. `bytes`
+ * is its size, which the exporter knows. The descriptor stays the caller's.
+ * Driver: cuMemImportFromShareableHandle. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd,
+                                                                     size_t bytes,
+                                                                     gpumem_physical **physical);
+
+/*
+ * Maps all of `physical` at `offset` of the reservation, without access for anyone. The driver maps
+ * whole handles only. INVALID_ARGUMENT: past the end, unaligned, or over another mapping. The
+ * caller destroys it, before the other two. Driver: cuMemMap.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_create(gpumem_reservation *reservation,
+                                                                 size_t offset,
+                                                                 gpumem_physical *physical,
+                                                                 gpumem_mapping **mapping);
+/* Unmaps; NULL is allowed. DRIVER when refused: it is then still there. Driver: cuMemUnmap. */
+GPUMEM_API gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping);
+GPUMEM_API CUdeviceptr gpumem_mapping_address(const gpumem_mapping *mapping);
+GPUMEM_API size_t gpumem_mapping_size(const gpumem_mapping *mapping);
+
+/* What device `ordinal` may do with the mapping; -1 for the CPU (host memory only).
+ * Driver: cuMemSetAccess, cuMemGetAccess. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping,
+                                                                     int ordinal,
+                                                                     gpumem_access access);
+GPUMEM_API gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
+                                                   gpumem_access *access);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
