@@ -14,16 +14,18 @@ struct sg_context {
     uint64_t handle;
     uint64_t id; /* cuCtxGetId: never reused */
     int device;
-    bool primary;
-    bool alive;      /* false once destroyed or reset; the object stays while it is referenced */
-    unsigned refs;   /* handle table, thread stacks, streams, events, ranges */
-    unsigned uses;   /* retains of a primary context */
+    bool primary;  /* one object and one handle per device, dead and alive again */
+    bool alive;    /* false once destroyed or reset; the object stays while it is referenced */
+    bool ending;   /* a primary context whose end another thread is still waiting for */
+    unsigned refs; /* device or handle table, thread stacks, streams, events, ranges, peers */
+    unsigned uses; /* retains of a primary context; attaches of a created one */
     unsigned flags;
     unsigned api_version;
     CUresult sticky; /* CUDA_SUCCESS, or the error that poisons every later call */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
     CUsharedconfig shared_config;
+    struct sg_peer *peers; /* contexts whose memory this one may access */
 
     /* stream/ owns these. */
     struct sg_stream *legacy;     /* the NULL stream */
@@ -36,17 +38,22 @@ struct sg_context {
 CUresult sg_context_current(struct sg_context **context);
 /* As above but NULL for none, and without the sticky error. */
 struct sg_context *sg_context_peek(void);
-/* A handle as argument: NULL means the current context. */
+/* A handle as argument: NULL means the current context. INVALID_CONTEXT for a value that is no live
+ * handle, CONTEXT_IS_DESTROYED for a primary context that is not active; no sticky error. */
 CUresult sg_context_from_handle(CUcontext handle, struct sg_context **context);
 
 void sg_context_ref(struct sg_context *context);
 void sg_context_unref(struct sg_context *context);
 
-/* Poisons: every later call in this context answers `error`. The first error stays. */
+/* Poisons: every later call in this context answers `error`. The first error stays. The device
+ * remembers it too: no later context of it can be made in this process, as on hardware. */
 void sg_context_fault(struct sg_context *context, CUresult error);
 
+/* True when `context` may access memory of `peer`'s device: the same device, or enabled. */
+bool sg_context_may_access(const struct sg_context *context, const struct sg_context *peer);
+
 /* Called by context/ in this order when a context ends (destroy, reset, last release): waits for
- * and ends streams and events, then frees memory that belongs to it. */
+ * and ends streams and events, then frees memory that belongs to it. `alive` is already false. */
 void sg_streams_context_end(struct sg_context *context);
 void sg_memory_context_end(struct sg_context *context);
 

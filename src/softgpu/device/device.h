@@ -1,4 +1,5 @@
-/* Devices: what the profile says of them. Owned by device/; constant after cuInit. */
+/* Devices: what the profile says of them. Owned by device/; constant after cuInit except where
+ * context/ is named. */
 #ifndef SG_DEVICE_DEVICE_H
 #define SG_DEVICE_DEVICE_H
 
@@ -6,20 +7,42 @@
 
 #define SG_ATTRIBUTE_LIMIT 256
 
+/* What connects devices of one profile with each other. */
+struct sg_links {
+    bool peer_access;
+    bool native_atomics;
+    int performance_rank;
+};
+
+/* How a context begins. A limit that the device does not have is refused with UNSUPPORTED_LIMIT. */
+struct sg_context_defaults {
+    int least_priority, greatest_priority;
+    size_t limits[CU_LIMIT_MAX];
+    bool has_limit[CU_LIMIT_MAX];
+};
+
 struct sg_device {
     int ordinal;
     char name[256];
     CUuuid uuid;
-    char pci[16];            /* "0000:00:06.0", made distinct per device */
-    uint64_t total_memory;   /* what cuDeviceTotalMem answers */
-    uint64_t limit;          /* physical bytes that may be allocated: <= total_memory */
+    char pci[16];          /* "0000:00:06.0", distinct per device */
+    uint64_t total_memory; /* what cuDeviceTotalMem answers: always `limit`, so that a program that
+                              takes a share of the total gets it */
+    uint64_t limit;        /* physical bytes that may be allocated */
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
-    struct sg_context *primary; /* context/; NULL until first retained */
+    struct sg_links links;
+    struct sg_context_defaults context;
+
+    /* context/: */
+    struct sg_context *primary; /* NULL until first retained; then the same object for ever */
     unsigned primary_flags;
+    CUresult fault; /* the first fault of any of its contexts: new ones answer it too */
 };
 
-/* cuInit's work for this chapter: reads the profile, builds the visible devices. */
+/* cuInit's work for this chapter: reads the profile, builds the visible devices. SYSTEM_NOT_READY
+ * when the profile cannot be read (the log says why), NO_DEVICE when none is visible. May be called
+ * again after a failure. */
 CUresult sg_devices_init(void);
 int sg_device_count(void);
 /* NULL when there is no such ordinal. */

@@ -1,0 +1,98 @@
+#include "softgpu/context/context.h"
+
+#include "softgpu/context/lifetime.h"
+#include "softgpu/stream/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+CUresult sg_context_current(struct sg_context **context) {
+    struct sg_context *top = sg_context_peek();
+    if (!top)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!top->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if (top->sticky != CUDA_SUCCESS)
+        return top->sticky;
+    *context = top;
+    return CUDA_SUCCESS;
+}
+
+struct sg_context *sg_context_peek(void) {
+    const struct sg_thread *thread = sg_thread();
+    return thread->depth ? thread->stack[thread->depth - 1] : NULL;
+}
+
+CUresult sg_context_from_handle(CUcontext handle, struct sg_context **context) {
+    struct sg_context *found =
+        handle ? sg_handle_get(SG_KIND_CONTEXT, SG_HANDLE_VALUE(handle)) : sg_context_peek();
+    if (!found)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!found->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *context = found;
+    return CUDA_SUCCESS;
+}
+
+void sg_context_ref(struct sg_context *context) {
+    context->refs++;
+}
+
+void sg_context_unref(struct sg_context *context) {
+    if (--context->refs == 0)
+        free(context);
+}
+
+void sg_context_fault(struct sg_context *context, CUresult error) {
+    struct sg_device *device = sg_device(context->device);
+    if (context->sticky == CUDA_SUCCESS)
+        context->sticky = error;
+    if (device->fault == CUDA_SUCCESS)
+        device->fault = error;
+}
+
+bool sg_context_flags_valid(unsigned flags) {
+    unsigned schedule = flags & CU_CTX_SCHED_MASK;
+    return (flags & ~(unsigned)CU_CTX_FLAGS_MASK) == 0 && (schedule & (schedule - 1)) == 0;
+}
+
+struct sg_context *sg_context_new(struct sg_device *device, bool primary) {
+    struct sg_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return NULL;
+    context->handle = sg_handle_new(SG_KIND_CONTEXT, context);
+    if (!context->handle) {
+        free(context);
+        return NULL;
+    }
+    context->device = device->ordinal;
+    context->primary = primary;
+    context->refs = 1;
+    return context;
+}
+
+CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned api_version) {
+    static uint64_t last_id;
+    CUresult result = sg_streams_context_begin(context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct sg_device *device = sg_device(context->device);
+    context->id = ++last_id;
+    context->flags = flags;
+    context->api_version = api_version;
+    memcpy(context->limits, device->context.limits, sizeof context->limits);
+    context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
+    context->shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
+    context->alive = true;
+    return CUDA_SUCCESS;
+}
+
+void sg_context_end(struct sg_context *context) {
+    context->alive = false;
+    /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
+    sg_context_ref(context);
+    sg_streams_context_end(context);
+    sg_memory_context_end(context);
+    sg_peers_context_end(context);
+    sg_context_unref(context);
+}

@@ -1,0 +1,117 @@
+/* Contexts that an application creates, and their end. */
+#include "softgpu/context/lifetime.h"
+#include "softgpu/core/calls.h"
+
+static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned api_version) {
+    struct sg_device *device = sg_device(dev);
+    if (!pctx || !sg_context_flags_valid(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (device->fault != CUDA_SUCCESS)
+        return device->fault;
+
+    struct sg_context *context = sg_context_new(device, false);
+    if (!context)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_stack_push(context);
+    if (result == CUDA_SUCCESS) {
+        result = sg_context_begin(context, flags, api_version);
+        if (result != CUDA_SUCCESS)
+            sg_context_unref(sg_stack_pop());
+    }
+    if (result != CUDA_SUCCESS) {
+        sg_handle_drop(SG_KIND_CONTEXT, context->handle);
+        sg_context_unref(context);
+        return result;
+    }
+    context->uses = 1;
+    *pctx = SG_HANDLE_POINTER(CUcontext, context->handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuCtxCreate(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    return create(pctx, flags, dev, 3010);
+}
+
+CUresult sg_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
+    return create(pctx, flags, dev, 3020);
+}
+
+/* Execution affinity is a feature of MPS: without it the documentation names
+ * UNSUPPORTED_EXEC_AFFINITY. */
+CUresult sg_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
+                           unsigned int flags, CUdevice dev) {
+    if (numParams < 0 || (numParams > 0) != (paramsArray != NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (numParams > 0)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    return create(pctx, flags, dev, 3020);
+}
+
+CUresult sg_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, unsigned int flags,
+                           CUdevice dev) {
+    if (!ctxCreateParams)
+        return create(pctx, flags, dev, 3020);
+    if (ctxCreateParams->execAffinityParams && ctxCreateParams->cigParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (ctxCreateParams->cigParams)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return sg_cuCtxCreate_v3(pctx, ctxCreateParams->execAffinityParams,
+                             ctxCreateParams->numExecAffinityParams, flags, dev);
+}
+
+/* The handle goes first: while this thread waits for the context's work with the lock released,
+ * nobody else can find it. */
+static void destroy(struct sg_context *context) {
+    sg_handle_drop(SG_KIND_CONTEXT, context->handle);
+    sg_context_end(context);
+    if (sg_context_peek() == context)
+        sg_context_unref(sg_stack_pop());
+    sg_context_unref(context);
+}
+
+CUresult sg_cuCtxDestroy_v2(CUcontext ctx) {
+    struct sg_context *context;
+    CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context->primary)
+        return CUDA_ERROR_INVALID_CONTEXT; /* Release and reset end it. */
+    destroy(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuCtxDestroy(CUcontext ctx) {
+    return sg_cuCtxDestroy_v2(ctx);
+}
+
+/* ---- Usage counts, as before CUDA 4.0 -----------------------------------------------------------
+ */
+
+CUresult sg_cuCtxAttach(CUcontext *pctx, unsigned int flags) {
+    struct sg_context *context;
+    if (!pctx || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    context->uses++;
+    *pctx = SG_HANDLE_POINTER(CUcontext, context->handle);
+    return CUDA_SUCCESS;
+}
+
+/* A context can only be detached from by the thread that it is current to. */
+CUresult sg_cuCtxDetach(CUcontext ctx) {
+    struct sg_context *context;
+    CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context != sg_context_peek())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (context->primary)
+        return sg_cuDevicePrimaryCtxRelease_v2(context->device);
+    if (--context->uses == 0)
+        destroy(context);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,37 @@
+/* Between the files of context/. */
+#ifndef SG_CONTEXT_LIFETIME_H
+#define SG_CONTEXT_LIFETIME_H
+
+#include "softgpu/context/context.h"
+#include "softgpu/device/device.h"
+
+/* A context object with a handle, not yet alive, with one reference; NULL when out of memory. */
+struct sg_context *sg_context_new(struct sg_device *device, bool primary);
+/* Gives it its default settings, a new id and its default stream, and makes it alive. On failure
+ * nothing has changed. */
+CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned api_version);
+/* Ends what belongs to it; `alive` becomes false first. Waits for its work. */
+void sg_context_end(struct sg_context *context);
+
+/* Context flags: true when every bit is known and at most one scheduling flag is set. */
+bool sg_context_flags_valid(unsigned flags);
+
+/* ---- stack.c: the calling thread's stack --------------------------------------------------------
+ */
+
+/* Takes a reference. OUT_OF_MEMORY when the stack is full. */
+CUresult sg_stack_push(struct sg_context *context);
+/* The popped context, whose reference now is the caller's; NULL when the stack is empty. */
+struct sg_context *sg_stack_pop(void);
+
+/* ---- peer.c -------------------------------------------------------------------------------------
+ */
+
+/* Forgets what this context may access, and who may access it. */
+void sg_peers_context_end(struct sg_context *context);
+
+/* All context objects that are alive, in order of id; at most `most` go to `list` (which may be
+ * NULL). Returns how many there are. */
+size_t sg_contexts_alive(struct sg_context **list, size_t most);
+
+#endif

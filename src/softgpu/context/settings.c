@@ -1,0 +1,187 @@
+/* What the current context is and how it is set up. */
+#include "softgpu/context/lifetime.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/stream/stream.h"
+
+CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
+    struct sg_context *context;
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_from_handle(ctx, &context);
+    if (result == CUDA_SUCCESS)
+        *device = context->device;
+    return result;
+}
+
+CUresult sg_cuCtxGetDevice(CUdevice *device) {
+    return sg_cuCtxGetDevice_v2(device, NULL);
+}
+
+CUresult sg_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
+    struct sg_context *context;
+    if (!ctxId)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_from_handle(ctx, &context);
+    if (result == CUDA_SUCCESS)
+        *ctxId = context->id;
+    return result;
+}
+
+CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
+    struct sg_context *context;
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_from_handle(ctx, &context);
+    if (result == CUDA_SUCCESS)
+        *version = context->api_version;
+    return result;
+}
+
+/* ---- Flags --------------------------------------------------------------------------------------
+ */
+
+CUresult sg_cuCtxGetFlags(unsigned int *flags) {
+    struct sg_context *context;
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        *flags = context->flags;
+    return result;
+}
+
+CUresult sg_cuCtxSetFlags(unsigned int flags) {
+    struct sg_context *context;
+    if (!sg_context_flags_valid(flags))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    context->flags = flags;
+    if (context->primary)
+        sg_device(context->device)->primary_flags = flags;
+    return CUDA_SUCCESS;
+}
+
+/* ---- Limits -------------------------------------------------------------------------------------
+ */
+
+static bool limit_known(const struct sg_context *context, CUlimit limit, CUresult *refusal) {
+    unsigned number = (unsigned)limit;
+    bool known = number < CU_LIMIT_MAX && sg_device(context->device)->context.has_limit[number];
+    *refusal = known                   ? CUDA_SUCCESS
+               : number < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT
+                                       : CUDA_ERROR_INVALID_VALUE;
+    return known;
+}
+
+CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
+    struct sg_context *context;
+    if (!pvalue)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && limit_known(context, limit, &result))
+        *pvalue = context->limits[limit];
+    return result;
+}
+
+CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && limit_known(context, limit, &result))
+        context->limits[limit] = value;
+    return result;
+}
+
+/* ---- Preferences for caches: kept and given back, as on devices where they change nothing
+ * -------- */
+
+CUresult sg_cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
+    struct sg_context *context;
+    if (!pconfig)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        *pconfig = context->cache_config;
+    return result;
+}
+
+CUresult sg_cuCtxSetCacheConfig(CUfunc_cache config) {
+    struct sg_context *context;
+    if ((unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        context->cache_config = config;
+    return result;
+}
+
+CUresult sg_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig) {
+    struct sg_context *context;
+    if (!pConfig)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        *pConfig = context->shared_config;
+    return result;
+}
+
+CUresult sg_cuCtxSetSharedMemConfig(CUsharedconfig config) {
+    struct sg_context *context;
+    if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        context->shared_config = config;
+    return result;
+}
+
+CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct sg_context_defaults *defaults = &sg_device(context->device)->context;
+    if (leastPriority)
+        *leastPriority = defaults->least_priority;
+    if (greatestPriority)
+        *greatestPriority = defaults->greatest_priority;
+    return CUDA_SUCCESS;
+}
+
+/* The parameter of type SM_COUNT is what MPS gave to the context: without MPS all of them. */
+CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
+    struct sg_context *context;
+    if (!pExecAffinity || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const int *attributes = sg_device(context->device)->attributes;
+    pExecAffinity->type = type;
+    pExecAffinity->param.smCount.val =
+        (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+    return CUDA_SUCCESS;
+}
+
+/* ---- Work ---------------------------------------------------------------------------------------
+ */
+
+static CUresult synchronize(struct sg_context *context) {
+    sg_context_ref(context);
+    CUresult result = sg_context_wait(context);
+    sg_context_unref(context);
+    return result;
+}
+
+CUresult sg_cuCtxSynchronize(void) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+CUresult sg_cuCtxSynchronize_v2(CUcontext ctx) {
+    struct sg_context *context;
+    CUresult result = sg_context_from_handle(ctx, &context);
+    return result == CUDA_SUCCESS ? synchronize(context) : result;
+}

@@ -1,0 +1,91 @@
+/* Each thread's stack of contexts, and the calls that move it. */
+#include "softgpu/context/lifetime.h"
+#include "softgpu/core/calls.h"
+
+/* Drops the references of a thread that ends. In a forked child, and once exit handlers run, the
+ * lock may belong to a thread that does not exist: then the references stay. */
+static void drop_stack(void *value) {
+    struct sg_thread *thread = value;
+    if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
+        return;
+    sg_lock();
+    while (thread->depth)
+        sg_context_unref(thread->stack[--thread->depth]);
+    sg_unlock();
+}
+
+static pthread_key_t key;
+static bool key_made;
+
+static void make_key(void) {
+    key_made = pthread_key_create(&key, drop_stack) == 0;
+}
+
+/* False when the thread's end could not be noticed. */
+static bool watch_thread(struct sg_thread *thread) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_key);
+    return key_made && (pthread_getspecific(key) || pthread_setspecific(key, thread) == 0);
+}
+
+CUresult sg_stack_push(struct sg_context *context) {
+    struct sg_thread *thread = sg_thread();
+    if (thread->depth == SG_CONTEXT_STACK || !watch_thread(thread))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sg_context_ref(context);
+    thread->stack[thread->depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+struct sg_context *sg_stack_pop(void) {
+    struct sg_thread *thread = sg_thread();
+    return thread->depth ? thread->stack[--thread->depth] : NULL;
+}
+
+CUresult sg_cuCtxGetCurrent(CUcontext *pctx) {
+    if (!pctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_context *context = sg_context_peek();
+    *pctx = context ? SG_HANDLE_POINTER(CUcontext, context->handle) : NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuCtxSetCurrent(CUcontext ctx) {
+    struct sg_context *context = NULL;
+    if (ctx) {
+        CUresult result = sg_context_from_handle(ctx, &context);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    struct sg_context *old = sg_stack_pop();
+    CUresult result = context ? sg_stack_push(context) : CUDA_SUCCESS;
+    if (old)
+        sg_context_unref(old);
+    return result;
+}
+
+CUresult sg_cuCtxPushCurrent_v2(CUcontext ctx) {
+    struct sg_context *context;
+    CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+    return result == CUDA_SUCCESS ? sg_stack_push(context) : result;
+}
+
+CUresult sg_cuCtxPopCurrent_v2(CUcontext *pctx) {
+    struct sg_context *context = sg_stack_pop();
+    if (!context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (pctx)
+        *pctx = SG_HANDLE_POINTER(CUcontext, context->handle);
+    sg_context_unref(context);
+    return CUDA_SUCCESS;
+}
+
+/* The first versions knew contexts that belong to one thread at a time; since CUDA 4.0 the driver
+ * treats both alike. */
+CUresult sg_cuCtxPushCurrent(CUcontext ctx) {
+    return sg_cuCtxPushCurrent_v2(ctx);
+}
+
+CUresult sg_cuCtxPopCurrent(CUcontext *pctx) {
+    return sg_cuCtxPopCurrent_v2(pctx);
+}

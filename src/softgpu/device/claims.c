@@ -1,0 +1,64 @@
+/*
+ * What a device may claim. A profile is read from hardware, where every feature exists; here an
+ * attribute by which a program decides to call something must be true of softgpu. Attributes that
+ * only describe the device (sizes, clocks, limits of kernels) stay the profile's.
+ */
+#include "softgpu/device/profile.h"
+
+#define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
+
+/* The greatest value that is true here; a smaller one of the profile stays. The mask form keeps the
+ * bits that are. */
+static const struct claim {
+    CUdevice_attribute attribute;
+    bool mask;
+    int most;
+    const char *reason;
+} claims[] = {
+    {ATTRIBUTE(MANAGED_MEMORY), false, 0, "cuMemAllocManaged is refused"},
+    {ATTRIBUTE(CONCURRENT_MANAGED_ACCESS), false, 0, "cuMemAllocManaged is refused"},
+    {ATTRIBUTE(COOPERATIVE_LAUNCH), false, 0, "kernels are refused"},
+    {ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH), false, 0, "kernels are refused"},
+    {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, "kernels are refused"},
+    {ATTRIBUTE(UNIFIED_FUNCTION_POINTERS), false, 0, "kernels are refused"},
+    {ATTRIBUTE(TENSOR_MAP_ACCESS_SUPPORTED), false, 0, "cuTensorMapEncode* is refused"},
+    {ATTRIBUTE(CAN_TEX2D_GATHER), false, 0, "CUDA arrays are refused"},
+    {ATTRIBUTE(SPARSE_CUDA_ARRAY_SUPPORTED), false, 0, "CUDA arrays are refused"},
+    {ATTRIBUTE(DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED), false, 0, "CUDA arrays are refused"},
+    {ATTRIBUTE(GENERIC_COMPRESSION_SUPPORTED), false, 0, "memory is stored as it is"},
+    {ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED), false, 0, "no other device can reach the bytes"},
+    {ATTRIBUTE(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED), false, 0,
+     "no other device can reach the bytes"},
+    {ATTRIBUTE(GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS), false, 0,
+     "cuFlushGPUDirectRDMAWrites is refused: there are no such writes"},
+    {ATTRIBUTE(GPU_DIRECT_RDMA_WRITES_ORDERING), false, 0, "there are no such writes"},
+    {ATTRIBUTE(DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
+    {ATTRIBUTE(HOST_ALLOC_DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
+    {ATTRIBUTE(HANDLE_TYPE_FABRIC_SUPPORTED), false, 0, "there is no fabric"},
+    {ATTRIBUTE(HOST_NUMA_MULTINODE_IPC_SUPPORTED), false, 0, "there is no fabric"},
+    {ATTRIBUTE(MULTICAST_SUPPORTED), false, 0, "cuMulticast* is refused"},
+    {ATTRIBUTE(MEMPOOL_SUPPORTED_HANDLE_TYPES), true, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+     "pools are shared by file descriptor only"},
+    {ATTRIBUTE(TIMELINE_SEMAPHORE_INTEROP_SUPPORTED), false, 0, "external semaphores are refused"},
+    {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, 0, "cuMemBatchDecompressAsync is refused"},
+    {ATTRIBUTE(MEM_DECOMPRESS_MAXIMUM_LENGTH), false, 0, "cuMemBatchDecompressAsync is refused"},
+    {ATTRIBUTE(D3D12_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
+    {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
+};
+
+void sg_claims_apply(int attributes[SG_ATTRIBUTE_LIMIT]) {
+    for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+        int *value = &attributes[claims[i].attribute];
+        if (claims[i].mask)
+            *value &= claims[i].most;
+        else if (*value > claims[i].most)
+            *value = claims[i].most;
+    }
+}
+
+const char *sg_claim_reason(int attribute) {
+    for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++)
+        if ((int)claims[i].attribute == attribute)
+            return claims[i].reason;
+    return NULL;
+}

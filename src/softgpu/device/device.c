@@ -1,0 +1,82 @@
+#include "softgpu/device/device.h"
+
+#include "softgpu/core/config.h"
+#include "softgpu/device/profile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct sg_device devices[SG_MAX_DEVICES];
+static int device_count;
+
+int sg_device_count(void) {
+    return device_count;
+}
+
+struct sg_device *sg_device(int ordinal) {
+    return ordinal >= 0 && ordinal < device_count ? &devices[ordinal] : NULL;
+}
+
+/* GPU-736f6674-6770-8075-8000-00000000000n: "softgpu" and the device's number, in the form that
+ * RFC 9562 leaves to private use (version 8). The same in every process, as a GPU's is. */
+static CUuuid make_uuid(int number) {
+    static const unsigned char bytes[16] = {0x73, 0x6f, 0x66, 0x74, 0x67, 0x70, 0x80, 0x75, 0x80};
+    CUuuid uuid;
+    memcpy(uuid.bytes, bytes, sizeof bytes);
+    uuid.bytes[15] = (char)number;
+    return uuid;
+}
+
+static struct sg_device make_device(const struct sg_profile *profile, int number, uint64_t limit) {
+    struct sg_device device = {
+        .uuid = make_uuid(number),
+        .total_memory = limit,
+        .limit = limit,
+        .links = profile->links,
+        .context = profile->context,
+    };
+    struct sg_pci pci = profile->pci;
+    pci.bus += (unsigned)number;
+    memcpy(device.name, profile->name, sizeof device.name);
+    snprintf(device.pci, sizeof device.pci, "%04x:%02x:%02x.%x", pci.domain & 0xffff,
+             pci.bus & 0xff, pci.device & 0x1f, pci.function & 7);
+    memcpy(device.attributes, profile->attributes, sizeof device.attributes);
+    device.attributes[CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID] = (int)pci.domain;
+    device.attributes[CU_DEVICE_ATTRIBUTE_PCI_BUS_ID] = (int)pci.bus;
+    device.attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID] = (int)pci.device;
+    sg_claims_apply(device.attributes);
+    for (int i = 0; i < SG_ATTRIBUTE_LIMIT; i++)
+        device.has_attribute[i] = sg_attribute_name(i) != NULL;
+    return device;
+}
+
+CUresult sg_devices_init(void) {
+    static struct sg_profile profile;
+    const struct sg_config *config = sg_config();
+    char message[1024];
+    if (!sg_profile_load(&profile, config->profile ? config->profile : "h200", message,
+                         sizeof message)) {
+        sg_log(0, "%s", message);
+        return CUDA_ERROR_SYSTEM_NOT_READY;
+    }
+
+    int count = config->devices < SG_MAX_DEVICES ? config->devices : SG_MAX_DEVICES;
+    CUuuid uuids[SG_MAX_DEVICES];
+    for (int i = 0; i < count; i++)
+        uuids[i] = make_uuid(i);
+    /* CUDA_DEVICE_ORDER needs no work: devices are alike, so fastest first leaves them in the order
+     * of their PCI addresses. */
+    int order[SG_MAX_DEVICES];
+    int visible = sg_visible_devices(secure_getenv("CUDA_VISIBLE_DEVICES"), count, uuids, order);
+    if (visible == 0)
+        return CUDA_ERROR_NO_DEVICE;
+
+    uint64_t limit = sg_device_limit(profile.memory, config->memory, sg_machine_half(), count);
+    for (int i = 0; i < visible; i++) {
+        devices[i] = make_device(&profile, order[i], limit);
+        devices[i].ordinal = i;
+    }
+    device_count = visible;
+    return CUDA_SUCCESS;
+}

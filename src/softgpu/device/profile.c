@@ -1,0 +1,258 @@
+#include "softgpu/device/profile.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    struct sg_profile *profile;
+    bool has_memory, has_pci;
+    bool has_link[3];
+    bool has_priority[2];
+    char what[256]; /* the first mistake; inih says in which line it was */
+};
+
+static int wrong(struct reader *reader, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static int wrong(struct reader *reader, const char *format, ...) {
+    if (reader->what[0])
+        return 0;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reader->what, sizeof reader->what, format, args);
+    va_end(args);
+    return 0;
+}
+
+bool sg_size_parse(const char *text, uint64_t *bytes) {
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    static const char suffixes[] = "KMGT";
+    unsigned shift = 0;
+    if (*end) {
+        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
+        if (!suffix || end[1])
+            return false;
+        shift = 10 * (unsigned)(suffix - suffixes + 1);
+    }
+    if (errno || value > UINT64_MAX >> shift)
+        return false;
+    *bytes = value << shift;
+    return true;
+}
+
+bool sg_pci_parse(const char *text, struct sg_pci *pci) {
+    struct sg_pci got = {0};
+    int used = -1;
+    sscanf(text, "%4x:%2x:%2x%n", &got.domain, &got.bus, &got.device, &used);
+    if (used < 0) {
+        got.domain = 0;
+        sscanf(text, "%2x:%2x%n", &got.bus, &got.device, &used);
+    }
+    if (used < 0)
+        return false;
+    if (text[used] == '.') {
+        int more = -1;
+        sscanf(text + used, ".%1x%n", &got.function, &more);
+        if (more < 0)
+            return false;
+        used += more;
+    }
+    if (text[used] || got.device > 0x1f || got.function > 7)
+        return false;
+    *pci = got;
+    return true;
+}
+
+static bool parse_int(const char *text, long least, long greatest, long *value) {
+    char *end;
+    errno = 0;
+    long got = strtol(text, &end, 0);
+    if (end == text || *end || errno || got < least || got > greatest)
+        return false;
+    *value = got;
+    return true;
+}
+
+static int read_device(struct reader *reader, const char *key, const char *value) {
+    struct sg_profile *profile = reader->profile;
+    if (strcmp(key, "name") == 0) {
+        if (profile->name[0])
+            return wrong(reader, "name is given twice");
+        if (!value[0] || strlen(value) >= sizeof profile->name)
+            return wrong(reader, "name must have 1 to %zu characters", sizeof profile->name - 1);
+        strcpy(profile->name, value);
+        return 1;
+    }
+    if (strcmp(key, "memory") == 0) {
+        if (reader->has_memory)
+            return wrong(reader, "memory is given twice");
+        reader->has_memory = true;
+        if (!sg_size_parse(value, &profile->memory) || profile->memory < SG_PAGE)
+            return wrong(reader, "memory = %s: wanted bytes, at least 2M, suffixes K M G T", value);
+        return 1;
+    }
+    if (strcmp(key, "pci") == 0) {
+        if (reader->has_pci)
+            return wrong(reader, "pci is given twice");
+        reader->has_pci = true;
+        if (!sg_pci_parse(value, &profile->pci))
+            return wrong(reader, "pci = %s: wanted domain:bus:device.function", value);
+        if (profile->pci.bus > 0xff - SG_MAX_DEVICES)
+            return wrong(reader, "pci = %s: later devices need bus numbers after this one", value);
+        return 1;
+    }
+    return wrong(reader, "[device] has no key %s: it has name, memory, pci", key);
+}
+
+static int read_links(struct reader *reader, const char *key, const char *value) {
+    static const char *const keys[] = {"peer_access", "native_atomics", "performance_rank"};
+    struct sg_links *links = &reader->profile->links;
+    int which = 0;
+    while (which < 3 && strcmp(key, keys[which]) != 0)
+        which++;
+    if (which == 3)
+        return wrong(reader, "[links] has no key %s", key);
+    if (reader->has_link[which])
+        return wrong(reader, "%s is given twice", key);
+    reader->has_link[which] = true;
+    long number;
+    if (!parse_int(value, 0, which == 2 ? INT_MAX : 1, &number))
+        return wrong(reader, "%s = %s: wanted %s", key, value, which == 2 ? "a number" : "0 or 1");
+    if (which == 0)
+        links->peer_access = number != 0;
+    else if (which == 1)
+        links->native_atomics = number != 0;
+    else
+        links->performance_rank = (int)number;
+    return 1;
+}
+
+static int read_attribute(struct reader *reader, const char *key, const char *value) {
+    struct sg_profile *profile = reader->profile;
+    int attribute = sg_attribute_find(key);
+    if (attribute < 0)
+        return wrong(reader, "there is no CU_DEVICE_ATTRIBUTE_%s", key);
+    if (profile->has_attribute[attribute])
+        return wrong(reader, "%s is given twice", key);
+    long number;
+    if (!parse_int(value, INT_MIN, INT_MAX, &number))
+        return wrong(reader, "%s = %s: wanted a 32-bit number", key, value);
+    profile->has_attribute[attribute] = true;
+    profile->attributes[attribute] = (int)number;
+    return 1;
+}
+
+static int limit_find(const char *key) {
+    static const char *const names[CU_LIMIT_MAX] = {
+        [CU_LIMIT_STACK_SIZE] = "STACK_SIZE",
+        [CU_LIMIT_PRINTF_FIFO_SIZE] = "PRINTF_FIFO_SIZE",
+        [CU_LIMIT_MALLOC_HEAP_SIZE] = "MALLOC_HEAP_SIZE",
+        [CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = "DEV_RUNTIME_SYNC_DEPTH",
+        [CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = "DEV_RUNTIME_PENDING_LAUNCH_COUNT",
+        [CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = "MAX_L2_FETCH_GRANULARITY",
+        [CU_LIMIT_PERSISTING_L2_CACHE_SIZE] = "PERSISTING_L2_CACHE_SIZE",
+        [CU_LIMIT_SHMEM_SIZE] = "SHMEM_SIZE",
+        [CU_LIMIT_CIG_ENABLED] = "CIG_ENABLED",
+        [CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED] = "CIG_SHMEM_FALLBACK_ENABLED",
+    };
+    for (int i = 0; i < CU_LIMIT_MAX; i++)
+        if (strcmp(names[i], key) == 0)
+            return i;
+    return -1;
+}
+
+static int read_limit(struct reader *reader, const char *key, const char *value) {
+    struct sg_context_defaults *context = &reader->profile->context;
+    int limit = limit_find(key);
+    if (limit < 0)
+        return wrong(reader, "there is no CU_LIMIT_%s", key);
+    if (context->has_limit[limit])
+        return wrong(reader, "%s is given twice", key);
+    uint64_t bytes;
+    if (!sg_size_parse(value, &bytes))
+        return wrong(reader, "%s = %s: wanted a number, suffixes K M G T", key, value);
+    context->has_limit[limit] = true;
+    context->limits[limit] = bytes;
+    return 1;
+}
+
+static int read_priority(struct reader *reader, const char *key, const char *value) {
+    struct sg_context_defaults *context = &reader->profile->context;
+    bool least = strcmp(key, "least_priority") == 0;
+    if (!least && strcmp(key, "greatest_priority") != 0)
+        return wrong(reader, "[streams] has no key %s: it has least_priority, greatest_priority",
+                     key);
+    if (reader->has_priority[least])
+        return wrong(reader, "%s is given twice", key);
+    reader->has_priority[least] = true;
+    long number;
+    if (!parse_int(value, -1000, 0, &number))
+        return wrong(reader, "%s = %s: wanted -1000 to 0", key, value);
+    *(least ? &context->least_priority : &context->greatest_priority) = (int)number;
+    return 1;
+}
+
+/* inih calls this for each line that says something; 0 makes it remember the line. */
+static int read_line(void *user, const char *section, const char *key, const char *value) {
+    struct reader *reader = user;
+    static const struct {
+        const char *section;
+        int (*read)(struct reader *, const char *, const char *);
+    } sections[] = {{"device", read_device},
+                    {"links", read_links},
+                    {"attributes", read_attribute},
+                    {"limits", read_limit},
+                    {"streams", read_priority}};
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
+        if (strcmp(section, sections[i].section) == 0)
+            return sections[i].read(reader, key, value);
+    if (!section[0])
+        return wrong(reader, "%s comes before the first [section]", key);
+    return wrong(reader, "there is no section [%s]", section);
+}
+
+/* What the lines taken together lack. */
+static const char *incomplete(const struct reader *reader) {
+    const struct sg_profile *profile = reader->profile;
+    if (!profile->name[0])
+        return "[device] name is missing";
+    if (!reader->has_memory)
+        return "[device] memory is missing";
+    if (!reader->has_pci)
+        return "[device] pci is missing";
+    if (!profile->has_attribute[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR])
+        return "[attributes] COMPUTE_CAPABILITY_MAJOR is missing";
+    if (profile->context.greatest_priority > profile->context.least_priority)
+        return "[streams] greatest_priority must not be above least_priority";
+    return NULL;
+}
+
+bool sg_profile_parse(struct sg_profile *profile, const char *where, const char *text,
+                      char *message, size_t message_size) {
+    memset(profile, 0, sizeof *profile);
+    struct reader reader = {.profile = profile};
+    int line = ini_parse_string(text, read_line, &reader);
+    if (line < 0) {
+        snprintf(message, message_size, "%s: out of memory", where);
+        return false;
+    }
+    if (line > 0) {
+        snprintf(message, message_size, "%s:%d: %s", where, line,
+                 reader.what[0] ? reader.what : "wanted [section] or key = value");
+        return false;
+    }
+    const char *lacks = incomplete(&reader);
+    if (lacks)
+        snprintf(message, message_size, "%s: %s", where, lacks);
+    return !lacks;
+}

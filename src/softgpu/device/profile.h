@@ -1,0 +1,76 @@
+/* A profile: what an .ini file says about a kind of device. */
+#ifndef SG_DEVICE_PROFILE_H
+#define SG_DEVICE_PROFILE_H
+
+#include "softgpu/device/device.h"
+
+#include <stddef.h>
+
+struct sg_pci {
+    unsigned domain, bus, device, function;
+};
+
+struct sg_profile {
+    char name[256];
+    uint64_t memory;   /* bytes */
+    struct sg_pci pci; /* of the first device; the next ones have the next bus numbers */
+    int attributes[SG_ATTRIBUTE_LIMIT];
+    bool has_attribute[SG_ATTRIBUTE_LIMIT];
+    struct sg_links links;
+    struct sg_context_defaults context;
+};
+
+/*
+ * Reads a profile from text. False with the reason in `message` ("<where>:<line>: what is wrong"),
+ * and then *profile is undefined. `where` names the text in messages.
+ */
+bool sg_profile_parse(struct sg_profile *profile, const char *where, const char *text,
+                      char *message, size_t message_size);
+
+/*
+ * Finds and reads a profile. `choice` is a path when it holds a slash, else a name: "h200" is
+ * compiled in, other names are files <name>.ini in the profile folders. False with `message`.
+ */
+bool sg_profile_load(struct sg_profile *profile, const char *choice, char *message,
+                     size_t message_size);
+
+/* The text of profiles/h200.ini, compiled in, so that the libraries alone are enough. */
+const char *sg_profile_builtin(void);
+
+/* "512M", "141G", "4096": bytes with an optional suffix K, M, G or T. False when it is no size. */
+bool sg_size_parse(const char *text, uint64_t *bytes);
+
+/* "0000:0a:00.0", with function and domain optional. False when it is no PCI address. */
+bool sg_pci_parse(const char *text, struct sg_pci *pci);
+
+/* "MULTIPROCESSOR_COUNT", or NULL for a number that has no name. */
+const char *sg_attribute_name(int attribute);
+/* The number, or -1. */
+int sg_attribute_find(const char *name);
+
+/* Lowers attributes that claim what softgpu does not implement to what it does. */
+void sg_claims_apply(int attributes[SG_ATTRIBUTE_LIMIT]);
+/* Why an attribute may differ from the profile's, or NULL when it may not. */
+const char *sg_claim_reason(int attribute);
+
+/* ---- Parts of sg_devices_init, apart for tests --------------------------------------------------
+ */
+
+/* Half of what this machine and its control group can give to the process, in bytes. */
+uint64_t sg_machine_half(void);
+/* The same from files below `root` (normally ""): /proc/meminfo, /proc/self/cgroup, /sys/fs/cgroup.
+ */
+uint64_t sg_machine_half_at(const char *root);
+
+/* The size of each of `count` devices: `wanted` when it is not 0, else the smaller of the profile's
+ * and an equal share of `machine`. A multiple of SG_PAGE, at least one page. */
+uint64_t sg_device_limit(uint64_t profile, uint64_t wanted, uint64_t machine, int count);
+
+/*
+ * What CUDA_VISIBLE_DEVICES (NULL when not set) leaves of `count` devices with these UUIDs: numbers
+ * in their new order to `order`, and how many. The first entry that names no device, or one that
+ * was named before, ends the list.
+ */
+int sg_visible_devices(const char *list, int count, const CUuuid *uuids, int *order);
+
+#endif

@@ -1,0 +1,235 @@
+/* cuDevice*: what can be asked of a device without a context. */
+#include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
+#include "softgpu/device/profile.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+CUresult sg_cuDeviceGet(CUdevice *device, int ordinal) {
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sg_device(ordinal))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetCount(int *count) {
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    *count = sg_device_count();
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetName(char *name, int len, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!name || len <= 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    snprintf(name, (size_t)len, "%s", device->name);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!uuid)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *uuid = device->uuid;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetUuid(CUuuid *uuid, CUdevice dev) {
+    return sg_cuDeviceGetUuid_v2(uuid, dev); /* They differ on MIG instances only. */
+}
+
+/* LUIDs are Windows'. On Linux an H200 answers NOT_SUPPORTED. */
+CUresult sg_cuDeviceGetLuid(char *luid, unsigned int *deviceNodeMask, CUdevice dev) {
+    if (!luid || !deviceNodeMask)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_device(dev) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult sg_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *bytes = device->total_memory;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
+    size_t total;
+    CUresult result = sg_cuDeviceTotalMem_v2(bytes ? &total : NULL, dev);
+    if (result == CUDA_SUCCESS)
+        *bytes = total > UINT_MAX ? UINT_MAX : (unsigned)total;
+    return result;
+}
+
+CUresult sg_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    unsigned number = (unsigned)attrib;
+    if (!pi)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (number >= SG_ATTRIBUTE_LIMIT || !device->has_attribute[number])
+        return CUDA_ERROR_INVALID_VALUE;
+    *pi = device->attributes[number];
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetProperties(CUdevprop *prop, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!prop)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    const int *attributes = device->attributes;
+    *prop = (CUdevprop){
+        .maxThreadsPerBlock = attributes[CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK],
+        .maxThreadsDim = {attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X],
+                          attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y],
+                          attributes[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z]},
+        .maxGridSize = {attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X],
+                        attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y],
+                        attributes[CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z]},
+        .sharedMemPerBlock = attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK],
+        .totalConstantMemory = attributes[CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY],
+        .SIMDWidth = attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE],
+        .memPitch = attributes[CU_DEVICE_ATTRIBUTE_MAX_PITCH],
+        .regsPerBlock = attributes[CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK],
+        .clockRate = attributes[CU_DEVICE_ATTRIBUTE_CLOCK_RATE],
+        .textureAlign = attributes[CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT],
+    };
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!major || !minor)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *major = device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
+    *minor = device->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!pciBusId || len <= (int)(device ? strlen(device->pci) : 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    strcpy(pciBusId, device->pci);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
+    struct sg_pci wanted, has;
+    if (!dev || !pciBusId)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sg_pci_parse(pciBusId, &wanted))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < sg_device_count(); i++) {
+        if (sg_pci_parse(sg_device(i)->pci, &has) && has.domain == wanted.domain &&
+            has.bus == wanted.bus && has.device == wanted.device &&
+            has.function == wanted.function) {
+            *dev = i;
+            return CUDA_SUCCESS;
+        }
+    }
+    return CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* ---- Between devices ----------------------------------------------------------------------------
+ */
+
+CUresult sg_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
+    const struct sg_device *device = sg_device(dev);
+    if (!canAccessPeer)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device || !sg_device(peerDev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *canAccessPeer = dev != peerDev && device->links.peer_access;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CUdevice srcDevice,
+                                    CUdevice dstDevice) {
+    const struct sg_device *source = sg_device(srcDevice);
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!source || !sg_device(dstDevice) || srcDevice == dstDevice)
+        return CUDA_ERROR_INVALID_DEVICE;
+    switch ((int)attrib) {
+    case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
+        *value = source->links.performance_rank;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
+        *value = source->links.peer_access;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+        *value = source->links.native_atomics;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* CUDA arrays are refused. */
+    case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
+        *value = 0;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* ---- Features -----------------------------------------------------------------------------------
+ */
+
+/* Limiting a context to some multiprocessors is MPS', which softgpu is not. */
+CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev) {
+    if (!pi || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sg_device(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    *pi = 0;
+    return CUDA_SUCCESS;
+}
+
+/* Bytes of one channel of a format that a linear 1D texture can have, or 0. */
+static size_t channel_size(CUarray_format format) {
+    switch (format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8:
+        return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF:
+        return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+CUresult sg_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarray_format format,
+                                               unsigned int numChannels, CUdevice dev) {
+    const struct sg_device *device = sg_device(dev);
+    size_t size = channel_size(format);
+    bool channels = numChannels == 1 || numChannels == 2 || numChannels == 4;
+    if (!maxWidthInElements || !size || !channels)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!device)
+        return CUDA_ERROR_INVALID_DEVICE;
+    *maxWidthInElements =
+        (size_t)device->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    return CUDA_SUCCESS;
+}
