@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""What the built libraries export and need is what is written down, no more and no less."""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
+INCLUDE = SOURCE / "include/gpumem"
+LIB = BUILD / "lib"
+SOFTGPU = LIB / "gpumem/softgpu"
+# The C library, by the names that its parts have had.
+LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
+        "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+
+
+def tool(*command):
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def exported(library):
+    names = set()
+    for line in tool("nm", "-D", "--defined-only", str(library)).splitlines():
+        _, kind, name = line.split()[:3]
+        if kind != "A":
+            names.add(name.split("@")[0])
+    return names
+
+
+def dynamic(library, tag):
+    return re.findall(rf"\({tag}\)[^\[]*\[([^\]]*)\]", tool("readelf", "-d", str(library)))
+
+
+def declared(prefix, names):
+    """Functions that the public headers declare, by prefix."""
+    found = set()
+    for name in names:
+        text = re.sub(r"/\*.*?\*/", "", (INCLUDE / name).read_text(), flags=re.S)
+        # A declaration's name: the first word of our prefix that an opening parenthesis follows.
+        for statement in text.split(";"):
+            if "typedef" in statement or "#define" in statement.split("\n")[-1]:
+                continue
+            function = re.search(rf"(?<![\w(*])\*?({prefix}\w+)\s*\(", statement)
+            if function and "{" not in statement.split(function.group(1))[0].split("\n")[-1]:
+                found.add(function.group(1))
+    return found
+
+
+def difference(have, want):
+    return [f"exported but not declared: {name}" for name in sorted(have - want)] + \
+        [f"declared but not exported: {name}" for name in sorted(want - have)]
+
+
+def check_gpumem_exports():
+    headers = [path.name for path in INCLUDE.glob("*.h") if path.name != "softgpu.h"]
+    return difference(exported(LIB / "libgpumem.so"), declared("gpumem_", headers))
+
+
+def check_softgpu_exports():
+    table = set(re.findall(r"^CU_FN\((\w+),", (INCLUDE / "functions.def").read_text(), re.M))
+    return difference(exported(SOFTGPU / "libsoftgpu.so.0"),
+                      table | declared("softgpu_", ["softgpu.h"]))
+
+
+def check_shim():
+    shim = SOFTGPU / "libcuda.so.1"
+    problems = []
+    if dynamic(shim, "SONAME") != ["libcuda.so.1"]:
+        problems.append(f"soname {dynamic(shim, 'SONAME')}")
+    if "libsoftgpu.so.0" not in dynamic(shim, "NEEDED"):
+        problems.append("does not need libsoftgpu.so.0")
+    if dynamic(shim, "RUNPATH") + dynamic(shim, "RPATH") != ["$ORIGIN"]:
+        problems.append(f"search path {dynamic(shim, 'RUNPATH')}, not $ORIGIN alone")
+    if not (SOFTGPU / "libcuda.so").is_symlink():
+        problems.append("libcuda.so is not a symlink")
+    engine = SOFTGPU / "libsoftgpu.so.0"
+    if dynamic(engine, "SONAME") != ["libsoftgpu.so.0"]:
+        problems.append(f"the engine's soname is {dynamic(engine, 'SONAME')}")
+    flags = tool("readelf", "-d", str(engine))
+    for flag in ("NODELETE", "SYMBOLIC"):
+        if flag not in flags:
+            problems.append(f"the engine lacks {flag}")
+    return problems
+
+
+def check_needed(library, *also):
+    foreign = set(dynamic(library, "NEEDED")) - LIBC - set(also)
+    return [f"needs {name}" for name in sorted(foreign)]
+
+
+def check_static_names():
+    """A program that links the archive must not meet names without our prefix."""
+    problems = set()
+    for line in tool("nm", "--defined-only", "--extern-only", str(LIB / "libgpumem.a")).splitlines():
+        words = line.split()
+        if len(words) == 3 and not re.match(r"gpumem_|gm_|gpm_", words[2]):
+            problems.add(f"defines {words[2]}")
+    return sorted(problems)
+
+
+CHECKS = [
+    ("libgpumem exports what the headers declare", check_gpumem_exports),
+    ("softgpu exports functions.def and softgpu.h", check_softgpu_exports),
+    ("the shim bears the driver's name and needs the engine", check_shim),
+    ("libgpumem needs only libc", lambda: check_needed(LIB / "libgpumem.so")),
+    ("softgpu needs only libc", lambda: check_needed(SOFTGPU / "libsoftgpu.so.0")),
+    ("the command needs only libc and libgpumem",
+     lambda: check_needed(BUILD / "bin/gpumem", "libgpumem.so.0")),
+    ("libgpumem.a defines only names with our prefix", check_static_names),
+    # The comparison itself must be able to fail.
+    ("a name too many and a name too few are found",
+     lambda: [] if len(difference({"a"}, {"b"})) == 2 else ["not found"]),
+]
+
+
+def main():
+    print(f"1..{len(CHECKS)}")
+    failed = False
+    for number, (title, check) in enumerate(CHECKS, 1):
+        try:
+            problems = check()
+        except (OSError, subprocess.CalledProcessError) as error:
+            problems = [f"{error}", getattr(error, "stderr", "") or ""]
+        failed = failed or bool(problems)
+        print(f"{'not ' if problems else ''}ok {number} - {title}")
+        for problem in problems[:30]:
+            print(f"# {problem}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

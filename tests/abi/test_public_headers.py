@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Every public header compiles alone, as C17 and C++17, with both compilers, without a warning; and
+the memory API's headers go with cuda.h in either order."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import headers
+
+SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
+COMPILERS = [("gcc", "c", "c17"), ("clang", "c", "c17"), ("g++", "c++", "c++17"),
+             ("clang++", "c++", "c++17")]
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+# These declare CUDA's own types and say so: with cuda.h they must refuse, with a message.
+WITHOUT_CUDA = {"driver.h", "cuda_api.h"}
+
+number = 0
+failed = False
+
+
+def report(good, title, output=""):
+    global number, failed
+    number += 1
+    failed = failed or not good
+    print(f"{'' if good else 'not '}ok {number} - {title}")
+    for line in [] if good else output.splitlines()[:20]:
+        print(f"# {line}")
+
+
+def skip(title, reason):
+    global number
+    number += 1
+    print(f"ok {number} - {title} # SKIP {reason}")
+
+
+def compiles(compiler, language, standard, text, *flags):
+    command = [compiler, "-x", language, f"-std={standard}", *WARNINGS, "-fsyntax-only",
+               "-I", str(SOURCE / "include"), *flags, "-"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    return done.returncode == 0, done.stderr
+
+
+def declares_cuda(header):
+    """Whether a header pulls in cuda_api.h."""
+    done = subprocess.run(["cc", "-I", str(SOURCE / "include"), "-MM", str(header)],
+                          capture_output=True, text=True, check=True)
+    return "gpumem/cuda_api.h" in done.stdout
+
+
+def main():
+    public = sorted((SOURCE / "include/gpumem").glob("*.h"))
+    cuda, why_not = headers.find("13.0", BUILD)
+    for compiler, language, standard in COMPILERS:
+        if not shutil.which(compiler):
+            skip(f"headers with {compiler}", f"{compiler} is not installed")
+            continue
+        for header in public:
+            text = f"#include <gpumem/{header.name}>\n#include <gpumem/{header.name}>\n"
+            report(*_titled(compiles(compiler, language, standard, text),
+                            f"{header.name} alone, {compiler} {standard}"))
+        # A header that does not compile must be noticed, or nothing above means anything.
+        good, _ = compiles(compiler, language, standard,
+                           "#include <gpumem/status.h>\nstatic int planted(long x) { return x; }\n")
+        report(not good, f"a planted warning is an error, {compiler}")
+        for header in public:
+            if cuda is None:
+                skip(f"{header.name} with cuda.h, {compiler}", why_not)
+                continue
+            ours, theirs = f"#include <gpumem/{header.name}>\n", "#include <cuda.h>\n"
+            isystem = ["-isystem", str(cuda)]
+            if declares_cuda(header):
+                good, output = compiles(compiler, language, standard, theirs + ours, *isystem)
+                refused = not good and "include one of them" in output
+                report(refused, f"{header.name} after cuda.h is refused plainly, {compiler}", output)
+                continue
+            for order in (ours + theirs, theirs + ours):
+                first = "before" if order.startswith(ours) else "after"
+                report(*_titled(compiles(compiler, language, standard, order, *isystem),
+                                f"{header.name} {first} cuda.h, {compiler}"))
+    names = {header.name for header in public if declares_cuda(header)}
+    report(names == WITHOUT_CUDA, "only driver.h and cuda_api.h declare CUDA's types",
+           f"those that do: {sorted(names)}")
+    print(f"1..{number}")
+    return 1 if failed else 0
+
+
+def _titled(result, title):
+    good, output = result
+    return good, title, output
+
+
+if __name__ == "__main__":
+    sys.exit(main())
