@@ -1,0 +1,236 @@
+/* gpumem run: any program, and its children, on softgpu instead of the machine's driver. */
+#include "cli.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <getopt.h>
+#include <gpumem/driver.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char cmd_run_usage[] =
+    "usage: gpumem run --softgpu [OPTION...] [--] COMMAND [ARGUMENT...]\n\n"
+    "Runs COMMAND, and what it starts, on softgpu: the CUDA driver that needs no GPU. Works for\n"
+    "programs that use the driver API, linked with libcuda or opening libcuda.so.1; not for those\n"
+    "that launch kernels or use libcudart.\n\n"
+    "  --devices N        how many devices there are: 0 to 8 (1)\n"
+    "  --memory SIZE      bytes of each, with suffix K, M, G or T (as the machine allows)\n"
+    "  --profile P        which device: a name (h200), or the path of an .ini file\n"
+    "  --schedule S       when queued work runs: eager, late (as late as allowed), random (eager)\n"
+    "  --seed N           repeats a random schedule\n"
+    "  --fault SPEC       makes a call fail: FUNCTION:N:ERROR:MODE, the N-th call of FUNCTION,\n"
+    "                     MODE before, after (the effect), from (this call on) or skip\n"
+    "  --trace FILE       writes every call to FILE, - for standard error\n"
+    "  --leaks            reports at exit what was not freed\n"
+    "  --poison           fills fresh and freed memory with a pattern\n"
+    "  --abort-on-error   a refused call aborts the program\n"
+    "  --log LEVEL        off, error, warning, info or debug (warning)\n\n"
+    "Each option is an environment variable of softgpu, SOFTGPU_DEVICES and so on.\n"
+    "Exit status: that of COMMAND; 127 when it is not found, 126 when it cannot be run, 2 for a\n"
+    "wrong command line, 3 when softgpu is not installed beside gpumem.\n";
+
+enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, TEXT, FLAG };
+
+/* Options in the order of `options` below; getopt's value is FIRST + index. */
+#define FIRST 256
+static const struct setting {
+    const char *variable;
+    enum kind kind;
+    uint64_t most;       /* NUMBER */
+    const char *choices; /* CHOICE: each between two spaces */
+} settings[] = {
+    {"SOFTGPU_DEVICES", NUMBER, 8, NULL},
+    {"SOFTGPU_MEMORY", SIZE, 0, NULL},
+    {"SOFTGPU_PROFILE", PATH_OR_NAME, 0, NULL},
+    {"SOFTGPU_SCHEDULE", CHOICE, 0, " eager late random "},
+    {"SOFTGPU_SEED", NUMBER, UINT64_MAX, NULL},
+    {"SOFTGPU_FAULT", TEXT, 0, NULL},
+    {"SOFTGPU_TRACE", FILE_OR_DASH, 0, NULL},
+    {"SOFTGPU_LEAKS", FLAG, 0, NULL},
+    {"SOFTGPU_POISON", FLAG, 0, NULL},
+    {"SOFTGPU_ABORT", FLAG, 0, NULL},
+    {"SOFTGPU_LOG", CHOICE, 0, " off error warning info debug "},
+};
+#define SETTING_COUNT (sizeof settings / sizeof settings[0])
+
+enum { OPTION_SOFTGPU = 1, OPTION_DRIVER };
+static const struct option options[] = {
+    {"devices", required_argument, NULL, FIRST + 0},
+    {"memory", required_argument, NULL, FIRST + 1},
+    {"profile", required_argument, NULL, FIRST + 2},
+    {"schedule", required_argument, NULL, FIRST + 3},
+    {"seed", required_argument, NULL, FIRST + 4},
+    {"fault", required_argument, NULL, FIRST + 5},
+    {"trace", required_argument, NULL, FIRST + 6},
+    {"leaks", no_argument, NULL, FIRST + 7},
+    {"poison", no_argument, NULL, FIRST + 8},
+    {"abort-on-error", no_argument, NULL, FIRST + 9},
+    {"log", required_argument, NULL, FIRST + 10},
+    {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
+    {"driver", required_argument, NULL, OPTION_DRIVER},
+    {NULL, 0, NULL, 0},
+};
+_Static_assert(sizeof options / sizeof options[0] == SETTING_COUNT + 3, "a row for each setting");
+
+static int set(const char *variable, const char *value) {
+    if (setenv(variable, value, 1) == 0)
+        return CLI_OK;
+    return cli_error(CLI_FAILED, "cannot set %s: %s", variable, strerror(errno));
+}
+
+/* COMMAND may change its folder before softgpu reads the variable. */
+static int set_path(const char *variable, const char *path) {
+    char folder[PATH_MAX], whole[2 * PATH_MAX];
+    if (path[0] == '/')
+        return set(variable, path);
+    if (!getcwd(folder, sizeof folder))
+        return cli_error(CLI_FAILED, "cannot tell the current folder: %s", strerror(errno));
+    snprintf(whole, sizeof whole, "%s/%s", folder, path);
+    return set(variable, whole);
+}
+
+static bool number_fits(const char *text, uint64_t most) {
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && !*end && !errno && value <= most;
+}
+
+static bool chosen(const char *text, const char *choices) {
+    char spaced[64];
+    int length = snprintf(spaced, sizeof spaced, " %s ", text);
+    return text[0] && !strchr(text, ' ') && (size_t)length < sizeof spaced &&
+           strstr(choices, spaced);
+}
+
+static int apply(size_t index, const char *value) {
+    const struct setting *setting = &settings[index];
+    const char *option = options[index].name;
+    uint64_t bytes;
+    switch (setting->kind) {
+    case FLAG:
+        return set(setting->variable, "1");
+    case NUMBER:
+        if (!number_fits(value, setting->most))
+            return cli_error(CLI_USAGE, "--%s %s: wanted a number from 0 to %llu", option, value,
+                             (unsigned long long)setting->most);
+        break;
+    case SIZE:
+        if (!cli_parse_size(value, &bytes) || bytes == 0)
+            return cli_error(CLI_USAGE, "--%s %s: wanted bytes, with suffix K, M, G or T", option,
+                             value);
+        break;
+    case CHOICE:
+        if (!chosen(value, setting->choices))
+            return cli_error(CLI_USAGE, "--%s %s: wanted one of:%s", option, value,
+                             setting->choices);
+        break;
+    case PATH_OR_NAME:
+    case FILE_OR_DASH:
+    case TEXT:
+        if (!value[0])
+            return cli_error(CLI_USAGE, "--%s needs a value", option);
+        break;
+    }
+    bool path = setting->kind == PATH_OR_NAME ? strchr(value, '/') != NULL
+                                              : setting->kind == FILE_OR_DASH && strcmp(value, "-");
+    return path ? set_path(setting->variable, value) : set(setting->variable, value);
+}
+
+/* Applies the options; *command is the index of the first word that is none. */
+static int parse(int argc, char **argv, int *command) {
+    bool softgpu = false;
+    int option;
+    optind = 1;
+    while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+        int status = CLI_OK;
+        if (option == '?')
+            return CLI_USAGE; /* getopt has said why. */
+        if (option == OPTION_DRIVER && strcmp(optarg, "softgpu") != 0)
+            return cli_error(CLI_USAGE,
+                             "--driver %s: run knows only softgpu; without gpumem run, "
+                             "a program has the machine's driver",
+                             optarg);
+        if (option == OPTION_SOFTGPU || option == OPTION_DRIVER)
+            softgpu = true;
+        else
+            status = apply((size_t)(option - FIRST), optarg);
+        if (status != CLI_OK)
+            return status;
+    }
+    if (!softgpu)
+        return cli_error(CLI_USAGE, "say --softgpu: a program runs on softgpu only when asked to");
+    if (optind == argc)
+        return cli_error(CLI_USAGE, "which command? try 'gpumem help run'");
+    *command = optind;
+    return CLI_OK;
+}
+
+/* True when `folder`/`below` has softgpu's libcuda.so.1; then its real path is in `found`. */
+static bool has_softgpu(const char *folder, const char *below, char found[PATH_MAX]) {
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s/libcuda.so.1", folder, below);
+    if (access(path, R_OK) != 0)
+        return false;
+    path[strlen(path) - strlen("/libcuda.so.1")] = 0;
+    return realpath(path, found) != NULL;
+}
+
+/* The folder of the file, in place. */
+static bool cut_name(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = 0;
+    return slash != NULL;
+}
+
+/* Beside libgpumem, as gpumem itself looks for it; else by the place of this program. */
+static int find_softgpu(char found[PATH_MAX]) {
+    char folder[PATH_MAX];
+    Dl_info info;
+    if (dladdr((void *)(uintptr_t)gpumem_driver_open, &info) && info.dli_fname &&
+        realpath(info.dli_fname, folder) && cut_name(folder) &&
+        has_softgpu(folder, "gpumem/softgpu", found))
+        return CLI_OK;
+    if (realpath("/proc/self/exe", folder) && cut_name(folder) &&
+        has_softgpu(folder, "../lib/gpumem/softgpu", found))
+        return CLI_OK;
+    return cli_error(CLI_NO_DEVICE, "softgpu's libcuda.so.1 is not in gpumem/softgpu beside "
+                                    "libgpumem.so: is gpumem installed completely?");
+}
+
+/* First on the search path, so that it comes before a driver of the machine. */
+static int put_on_library_path(const char *folder) {
+    const char *old = getenv("LD_LIBRARY_PATH");
+    if (!old || !old[0])
+        return set("LD_LIBRARY_PATH", folder);
+    size_t size = strlen(folder) + strlen(old) + 2;
+    char *path = malloc(size);
+    if (!path)
+        return cli_error(CLI_FAILED, "out of memory");
+    snprintf(path, size, "%s:%s", folder, old);
+    int status = set("LD_LIBRARY_PATH", path);
+    free(path);
+    return status;
+}
+
+int cmd_run(int argc, char **argv) {
+    char folder[PATH_MAX];
+    int command = argc;
+    int status = parse(argc, argv, &command);
+    if (status == CLI_OK)
+        status = find_softgpu(folder);
+    if (status == CLI_OK)
+        status = put_on_library_path(folder);
+    if (status == CLI_OK)
+        status = set("GPUMEM_DRIVER", "softgpu");
+    if (status != CLI_OK)
+        return status;
+    execvp(argv[command], argv + command);
+    int error = errno;
+    return cli_error(error == ENOENT ? 127 : 126, "cannot run %s: %s", argv[command],
+                     strerror(error));
+}
