@@ -141,11 +141,10 @@ CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriorit
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    const struct sg_context_defaults *defaults = &sg_device(context->device)->context;
     if (leastPriority)
-        *leastPriority = defaults->least_priority;
+        *leastPriority = SG_PRIORITY_LEAST;
     if (greatestPriority)
-        *greatestPriority = defaults->greatest_priority;
+        *greatestPriority = SG_PRIORITY_GREATEST;
     return CUDA_SUCCESS;
 }
 
@@ -162,6 +161,13 @@ CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffin
     pExecAffinity->param.smCount.val =
         (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
     return CUDA_SUCCESS;
+}
+
+/* No line of softgpu's memory is ever in a cache of the device, so all are as this call leaves
+ * them. */
+CUresult sg_cuCtxResetPersistingL2Cache(void) {
+    struct sg_context *context;
+    return sg_context_current(&context);
 }
 
 /* ---- Work ---------------------------------------------------------------------------------------
@@ -184,4 +190,17 @@ CUresult sg_cuCtxSynchronize_v2(CUcontext ctx) {
     struct sg_context *context;
     CUresult result = sg_context_from_handle(ctx, &context);
     return result == CUDA_SUCCESS ? synchronize(context) : result;
+}
+
+/* Remote writes need GPUDirect RDMA, which is not claimed; hardware without it refuses. */
+CUresult sg_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
+                                       CUflushGPUDirectRDMAWritesScope scope) {
+    struct sg_context *context;
+    if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
+        scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
 }

@@ -16,7 +16,6 @@ struct sg_links {
 
 /* How a context begins. A limit that the device does not have is refused with UNSUPPORTED_LIMIT. */
 struct sg_context_defaults {
-    int least_priority, greatest_priority;
     size_t limits[CU_LIMIT_MAX];
     bool has_limit[CU_LIMIT_MAX];
 };

@@ -1,6 +1,7 @@
 #include "softgpu/device/profile.h"
 
-#include <ctype.h>
+#include "softgpu/core/config.h"
+
 #include <errno.h>
 #include <ini.h>
 #include <limits.h>
@@ -13,7 +14,6 @@ struct reader {
     struct sg_profile *profile;
     bool has_memory, has_pci;
     bool has_link[3];
-    bool has_priority[2];
     char what[256]; /* the first mistake; inih says in which line it was */
 };
 
@@ -28,26 +28,6 @@ static int wrong(struct reader *reader, const char *format, ...) {
     vsnprintf(reader->what, sizeof reader->what, format, args);
     va_end(args);
     return 0;
-}
-
-bool sg_size_parse(const char *text, uint64_t *bytes) {
-    if (!isdigit((unsigned char)text[0]))
-        return false;
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    static const char suffixes[] = "KMGT";
-    unsigned shift = 0;
-    if (*end) {
-        const char *suffix = strchr(suffixes, toupper((unsigned char)*end));
-        if (!suffix || end[1])
-            return false;
-        shift = 10 * (unsigned)(suffix - suffixes + 1);
-    }
-    if (errno || value > UINT64_MAX >> shift)
-        return false;
-    *bytes = value << shift;
-    return true;
 }
 
 bool sg_pci_parse(const char *text, struct sg_pci *pci) {
@@ -97,7 +77,7 @@ static int read_device(struct reader *reader, const char *key, const char *value
         if (reader->has_memory)
             return wrong(reader, "memory is given twice");
         reader->has_memory = true;
-        if (!sg_size_parse(value, &profile->memory) || profile->memory < SG_PAGE)
+        if (!sg_config_size(value, &profile->memory) || profile->memory < SG_PAGE)
             return wrong(reader, "memory = %s: wanted bytes, at least 2M, suffixes K M G T", value);
         return 1;
     }
@@ -179,26 +159,10 @@ static int read_limit(struct reader *reader, const char *key, const char *value)
     if (context->has_limit[limit])
         return wrong(reader, "%s is given twice", key);
     uint64_t bytes;
-    if (!sg_size_parse(value, &bytes))
+    if (!sg_config_size(value, &bytes))
         return wrong(reader, "%s = %s: wanted a number, suffixes K M G T", key, value);
     context->has_limit[limit] = true;
     context->limits[limit] = bytes;
-    return 1;
-}
-
-static int read_priority(struct reader *reader, const char *key, const char *value) {
-    struct sg_context_defaults *context = &reader->profile->context;
-    bool least = strcmp(key, "least_priority") == 0;
-    if (!least && strcmp(key, "greatest_priority") != 0)
-        return wrong(reader, "[streams] has no key %s: it has least_priority, greatest_priority",
-                     key);
-    if (reader->has_priority[least])
-        return wrong(reader, "%s is given twice", key);
-    reader->has_priority[least] = true;
-    long number;
-    if (!parse_int(value, -1000, 0, &number))
-        return wrong(reader, "%s = %s: wanted -1000 to 0", key, value);
-    *(least ? &context->least_priority : &context->greatest_priority) = (int)number;
     return 1;
 }
 
@@ -211,8 +175,7 @@ static int read_line(void *user, const char *section, const char *key, const cha
     } sections[] = {{"device", read_device},
                     {"links", read_links},
                     {"attributes", read_attribute},
-                    {"limits", read_limit},
-                    {"streams", read_priority}};
+                    {"limits", read_limit}};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
         if (strcmp(section, sections[i].section) == 0)
             return sections[i].read(reader, key, value);
@@ -232,8 +195,6 @@ static const char *incomplete(const struct reader *reader) {
         return "[device] pci is missing";
     if (!profile->has_attribute[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR])
         return "[attributes] COMPUTE_CAPABILITY_MAJOR is missing";
-    if (profile->context.greatest_priority > profile->context.least_priority)
-        return "[streams] greatest_priority must not be above least_priority";
     return NULL;
 }
 

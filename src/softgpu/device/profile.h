@@ -37,9 +37,6 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
 /* The text of profiles/h200.ini, compiled in, so that the libraries alone are enough. */
 const char *sg_profile_builtin(void);
 
-/* "512M", "141G", "4096": bytes with an optional suffix K, M, G or T. False when it is no size. */
-bool sg_size_parse(const char *text, uint64_t *bytes);
-
 /* "0000:0a:00.0", with function and domain optional. False when it is no PCI address. */
 bool sg_pci_parse(const char *text, struct sg_pci *pci);
 
