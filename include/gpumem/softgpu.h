@@ -27,30 +27,35 @@ typedef enum softgpu_fault_mode {
     SOFTGPU_FAULT_BEFORE = 1, /* the call is refused and has no effect */
     SOFTGPU_FAULT_AFTER = 2,  /* the call takes effect, then answers the error, as the driver does
                                  when it reports an earlier asynchronous failure */
-    SOFTGPU_FAULT_FROM = 3,   /* this call and every later one is refused: a poisoned context */
+    SOFTGPU_FAULT_FROM = 3,   /* this call and every later one of any function is refused, as in a
+                                 poisoned context; names and texts of errors still answer */
     SOFTGPU_FAULT_SKIP = 4,   /* the call answers success and does nothing: it shows whether a test
                                  checks an effect at all */
 } softgpu_fault_mode;
 
 typedef enum softgpu_schedule {
-    SOFTGPU_SCHEDULE_EAGER = 0,  /* work runs as soon as it may */
-    SOFTGPU_SCHEDULE_LATE = 1,   /* work runs when something waits for it, or nothing else can */
-    SOFTGPU_SCHEDULE_RANDOM = 2, /* which runnable stream goes next, and when, is drawn from a seed */
+    SOFTGPU_SCHEDULE_EAGER = 0, /* work runs as soon as it may */
+    SOFTGPU_SCHEDULE_LATE = 1,  /* work runs when something waits for it, or nothing else can */
+    SOFTGPU_SCHEDULE_RANDOM =
+        2, /* which runnable stream goes next, and when, is drawn from a seed */
 } softgpu_schedule;
 
-/* What became of a function of the table in this build of softgpu. */
+/* What became of a function of the table in this build of softgpu. An unproved one is a fault of
+ * this build: its own tests fail on it. */
 typedef enum softgpu_function_state {
-    SOFTGPU_FUNCTION_REAL = 1,    /* implemented, and `test` fails when it does nothing */
-    SOFTGPU_FUNCTION_REFUSED = 2, /* answers an error, always */
+    SOFTGPU_FUNCTION_REAL = 1,     /* implemented, and `test` fails when it does nothing */
+    SOFTGPU_FUNCTION_REFUSED = 2,  /* answers an error, always */
+    SOFTGPU_FUNCTION_UNPROVED = 3, /* implemented, but no test shows an effect */
 } softgpu_function_state;
 
 typedef struct softgpu_control {
     size_t size; /* of this struct, as built */
 
     /*
-     * Arms one fault: the n-th call (from 1) of `function` (exported name; "*" counts every call)
-     * made from now on by any thread answers `error` (a CUresult). Replaces the armed one. Returns 0,
-     * or -1 when the name is not in the table or n is 0.
+     * Arms one fault: the n-th call (from 1; 0 means each call) of `function` (exported name; "*"
+     * counts every call but cuGetErrorName and cuGetErrorString, which no driver fails) made from
+     * now on by any thread answers `error` (a CUresult). Replaces the armed one. Returns 0, or -1
+     * when the name is not in the table or the mode is none.
      */
     int (*fault_arm)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
     /* Disarms. Returns how often the fault fired. */
@@ -63,12 +68,14 @@ typedef struct softgpu_control {
      * The canonical state as text, one object a line, sorted: devices, contexts, reservations,
      * mappings with access, memory handles, allocations, pools, streams, events, bytes in use.
      * Handles and addresses are numbered in order of address or creation, so that two equal states
-     * give equal text. Free with free_text. NULL when out of memory.
+     * give equal text. Free with free_text. NULL when out of memory, in a forked child and in a
+     * host function that runs inside a call.
      */
     char *(*state_dump)(void);
     void (*free_text)(char *text);
 
-    /* Live objects that the program should have freed, one a line; "" when there is none. */
+    /* Live objects that the program should have freed, one a line; "" when there is none. As
+     * state_dump: freed with free_text, NULL where that is. */
     char *(*leak_report)(void);
 
     /* Takes effect for work submitted afterwards. */

@@ -15,7 +15,8 @@
 #define SG_CALL_ATTRIBUTE __attribute__((visibility("hidden")))
 #endif
 
-#define CU_FN(symbol, name, version, kind, params, args) SG_CALL_ATTRIBUTE CUresult sg_##symbol params;
+#define CU_FN(symbol, name, version, kind, params, args)                                           \
+    SG_CALL_ATTRIBUTE CUresult sg_##symbol params;
 #include <gpumem/functions.def>
 
 #endif

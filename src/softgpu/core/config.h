@@ -1,5 +1,8 @@
-/* What the environment asks of softgpu, read once at load (secure_getenv). docs/softgpu.md lists the
- * variables; each is named SOFTGPU_<field>. */
+/*
+ * What the environment asks of softgpu, read once, at the first driver call of the process
+ * (secure_getenv). docs/softgpu.md lists the variables; each is named SOFTGPU_<field>. A value that
+ * is not understood gets one warning that says what is accepted, and the default.
+ */
 #ifndef SG_CORE_CONFIG_H
 #define SG_CORE_CONFIG_H
 
@@ -9,24 +12,41 @@
 enum sg_schedule { SG_SCHEDULE_EAGER, SG_SCHEDULE_LATE, SG_SCHEDULE_RANDOM };
 
 struct sg_config {
-    int devices;            /* SOFTGPU_DEVICES: 0 to 8; default 1 */
-    const char *profile;    /* SOFTGPU_PROFILE: a name in the profile folder, or a path; default h200 */
-    uint64_t memory;        /* SOFTGPU_MEMORY: bytes a device, suffixes K M G T; 0 chooses */
-    uint64_t address_space; /* SOFTGPU_ADDRESS_SPACE: bytes of device addresses in all */
+    int devices;               /* SOFTGPU_DEVICES: 0 to 8; default 1 */
+    const char *profile;       /* SOFTGPU_PROFILE: a name in the profile folder, or a path;
+                                  default h200 */
+    uint64_t memory;           /* SOFTGPU_MEMORY: bytes a device, suffixes K M G T; 0 chooses */
+    uint64_t address_space;    /* SOFTGPU_ADDRESS_SPACE: bytes of device addresses in all;
+                                  0 chooses */
     enum sg_schedule schedule; /* SOFTGPU_SCHEDULE: eager, late, random */
     uint64_t seed;             /* SOFTGPU_SEED; drawn and printed when random and not given */
-    int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for; default 2 */
+    unsigned schedule_changes; /* counts sg_config_schedule: a scheduler that drew from an older
+                                  seed starts again */
+    int workers;               /* SOFTGPU_WORKERS: threads for work that nobody waits for, 1 to 64;
+                                  default 2 */
     const char *fault;         /* SOFTGPU_FAULT: function:n:error:mode */
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
     bool abort_on_error;       /* SOFTGPU_ABORT=1: a refused call aborts the process */
-    int log_level;             /* SOFTGPU_LOG: off, error, warning (default), info, debug: -1 to 3 */
+    int log_level;             /* SOFTGPU_LOG: off, error, warning (default), info, debug:
+                                  -1 to 3 */
 };
 
+/* Thread-safe. Constant after the first call, but for what sg_config_schedule changes. */
 const struct sg_config *sg_config(void);
 
-/* "softgpu: <level>: <text>" on standard error when the level is wanted. */
+/* With the lock. */
+void sg_config_schedule(enum sg_schedule schedule, uint64_t seed);
+
+/* Reads the environment as it is now; for sg_config and for tests of the parser. */
+void sg_config_read(struct sg_config *config);
+
+/* "64M" and the like; false when it is no size or more than 2^63 - 1. */
+bool sg_config_size(const char *text, uint64_t *bytes);
+
+/* "softgpu: <level>: <text>" on standard error when the level is wanted. Levels: 0 error,
+ * 1 warning, 2 info, 3 debug. */
 void sg_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-#define SLOT_BITS 24
-#define GENERATION_BITS 20
-#define SLOT_SHIFT 4
+#define SLOT_BITS        24
+#define GENERATION_BITS  20
+#define SLOT_SHIFT       4
 #define GENERATION_SHIFT (SLOT_SHIFT + SLOT_BITS)
-#define KIND_SHIFT (GENERATION_SHIFT + GENERATION_BITS)
-#define SLOT_LIMIT (1u << SLOT_BITS)
-#define GENERATION_MASK ((1u << GENERATION_BITS) - 1)
+#define KIND_SHIFT       (GENERATION_SHIFT + GENERATION_BITS)
+#define SLOT_LIMIT       (1u << SLOT_BITS)
+#define GENERATION_MASK  ((1u << GENERATION_BITS) - 1)
 
 struct slot {
     void *object; /* NULL when free */
@@ -26,8 +26,7 @@ struct table {
 
 static struct table tables[SG_KIND_COUNT];
 
-static bool grow(struct table *table)
-{
+static bool grow(struct table *table) {
     uint32_t capacity = table->capacity ? table->capacity * 2 : 64;
     if (capacity > SLOT_LIMIT)
         return false;
@@ -40,8 +39,7 @@ static bool grow(struct table *table)
 }
 
 /* Freed slots queue up and are taken oldest first, so that a generation lasts as long as it can. */
-static uint32_t take_slot(struct table *table)
-{
+static uint32_t take_slot(struct table *table) {
     if (table->free_head) {
         uint32_t slot = table->free_head - 1;
         table->free_head = table->slots[slot].next_free;
@@ -55,20 +53,19 @@ static uint32_t take_slot(struct table *table)
     return table->used++;
 }
 
-uint64_t sg_handle_new(enum sg_kind kind, void *object)
-{
+uint64_t sg_handle_new(enum sg_kind kind, void *object) {
     struct table *table = &tables[kind];
     uint32_t slot = take_slot(table);
     if (slot == SLOT_LIMIT)
         return 0;
     table->slots[slot].object = object;
     table->live++;
-    return (uint64_t)kind << KIND_SHIFT | (uint64_t)table->slots[slot].generation << GENERATION_SHIFT |
+    return (uint64_t)kind << KIND_SHIFT |
+           (uint64_t)table->slots[slot].generation << GENERATION_SHIFT |
            (uint64_t)slot << SLOT_SHIFT;
 }
 
-static struct slot *find(enum sg_kind kind, uint64_t handle)
-{
+static struct slot *find(enum sg_kind kind, uint64_t handle) {
     struct table *table = &tables[kind];
     uint64_t slot = (handle >> SLOT_SHIFT) & (SLOT_LIMIT - 1);
     bool shaped = handle >> KIND_SHIFT == (uint64_t)kind && (handle & 0xf) == 0;
@@ -79,14 +76,12 @@ static struct slot *find(enum sg_kind kind, uint64_t handle)
     return current && found->object ? found : NULL;
 }
 
-void *sg_handle_get(enum sg_kind kind, uint64_t handle)
-{
+void *sg_handle_get(enum sg_kind kind, uint64_t handle) {
     struct slot *slot = find(kind, handle);
     return slot ? slot->object : NULL;
 }
 
-void sg_handle_drop(enum sg_kind kind, uint64_t handle)
-{
+void sg_handle_drop(enum sg_kind kind, uint64_t handle) {
     struct slot *slot = find(kind, handle);
     if (!slot)
         return;
@@ -106,20 +101,19 @@ void sg_handle_drop(enum sg_kind kind, uint64_t handle)
 }
 
 void sg_handle_each(enum sg_kind kind, void (*visit)(uint64_t handle, void *object, void *user),
-                    void *user)
-{
+                    void *user) {
     struct table *table = &tables[kind];
     for (uint32_t i = 0; i < table->used; i++) {
         struct slot *slot = &table->slots[i];
         if (!slot->object)
             continue;
         uint64_t handle = (uint64_t)kind << KIND_SHIFT |
-                          (uint64_t)slot->generation << GENERATION_SHIFT | (uint64_t)i << SLOT_SHIFT;
+                          (uint64_t)slot->generation << GENERATION_SHIFT |
+                          (uint64_t)i << SLOT_SHIFT;
         visit(handle, slot->object, user);
     }
 }
 
-uint64_t sg_handle_count(enum sg_kind kind)
-{
+uint64_t sg_handle_count(enum sg_kind kind) {
     return tables[kind].live;
 }

@@ -2,8 +2,8 @@
  * Handles: slot and generation, never an address. A stale, foreign or random value is recognised
  * and answers NULL instead of being dereferenced.
  *
- * Value: kind (8 bits) << 48 | generation (20 bits) << 28 | slot (24 bits) << 4. It is never 0, 1 or 2
- * (the special streams) and never a canonical heap address of this process.
+ * Value: kind (8 bits) << 48 | generation (20 bits) << 28 | slot (24 bits) << 4. It is never 0, 1
+ * or 2 (the special streams) and never a canonical heap address of this process.
  */
 #ifndef SG_CORE_HANDLE_H
 #define SG_CORE_HANDLE_H
@@ -39,7 +39,7 @@ void sg_handle_each(enum sg_kind kind, void (*visit)(uint64_t handle, void *obje
 uint64_t sg_handle_count(enum sg_kind kind);
 
 /* For opaque pointer types of the API. */
-#define SG_HANDLE_VALUE(pointer) ((uint64_t)(uintptr_t)(pointer))
+#define SG_HANDLE_VALUE(pointer)       ((uint64_t)(uintptr_t)(pointer))
 #define SG_HANDLE_POINTER(type, value) ((type)(uintptr_t)(value))
 
 #endif

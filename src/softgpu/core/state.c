@@ -9,24 +9,20 @@ atomic_bool sg_forked;
 atomic_bool sg_exiting;
 atomic_bool sg_initialized;
 
-struct sg_thread *sg_thread(void)
-{
+struct sg_thread *sg_thread(void) {
     static _Thread_local struct sg_thread self;
     return &self;
 }
 
-void sg_lock(void)
-{
+void sg_lock(void) {
     pthread_mutex_lock(&lock);
 }
 
-void sg_unlock(void)
-{
+void sg_unlock(void) {
     pthread_mutex_unlock(&lock);
 }
 
-void sg_wait(pthread_cond_t *cond, uint64_t nanoseconds)
-{
+void sg_wait(pthread_cond_t *cond, uint64_t nanoseconds) {
     if (nanoseconds == 0) {
         pthread_cond_wait(cond, &lock);
         return;
@@ -39,8 +35,7 @@ void sg_wait(pthread_cond_t *cond, uint64_t nanoseconds)
     pthread_cond_clockwait(cond, &lock, CLOCK_MONOTONIC, &until);
 }
 
-uint64_t sg_now(void)
-{
+uint64_t sg_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;

@@ -1,11 +1,11 @@
 /*
  * softgpu's global state and the lock around it.
  *
- * One lock guards all structure: handles, address map, page table edits, pools, queues. The prologue
- * of every exported function (entry/) takes it, so an sg_cu* implementation is entered with it held
- * and returns with it held. What takes long or calls out (moving bytes, host functions, waiting)
- * happens with it released, only in stream/ and copy/. One lock is enough: the work under it is a few
- * hundred nanoseconds, and the bytes move outside it.
+ * One lock guards all structure: handles, address map, page table edits, pools, queues. The
+ * prologue of every exported function (entry/) takes it, so an sg_cu* implementation is entered
+ * with it held and returns with it held. What takes long or calls out (moving bytes, host
+ * functions, waiting) happens with it released, only in stream/ and copy/. One lock is enough: the
+ * work under it is a few hundred nanoseconds, and the bytes move outside it.
  */
 #ifndef SG_CORE_STATE_H
 #define SG_CORE_STATE_H
@@ -15,9 +15,9 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define SG_MAX_DEVICES 8
-#define SG_PAGE ((size_t)2 << 20) /* the granularity of device memory, as on H200 */
-#define SG_CONTEXT_STACK 64       /* deeper pushes answer CUDA_ERROR_OUT_OF_MEMORY */
+#define SG_MAX_DEVICES   8
+#define SG_PAGE          ((size_t)2 << 20) /* the granularity of device memory, as on H200 */
+#define SG_CONTEXT_STACK 64                /* deeper pushes answer CUDA_ERROR_OUT_OF_MEMORY */
 
 struct sg_context;
 
@@ -25,7 +25,8 @@ struct sg_context;
 struct sg_thread {
     struct sg_context *stack[SG_CONTEXT_STACK]; /* referenced; the top is current */
     int depth;
-    bool per_thread_stream; /* the running call is a _ptds/_ptsz twin: NULL is the per-thread stream */
+    bool per_thread_stream; /* the running call is a _ptds/_ptsz twin: NULL is the per-thread stream
+                             */
     bool in_host_function;  /* API calls are refused as hardware refuses them */
     bool in_call;           /* the prologue holds the lock for this thread */
 };

@@ -12,16 +12,55 @@ struct sg_call {
     gpumem_driver_fn fn;
     bool entered;     /* the lock is held: sg_leave releases it */
     bool fault_after; /* an armed fault replaces the result */
-    bool skip;        /* SOFTGPU_FAULT_SKIP: success without the implementation */
     CUresult fault;
-    uint64_t start;
 };
 
 /* True when the implementation is to be called; else *result is the answer. */
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, CUresult *result);
 CUresult sg_leave(struct sg_call *call, CUresult result);
 
-/* ---- What chapters give to the state dump and the leak report ----------------------------------- */
+/* ---- exports.c: the table as softgpu has it -----------------------------------------------------
+ */
+
+typedef void (*sg_any_fn)(void);
+
+struct sg_row {
+    const char *symbol;
+    const char *name;
+    int version;
+    gpumem_driver_fn_kind kind;
+};
+extern const struct sg_row sg_rows[GPUMEM_FN_COUNT];
+
+/* The exported wrapper, as cuGetProcAddress hands it out. */
+sg_any_fn sg_exported(gpumem_driver_fn fn);
+/* A chapter implements the row, or the plain row of a twin. */
+bool sg_implemented(gpumem_driver_fn fn);
+/* The row that exports `symbol`, or GPUMEM_FN_COUNT. */
+gpumem_driver_fn sg_row_find(const char *symbol);
+/* The first row of a name for cuGetProcAddress (others follow it), or GPUMEM_FN_COUNT. */
+gpumem_driver_fn sg_name_find(const char *name);
+
+/* ---- entry.c: what makes the prologue look closer -----------------------------------------------
+ */
+
+#define SG_WATCH_CONFIGURE 1u /* the environment has not been read */
+#define SG_WATCH_FAULT     2u
+#define SG_WATCH_TRACE     4u
+#define SG_WATCH_ABORT     8u
+
+void sg_watch(unsigned bits, bool on);
+/* Calls made so far of one function, or of all with GPUMEM_FN_COUNT. */
+uint64_t sg_call_count(gpumem_driver_fn fn);
+
+/* "CUDA_ERROR_OUT_OF_MEMORY" and "out of memory"; NULL for a value that is none. */
+const char *sg_result_name(CUresult result);
+const char *sg_result_string(CUresult result);
+/* The value of a name, with or without "CUDA_ERROR_". */
+bool sg_result_parse(const char *name, CUresult *result);
+
+/* ---- What chapters give to the state dump and the leak report -----------------------------------
+ */
 
 struct sg_text; /* grows; entry/text.c */
 void sg_text_line(struct sg_text *text, const char *format, ...)
@@ -37,5 +76,9 @@ void sg_leaks_contexts(struct sg_text *text);
 void sg_leaks_memory(struct sg_text *text);
 void sg_leaks_pools(struct sg_text *text);
 void sg_leaks_streams(struct sg_text *text);
+
+/* The reports, from malloc; NULL when out of memory. They take the lock. */
+char *sg_state_text(void);
+char *sg_leak_text(void);
 
 #endif

@@ -1,0 +1,189 @@
+#include "softgpu/core/config.h"
+
+#include "softgpu/core/state.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+static struct sg_config config;
+
+/* sg_log needs the configuration that is being read here, so complaints wait until it is there. */
+#define COMPLAINT_LIMIT 16
+struct complaints {
+    char text[COMPLAINT_LIMIT][256];
+    unsigned count;
+};
+
+static void complain(struct complaints *complaints, const char *variable, const char *value,
+                     const char *accepted) {
+    if (complaints->count == COMPLAINT_LIMIT)
+        return;
+    snprintf(complaints->text[complaints->count++], sizeof complaints->text[0],
+             "%s='%.64s' is ignored: it takes %s", variable, value, accepted);
+}
+
+/* An empty value is as good as none: that is how shells clear a variable for one command. */
+static const char *lookup(const char *variable) {
+    const char *value = secure_getenv(variable);
+    return value && value[0] ? value : NULL;
+}
+
+static bool parse_number(const char *text, uint64_t limit, uint64_t *number) {
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 0);
+    if (errno || *end || value > limit)
+        return false;
+    *number = value;
+    return true;
+}
+
+bool sg_config_size(const char *text, uint64_t *bytes) {
+    static const char suffixes[] = "KMGT";
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno)
+        return false;
+    unsigned shift = 0;
+    if (*end) {
+        char upper = (char)(*end >= 'a' && *end <= 'z' ? *end - 'a' + 'A' : *end);
+        const char *suffix = strchr(suffixes, upper);
+        if (!suffix || end[1])
+            return false;
+        shift = 10 * (unsigned)(suffix - suffixes + 1);
+    }
+    if (value > (uint64_t)INT64_MAX >> shift)
+        return false;
+    *bytes = value << shift;
+    return true;
+}
+
+static void read_int(struct complaints *complaints, const char *variable, int low, int high,
+                     int *field) {
+    const char *value = lookup(variable);
+    uint64_t number;
+    if (!value)
+        return;
+    if (parse_number(value, (uint64_t)high, &number) && number >= (uint64_t)low) {
+        *field = (int)number;
+        return;
+    }
+    char accepted[64];
+    snprintf(accepted, sizeof accepted, "a number from %d to %d", low, high);
+    complain(complaints, variable, value, accepted);
+}
+
+static void read_size(struct complaints *complaints, const char *variable, uint64_t *field) {
+    const char *value = lookup(variable);
+    if (value && !sg_config_size(value, field))
+        complain(complaints, variable, value,
+                 "a number of bytes, with K, M, G or T for powers of 1024");
+}
+
+static void read_flag(struct complaints *complaints, const char *variable, bool *field) {
+    const char *value = lookup(variable);
+    if (!value)
+        return;
+    if (strcmp(value, "0") == 0 || strcmp(value, "1") == 0)
+        *field = value[0] == '1';
+    else
+        complain(complaints, variable, value, "0 or 1");
+}
+
+/* Sets *field to the index of the value among `names`, plus `first`. */
+static void read_choice(struct complaints *complaints, const char *variable,
+                        const char *const *names, unsigned count, int first, int *field) {
+    const char *value = lookup(variable);
+    if (!value)
+        return;
+    char accepted[128] = "one of";
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(value, names[i]) == 0) {
+            *field = (int)i + first;
+            return;
+        }
+        size_t used = strlen(accepted);
+        snprintf(accepted + used, sizeof accepted - used, "%s %s", i ? "," : "", names[i]);
+    }
+    complain(complaints, variable, value, accepted);
+}
+
+static void read_schedule(struct complaints *complaints, struct sg_config *into) {
+    static const char *const names[] = {"eager", "late", "random"};
+    int schedule = SG_SCHEDULE_EAGER;
+    read_choice(complaints, "SOFTGPU_SCHEDULE", names, 3, 0, &schedule);
+    into->schedule = (enum sg_schedule)schedule;
+
+    const char *seed = lookup("SOFTGPU_SEED");
+    if (seed && parse_number(seed, UINT64_MAX, &into->seed))
+        return;
+    if (seed)
+        complain(complaints, "SOFTGPU_SEED", seed, "a number below 2^64");
+    if (into->schedule != SG_SCHEDULE_RANDOM)
+        return;
+    /* 32 bits are enough to tell runs apart and short enough to be typed again. */
+    uint32_t drawn = 0;
+    if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
+        drawn = (uint32_t)sg_now();
+    into->seed = drawn;
+    if (complaints->count < COMPLAINT_LIMIT)
+        snprintf(complaints->text[complaints->count++], sizeof complaints->text[0],
+                 "random schedule; SOFTGPU_SEED=%u repeats it", (unsigned)drawn);
+}
+
+static void read_all(struct complaints *complaints, struct sg_config *into) {
+    static const char *const levels[] = {"off", "error", "warning", "info", "debug"};
+    *into = (struct sg_config){.devices = 1, .profile = "h200", .workers = 2, .log_level = 1};
+    read_choice(complaints, "SOFTGPU_LOG", levels, 5, -1, &into->log_level);
+    read_int(complaints, "SOFTGPU_DEVICES", 0, SG_MAX_DEVICES, &into->devices);
+    read_size(complaints, "SOFTGPU_MEMORY", &into->memory);
+    read_size(complaints, "SOFTGPU_ADDRESS_SPACE", &into->address_space);
+    read_int(complaints, "SOFTGPU_WORKERS", 1, 64, &into->workers);
+    read_schedule(complaints, into);
+    read_flag(complaints, "SOFTGPU_LEAKS", &into->leaks);
+    read_flag(complaints, "SOFTGPU_POISON", &into->poison);
+    read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
+    const char *profile = lookup("SOFTGPU_PROFILE");
+    if (profile)
+        into->profile = profile;
+    into->fault = lookup("SOFTGPU_FAULT");
+    into->trace = lookup("SOFTGPU_TRACE");
+}
+
+static struct complaints first_complaints;
+
+static void read_first(void) {
+    read_all(&first_complaints, &config);
+}
+
+const struct sg_config *sg_config(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static atomic_bool said;
+    pthread_once(&once, read_first);
+    if (first_complaints.count && !atomic_exchange(&said, true))
+        for (unsigned i = 0; i < first_complaints.count; i++)
+            sg_log(1, "%s", first_complaints.text[i]);
+    return &config;
+}
+
+void sg_config_read(struct sg_config *into) {
+    struct complaints complaints = {.count = 0};
+    read_all(&complaints, into);
+    for (unsigned i = 0; i < complaints.count; i++)
+        sg_log(1, "%s", complaints.text[i]);
+}
+
+void sg_config_schedule(enum sg_schedule schedule, uint64_t seed) {
+    config.schedule = schedule;
+    config.seed = seed;
+    config.schedule_changes++;
+}

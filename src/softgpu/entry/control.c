@@ -1,0 +1,120 @@
+/* softgpu.h: what the opened library gives beside the driver's functions. */
+#include "softgpu/context/context.h"
+#include "softgpu/core/config.h"
+#include "softgpu/core/state.h"
+#include "softgpu/device/device.h"
+#include "softgpu/entry/entry.h"
+#include "softgpu/entry/fault.h"
+#include "softgpu/memory/memory.h"
+
+#include <gpumem/softgpu.h>
+#include <gpumem/status.h>
+#include <stdlib.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* By this symbol a loader tells softgpu from NVIDIA's driver. */
+extern const char softgpu_version[];
+EXPORT const char softgpu_version[] = GPUMEM_VERSION_STRING;
+
+static const char *const proofs[GPUMEM_FN_COUNT + 1] = {
+#define SG_PROVED(symbol, test) [GPUMEM_FN_##symbol] = test,
+#include "softgpu/entry/coverage.def"
+    [GPUMEM_FN_COUNT] = NULL,
+};
+
+/* Whether the lock may be taken: never in a forked child, where nobody may be left to release it.
+ */
+static bool usable(void) {
+    return !atomic_load(&sg_forked) && !sg_thread()->in_call;
+}
+
+static int fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+    return sg_fault_arm(function, n, error, mode) ? 0 : -1;
+}
+
+static uint64_t fault_disarm(void) {
+    return sg_fault_disarm();
+}
+
+static uint64_t call_count(const char *function) {
+    if (!function)
+        return sg_call_count(GPUMEM_FN_COUNT);
+    gpumem_driver_fn fn = sg_row_find(function);
+    return fn == GPUMEM_FN_COUNT ? 0 : sg_call_count(fn);
+}
+
+static char *state_dump(void) {
+    return usable() ? sg_state_text() : NULL;
+}
+
+static void free_text(char *text) {
+    free(text);
+}
+
+static char *leak_report(void) {
+    return usable() ? sg_leak_text() : NULL;
+}
+
+static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
+    if (!usable())
+        return;
+    (void)sg_config(); /* what the environment says comes first, and this after it */
+    sg_lock();
+    sg_config_schedule((enum sg_schedule)schedule, seed);
+    sg_unlock();
+}
+
+static softgpu_function_state function_state(const char *function, const char **test) {
+    gpumem_driver_fn fn = sg_row_find(function);
+    const char *proof = proofs[fn];
+    if (test)
+        *test = proof ? proof : "";
+    if (fn == GPUMEM_FN_COUNT || !sg_implemented(fn))
+        return SOFTGPU_FUNCTION_REFUSED;
+    return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
+}
+
+static int context_poison(int error) {
+    if (!usable())
+        return -1;
+    sg_lock();
+    struct sg_context *context = sg_context_peek();
+    if (context)
+        sg_context_fault(context, (CUresult)error);
+    sg_unlock();
+    return context ? 0 : -1;
+}
+
+static int memory_info(int ordinal, uint64_t *used, uint64_t *limit) {
+    if (!usable())
+        return -1;
+    sg_lock();
+    const struct sg_device *device = atomic_load(&sg_initialized) ? sg_device(ordinal) : NULL;
+    if (device) {
+        *used = sg_memory_used(ordinal);
+        *limit = device->limit;
+    }
+    sg_unlock();
+    return device ? 0 : -1;
+}
+
+static const softgpu_control control = {
+    .size = sizeof(softgpu_control),
+    .fault_arm = fault_arm,
+    .fault_disarm = fault_disarm,
+    .call_count = call_count,
+    .state_dump = state_dump,
+    .free_text = free_text,
+    .leak_report = leak_report,
+    .schedule_set = schedule_set,
+    .function_state = function_state,
+    .context_poison = context_poison,
+    .memory_info = memory_info,
+};
+
+EXPORT const softgpu_control *softgpu_get_control(int version);
+
+EXPORT const softgpu_control *softgpu_get_control(int version) {
+    return version == SOFTGPU_CONTROL_VERSION ? &control : NULL;
+}

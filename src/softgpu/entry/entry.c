@@ -1,0 +1,157 @@
+#include "softgpu/entry/entry.h"
+
+#include "softgpu/context/context.h"
+#include "softgpu/core/config.h"
+#include "softgpu/core/state.h"
+#include "softgpu/entry/fault.h"
+#include "softgpu/entry/life.h"
+#include "softgpu/entry/rules.h"
+#include "softgpu/entry/trace.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+static const unsigned char rules[GPUMEM_FN_COUNT] = {
+#define SG_RULE(symbol, flags) [GPUMEM_FN_##symbol] = (flags),
+#include "softgpu/entry/rules.def"
+};
+
+/* CUDA_SUCCESS stands for the usual refusal. */
+static const CUresult refusals[GPUMEM_FN_COUNT] = {
+#define SG_REFUSED(symbol, result) [GPUMEM_FN_##symbol] = (result),
+#include "softgpu/entry/refused.def"
+};
+
+static atomic_uint watch = SG_WATCH_CONFIGURE;
+static atomic_ullong counts[GPUMEM_FN_COUNT];
+static atomic_bool refusal_said[GPUMEM_FN_COUNT];
+
+void sg_watch(unsigned bits, bool on) {
+    if (on)
+        atomic_fetch_or(&watch, bits);
+    else
+        atomic_fetch_and(&watch, ~bits);
+}
+
+uint64_t sg_call_count(gpumem_driver_fn fn) {
+    if (fn != GPUMEM_FN_COUNT)
+        return atomic_load_explicit(&counts[fn], memory_order_relaxed);
+    uint64_t all = 0;
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
+        all += atomic_load_explicit(&counts[i], memory_order_relaxed);
+    return all;
+}
+
+static void configure(void) {
+    const struct sg_config *config = sg_config();
+    sg_watch(SG_WATCH_CONFIGURE, false);
+    if (config->abort_on_error)
+        sg_watch(SG_WATCH_ABORT, true);
+    if (config->trace && sg_trace_open(config->trace))
+        sg_watch(SG_WATCH_TRACE, true);
+    if (config->fault)
+        sg_fault_parse(config->fault);
+}
+
+/* What only a watched process pays for. False when *result is the answer. */
+static bool enter_watched(struct sg_call *call, CUresult *result) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, configure);
+    if (atomic_load_explicit(&watch, memory_order_acquire) & SG_WATCH_FAULT)
+        return sg_fault_enter(call, !(rules[call->fn] & SG_UNCOUNTED), result);
+    return true;
+}
+
+static CUresult refuse(gpumem_driver_fn fn) {
+    if (!atomic_exchange_explicit(&refusal_said[fn], true, memory_order_relaxed))
+        sg_log(1, "%s is not implemented", sg_rows[fn].symbol);
+    return refusals[fn] ? refusals[fn] : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, CUresult *result) {
+    struct sg_thread *thread = sg_thread();
+    const unsigned rule = rules[fn];
+    *call = (struct sg_call){.fn = fn};
+
+    /* No lock before these: a forked child may find it held by a thread that it does not have. */
+    if (atomic_load_explicit(&sg_forked, memory_order_relaxed)) {
+        *result = CUDA_ERROR_NOT_INITIALIZED;
+        return false;
+    }
+    if (atomic_load_explicit(&sg_exiting, memory_order_relaxed)) {
+        *result = CUDA_ERROR_DEINITIALIZED;
+        return false;
+    }
+    atomic_fetch_add_explicit(&counts[fn], 1, memory_order_relaxed);
+    if (__builtin_expect(atomic_load_explicit(&watch, memory_order_acquire) != 0, 0) &&
+        !enter_watched(call, result))
+        return false;
+    if (!(rule & SG_BEFORE_INIT) && !atomic_load_explicit(&sg_initialized, memory_order_acquire)) {
+        *result = CUDA_ERROR_NOT_INITIALIZED;
+        return false;
+    }
+    if (thread->in_host_function && !(rule & SG_IN_HOST_FUNCTION)) {
+        *result = CUDA_ERROR_NOT_PERMITTED;
+        return false;
+    }
+    if (!sg_implemented(fn)) {
+        *result = refuse(fn);
+        return false;
+    }
+    if (rule & SG_UNLOCKED)
+        return true;
+
+    sg_lock();
+    if (thread->depth && !(rule & SG_STICKY_OK)) {
+        const struct sg_context *context = sg_context_peek();
+        if (context && context->sticky != CUDA_SUCCESS) {
+            *result = context->sticky;
+            sg_unlock();
+            return false;
+        }
+    }
+    thread->per_thread_stream = sg_rows[fn].kind != GPUMEM_FN_PLAIN;
+    thread->in_call = true;
+    call->entered = true;
+    return true;
+}
+
+static CUresult leave_watched(const struct sg_call *call, unsigned watched, CUresult result) {
+    if (call->fault_after && (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY))
+        result = call->fault;
+    if (watched & SG_WATCH_TRACE)
+        sg_trace_call(call->fn, result);
+    if ((watched & SG_WATCH_ABORT) && result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+        const char *name = sg_result_name(result);
+        sg_log(0, "%s answered %s; SOFTGPU_ABORT ends the process", sg_rows[call->fn].symbol,
+               name ? name : "an unknown result");
+        abort();
+    }
+    return result;
+}
+
+CUresult sg_leave(struct sg_call *call, CUresult result) {
+    if (call->entered) {
+        sg_thread()->in_call = false;
+        sg_unlock();
+    }
+    unsigned watched = atomic_load_explicit(&watch, memory_order_relaxed);
+    if (__builtin_expect(watched != 0 || call->fault_after, 0))
+        result = leave_watched(call, watched, result);
+    return result;
+}
+
+/* ---- Fork ---------------------------------------------------------------------------------------
+ */
+
+/* Only a process that has begun to use the driver loses it by fork: a parent that merely loaded the
+ * library may have children that call cuInit. */
+static void in_child(void) {
+    sg_fault_fork_done();
+    if (sg_life_begun())
+        atomic_store(&sg_forked, true);
+}
+
+__attribute__((constructor(101))) static void watch_forks(void) {
+    pthread_atfork(sg_fault_fork_prepare, sg_fault_fork_done, in_child);
+}

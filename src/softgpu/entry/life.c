@@ -1,0 +1,78 @@
+#include "softgpu/entry/life.h"
+
+#include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
+#include "softgpu/core/state.h"
+#include "softgpu/device/device.h"
+#include "softgpu/entry/entry.h"
+#include "softgpu/memory/memory.h"
+#include "softgpu/stream/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_bool begun;
+
+bool sg_life_begun(void) {
+    return atomic_load(&begun);
+}
+
+static void report_leaks(void) {
+    char *text = sg_leak_text();
+    if (!text || !text[0]) {
+        free(text);
+        return;
+    }
+    unsigned lines = 0;
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    sg_log(1, "%u object%s still live at exit; SOFTGPU_TRACE=FILE records the calls that made %s:",
+           lines, lines == 1 ? "" : "s", lines == 1 ? "it" : "them");
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        sg_log(1, "  %s", line);
+    free(text);
+}
+
+/*
+ * Registered by cuInit, so it runs before the handlers that the application registered earlier;
+ * those, and destructors, then get CUDA_ERROR_DEINITIALIZED, as on hardware. Threads are left
+ * alone: joining one here could wait for a host function that waits for this thread.
+ */
+static void begin_exit(void) {
+    bool reachable = !atomic_load(&sg_forked) && !sg_thread()->in_call;
+    if (reachable && sg_config()->leaks)
+        report_leaks();
+    atomic_store(&sg_exiting, true);
+}
+
+/* Stages that succeeded are kept, so that a second cuInit takes up where the first one failed. */
+static CUresult initialize(void) {
+    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init, sg_streams_init};
+    static unsigned done;
+    while (done < sizeof stages / sizeof stages[0]) {
+        CUresult result = stages[done]();
+        if (result != CUDA_SUCCESS)
+            return result;
+        done++;
+    }
+    return atexit(begin_exit) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sg_cuInit(unsigned int Flags) {
+    if (Flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (atomic_load(&sg_initialized))
+        return CUDA_SUCCESS;
+    atomic_store(&begun, true);
+    CUresult result = initialize();
+    atomic_store(result == CUDA_SUCCESS ? &sg_initialized : &begun, result == CUDA_SUCCESS);
+    return result;
+}
+
+CUresult sg_cuDriverGetVersion(int *driverVersion) {
+    if (!driverVersion)
+        return CUDA_ERROR_INVALID_VALUE;
+    *driverVersion = SG_DRIVER_VERSION;
+    return CUDA_SUCCESS;
+}

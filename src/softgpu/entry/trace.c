@@ -1,0 +1,48 @@
+#include "softgpu/entry/trace.h"
+
+#include "softgpu/core/config.h"
+#include "softgpu/core/state.h"
+#include "softgpu/entry/entry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int trace_fd = -1;
+static uint64_t trace_start;
+
+bool sg_trace_open(const char *file) {
+    trace_start = sg_now();
+    if (strcmp(file, "-") == 0) {
+        trace_fd = STDERR_FILENO;
+        return true;
+    }
+    trace_fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (trace_fd >= 0)
+        return true;
+    sg_log(1, "SOFTGPU_TRACE='%s' is ignored: %s", file, strerror(errno));
+    return false;
+}
+
+/* Written at once and whole: the last line before a crash is the one that is wanted. */
+void sg_trace_call(gpumem_driver_fn fn, CUresult result) {
+    uint64_t now = sg_now() - trace_start;
+    const char *name = sg_result_name(result);
+    char number[16];
+    if (!name) {
+        snprintf(number, sizeof number, "%d", (int)result);
+        name = number;
+    }
+    char line[192];
+    int length =
+        snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s %s\n", now / 1000000000u,
+                 now / 1000u % 1000000u, syscall(SYS_gettid), sg_rows[fn].symbol, name);
+    if (length > 0 && (size_t)length < sizeof line) {
+        ssize_t written = write(trace_fd, line, (size_t)length);
+        (void)written; /* a full disk must not fail the traced program */
+    }
+}

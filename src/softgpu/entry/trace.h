@@ -1,0 +1,12 @@
+/* SOFTGPU_TRACE: a line for each call, "seconds thread function result". */
+#ifndef SG_ENTRY_TRACE_H
+#define SG_ENTRY_TRACE_H
+
+#include <gpumem/driver.h>
+#include <stdbool.h>
+
+/* "-" is standard error; a file is appended to, so that child processes may share it. */
+bool sg_trace_open(const char *file);
+void sg_trace_call(gpumem_driver_fn fn, CUresult result);
+
+#endif
