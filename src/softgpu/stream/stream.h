@@ -3,12 +3,12 @@
  *
  * A stream is a FIFO of operations numbered from 1. Operation n is complete when stream->completed
  * >= n; a token (stream, n) names that moment and is what other operations wait for: events, the
- * legacy stream's ordering, stream-ordered frees are all tokens. An operation may start when it heads
- * its queue, its tokens are complete and its poll (if any) says ready.
+ * legacy stream's ordering, stream-ordered frees are all tokens. An operation may start when it
+ * heads its queue, its tokens are complete and its poll (if any) says ready.
  *
- * Who runs it: whoever waits helps, running operations on its own thread, because a hand-off between
- * threads costs 10 to 100 us on a small machine; worker threads run what nobody waits for. Host
- * functions run on a worker only, never on a waiter.
+ * Who runs it: whoever waits helps, running operations on its own thread, because a hand-off
+ * between threads costs 10 to 100 us on a small machine; worker threads run what nobody waits for.
+ * Host functions run on a worker only, never on a waiter.
  */
 #ifndef SG_STREAM_STREAM_H
 #define SG_STREAM_STREAM_H
@@ -17,9 +17,14 @@
 #include "softgpu/core/config.h"
 #include "softgpu/memory/memory.h"
 
+/* Smaller numbers go first; what H200 answers for the range. */
+#define SG_PRIORITY_LEAST    0
+#define SG_PRIORITY_GREATEST (-5)
+
 struct sg_stream;
 
-/* A point in a stream's work. A token with stream NULL is complete. Holds a reference. */
+/* A point in a stream's work. A token with stream NULL is complete. Holds a reference: who gets one
+ * from a function below releases it. */
 struct sg_token {
     struct sg_stream *stream;
     uint64_t number;
@@ -29,12 +34,17 @@ struct sg_op {
     struct sg_op *next;
     struct sg_stream *stream;
     uint64_t number;
-    struct sg_token *waits; /* owned; NULL when none */
-    unsigned wait_count;
+    struct sg_token *waits; /* owned; NULL when none, own_waits while they fit */
+    unsigned wait_count, wait_room;
+    struct sg_token own_waits[2];
+    uint64_t serial;    /* order of submission over all streams */
     bool host_function; /* only workers run it */
+    bool run_poisoned;  /* run is called in a poisoned context too */
+    bool wanted;        /* a waiter waits for this host function */
     bool running;
     struct sg_work work;
-    /* Without the lock: moves bytes. An error poisons the context. NULL for pure markers. */
+    /* Without the lock: moves bytes. An error poisons the context. NULL for pure markers, which
+     * complete as soon as they head their queue and may start, on whatever thread sees it. */
     CUresult (*run)(struct sg_op *op);
     /* With the lock: is the awaited memory value there? NULL when it need not poll. */
     bool (*ready)(struct sg_op *op);
@@ -60,10 +70,28 @@ struct sg_stream {
     uint64_t submitted; /* number of the last operation */
     uint64_t completed;
     struct sg_op *head, *tail;
-    const void *thread;              /* owner of a per-thread default stream */
-    struct sg_stream *next;          /* in its list of the context */
-    struct sg_stream *runnable_next; /* scheduler's */
-    bool queued;
+    const void *thread;                          /* owner of a per-thread default stream */
+    struct sg_stream *next;                      /* in its list of the context */
+    struct sg_stream *thread_next;               /* in the list of its owning thread */
+    struct sg_stream *work_next, *work_previous; /* streams with work, in order of activation */
+    struct sg_stream *walk_next;                 /* scheduler's, valid during one walk */
+    uint64_t walk;
+    bool listed; /* in a list of the context: created streams stay there until drained */
+
+    /* Default-stream rules. `seen` is what the other side has already waited for. */
+    unsigned busy_blocking;  /* in the legacy stream: blocking streams with work */
+    uint64_t seen_by_legacy; /* of this stream, by the legacy stream */
+    uint64_t seen_of_legacy; /* of the legacy stream, by this one */
+    /* In the legacy stream: hidden streams in which cuCtxRecordEvent joins all others, and in which
+     * cuCtxWaitEvent's waits line up for all others. NULL until needed. */
+    struct sg_stream *gather, *barriers;
+
+    struct sg_stream_attributes {
+        CUaccessPolicyWindow window;
+        CUsynchronizationPolicy policy;
+        CUlaunchMemSyncDomainMap domain_map;
+        CUlaunchMemSyncDomain domain;
+    } attributes;
 };
 
 /*
@@ -77,18 +105,18 @@ void sg_stream_unref(struct sg_stream *stream);
 
 /* Allocates an operation (zeroed) or NULL. */
 struct sg_op *sg_op_new(CUresult (*run)(struct sg_op *));
-/* Adds a token to wait for (takes a reference). False when out of memory. */
+/* Adds a token to wait for; takes a reference of its own. False when out of memory. */
 bool sg_op_wait_for(struct sg_op *op, struct sg_token token);
 /* For an operation that will not be submitted. */
 void sg_op_free(struct sg_op *op);
 /*
- * Queues it, adding the tokens that the default-stream rules ask for: work in the legacy stream waits
- * for all blocking streams of the context, work in a blocking stream for the legacy stream's last.
- * Never fails except for OUT_OF_MEMORY, and then frees the op (finish is not called).
+ * Queues it, adding the tokens that the default-stream rules ask for: work in the legacy stream
+ * waits for all blocking streams of the context, work in a blocking stream for the legacy stream's
+ * last. Never fails except for OUT_OF_MEMORY, and then frees the op (finish is not called).
  */
 CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op);
 
-/* The point after everything submitted so far. */
+/* The point after everything submitted so far; release it. */
 struct sg_token sg_stream_token(struct sg_stream *stream);
 bool sg_token_complete(struct sg_token token);
 void sg_token_release(struct sg_token *token);
@@ -107,10 +135,20 @@ CUresult sg_streams_context_begin(struct sg_context *context);
 /* cuInit's work for this chapter; threads start when first needed. */
 CUresult sg_streams_init(void);
 
-/* ---- Events, for other chapters ---------------------------------------------------------------- */
+/* Takes effect for what has not started yet. RANDOM draws from the seed: the same seed, program and
+ * order of calls give the same order of operations as long as the program waits rather than polls.
+ */
+void sg_schedule_set(enum sg_schedule schedule, uint64_t seed);
+/* Called at the end of calls that queued work, with nothing of the caller's at risk: the random
+ * schedule may run some operations here, with the lock released meanwhile. */
+void sg_schedule_chance(void);
+
+/* ---- Events, for other chapters ----------------------------------------------------------------
+ */
 
 struct sg_event;
-/* The token that the event's last record left (stream NULL when never recorded). */
+/* The token that the event's last record left (stream NULL when never recorded or complete);
+ * release it. INVALID_HANDLE for no event. Work recorded by another process has no token here. */
 CUresult sg_event_token(CUevent event, struct sg_token *token);
 
 #endif

@@ -1,0 +1,219 @@
+/*
+ * Events between processes.
+ *
+ * Each process keeps one table of its interprocess events in a sealed memfd. A handle names the
+ * process (id and start time, because ids are reused), the table (descriptor and inode) and the
+ * place in it; another process opens the table through /proc/<pid>/fd and maps it. So the maker
+ * must be alive when its event is opened, as on hardware.
+ */
+#include "softgpu/stream/event.h"
+#include "softgpu/core/calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TABLE_EVENTS 4096
+#define TABLE_SIZE   (TABLE_EVENTS * sizeof(struct sg_event_share))
+#define HANDLE_MAGIC 0x45564e54u
+
+struct handle {
+    uint32_t magic;
+    int32_t fd;
+    uint64_t pid, start;
+    uint64_t inode;
+    uint64_t generation;
+    uint32_t slot;
+    uint32_t flags;
+};
+_Static_assert(sizeof(struct handle) <= sizeof(CUipcEventHandle), "fits the driver's handle");
+
+static struct sg_event_share *table; /* this process's events; NULL until the first */
+static int table_fd = -1;
+static uint32_t next_slot;
+
+/* ---- Processes
+ * ----------------------------------------------------------------------------------- */
+
+/* State and start time (clock ticks since boot) of a process; false when there is none. */
+static bool process_status(uint64_t pid, char *state, uint64_t *start) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    ssize_t size = read(fd, text, sizeof text - 1);
+    close(fd);
+    if (size <= 0)
+        return false;
+    text[size] = 0;
+    /* The name in parentheses may hold anything; fields are counted from its end. Start is the
+     * 22nd. */
+    const char *field = strrchr(text, ')');
+    unsigned long long ticks;
+    if (!field || sscanf(field + 1,
+                         " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                         "%*s %llu",
+                         state, &ticks) != 2)
+        return false;
+    *start = ticks;
+    return true;
+}
+
+static bool process_ended(uint64_t pid) {
+    char state;
+    uint64_t start;
+    return !process_status(pid, &state, &start) || state == 'Z' || state == 'X';
+}
+
+/* ---- This process's table
+ * ------------------------------------------------------------------------ */
+
+static CUresult open_table(void) {
+    int fd = memfd_create("softgpu-events", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    /* Nobody who opens it can take pages away from under us. */
+    void *map = MAP_FAILED;
+    if (ftruncate(fd, (off_t)TABLE_SIZE) == 0 &&
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+        map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED) {
+        close(fd);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    table = map;
+    table_fd = fd;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_event_share_create(struct sg_event *event) {
+    CUresult result = table ? CUDA_SUCCESS : open_table();
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (uint32_t tried = 0; tried < TABLE_EVENTS; tried++) {
+        struct sg_event_share *share = &table[next_slot++ % TABLE_EVENTS];
+        if (share->generation & 1)
+            continue;
+        share->recorded = share->completed = share->recorder = 0;
+        share->generation++;
+        event->share = share;
+        return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void sg_event_share_end(struct sg_event *event) {
+    if (event->share_map)
+        munmap(event->share_map, TABLE_SIZE);
+    else if (event->share)
+        event->share->generation++;
+    event->share = NULL;
+    event->share_map = NULL;
+}
+
+/* ---- Records
+ * ------------------------------------------------------------------------------------- */
+
+uint64_t sg_event_share_mark(const struct sg_event *event) {
+    return event->share->recorded;
+}
+
+bool sg_event_share_reached(const struct sg_event *event, uint64_t number) {
+    const struct sg_event_share *share = event->share;
+    if (share->completed >= number)
+        return true;
+    /* The work of a process that died never completes: nobody should wait for it. Looking costs
+     * some microseconds, so only some of the looks do. */
+    static unsigned looks;
+    uint64_t recorder = share->recorder;
+    return ++looks % 64 == 0 && recorder != (uint64_t)getpid() && process_ended(recorder);
+}
+
+uint64_t sg_event_share_record(struct sg_event *event) {
+    event->share->recorder = (uint64_t)getpid();
+    return ++event->share->recorded;
+}
+
+void sg_event_share_complete(struct sg_event *event, uint64_t number) {
+    uint64_t before = event->share->completed;
+    while (before < number &&
+           !atomic_compare_exchange_weak(&event->share->completed, &before, number))
+        ;
+}
+
+/* ---- Handles
+ * ------------------------------------------------------------------------------------- */
+
+CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
+    if (!pHandle)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_event *found = sg_event_get(event);
+    if (!found)
+        return CUDA_ERROR_INVALID_HANDLE;
+    /* Only its maker can hand an event on. */
+    if (!found->share || found->share_map)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct handle handle = {.magic = HANDLE_MAGIC, .fd = table_fd, .flags = found->flags};
+    struct stat status;
+    char state;
+    handle.pid = (uint64_t)getpid();
+    if (fstat(table_fd, &status) != 0 || !process_status(handle.pid, &state, &handle.start))
+        return CUDA_ERROR_OPERATING_SYSTEM;
+    handle.inode = status.st_ino;
+    handle.slot = (uint32_t)(found->share - table);
+    handle.generation = found->share->generation;
+    memset(pHandle, 0, sizeof *pHandle);
+    memcpy(pHandle, &handle, sizeof handle);
+    return CUDA_SUCCESS;
+}
+
+static struct sg_event_share *map_table(const struct handle *handle) {
+    char path[64], state;
+    uint64_t start;
+    if (!process_status(handle->pid, &state, &start) || start != handle->start)
+        return NULL;
+    snprintf(path, sizeof path, "/proc/%llu/fd/%d", (unsigned long long)handle->pid, handle->fd);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    struct stat status;
+    void *map = MAP_FAILED;
+    if (fstat(fd, &status) == 0 && status.st_ino == handle->inode &&
+        status.st_size == (off_t)TABLE_SIZE)
+        map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    return map == MAP_FAILED ? NULL : map;
+}
+
+CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
+    if (!phEvent)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct handle named;
+    memcpy(&named, &handle, sizeof named);
+    if (named.magic != HANDLE_MAGIC || named.slot >= TABLE_EVENTS)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_event_share *map = map_table(&named);
+    if (!map)
+        return CUDA_ERROR_MAP_FAILED;
+    struct sg_event *event = sg_event_new(context, named.flags);
+    if (!event || map[named.slot].generation != named.generation) {
+        munmap(map, TABLE_SIZE);
+        if (!event)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        sg_event_unref(event);
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    event->share = &map[named.slot];
+    event->share_map = map;
+    return sg_event_publish(event, phEvent);
+}

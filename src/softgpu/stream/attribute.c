@@ -1,0 +1,100 @@
+/* Stream attributes: stored and given back; priority is the one that decides anything here. */
+#include "softgpu/core/calls.h"
+#include "softgpu/stream/schedule.h"
+
+#include <string.h>
+
+CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!value)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_stream_attributes *attributes = &stream->attributes;
+    CUstreamAttrValue answer;
+    memset(&answer, 0, sizeof answer);
+    switch ((int)attr) {
+    case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        answer.accessPolicyWindow = attributes->window;
+        break;
+    case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        answer.syncPolicy = attributes->policy;
+        break;
+    case CU_STREAM_ATTRIBUTE_PRIORITY:
+        answer.priority = stream->priority;
+        break;
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        answer.memSyncDomainMap = attributes->domain_map;
+        break;
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        answer.memSyncDomain = attributes->domain;
+        break;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    *value = answer;
+    return CUDA_SUCCESS;
+}
+
+static bool window_valid(const CUaccessPolicyWindow *window) {
+    return window->hitRatio >= 0.0f && window->hitRatio <= 1.0f &&
+           window->missProp != CU_ACCESS_PROPERTY_PERSISTING;
+}
+
+static bool priority_valid(int priority) {
+    return priority >= SG_PRIORITY_GREATEST && priority <= SG_PRIORITY_LEAST;
+}
+
+CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
+                                 const CUstreamAttrValue *param) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!param)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_stream_attributes *attributes = &stream->attributes;
+    switch ((int)attr) {
+    case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        if (!window_valid(&param->accessPolicyWindow))
+            return CUDA_ERROR_INVALID_VALUE;
+        attributes->window = param->accessPolicyWindow;
+        return CUDA_SUCCESS;
+    case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+        if (param->syncPolicy < CU_SYNC_POLICY_AUTO ||
+            param->syncPolicy > CU_SYNC_POLICY_BLOCKING_SYNC)
+            return CUDA_ERROR_INVALID_VALUE;
+        attributes->policy = param->syncPolicy;
+        return CUDA_SUCCESS;
+    case CU_STREAM_ATTRIBUTE_PRIORITY:
+        if (!priority_valid(param->priority))
+            return CUDA_ERROR_INVALID_VALUE;
+        stream->priority = param->priority;
+        return CUDA_SUCCESS;
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        attributes->domain_map = param->memSyncDomainMap;
+        return CUDA_SUCCESS;
+    case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        if ((unsigned)param->memSyncDomain > CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE)
+            return CUDA_ERROR_INVALID_VALUE;
+        attributes->domain = param->memSyncDomain;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult sg_cuStreamCopyAttributes(CUstream dst, CUstream src) {
+    struct sg_stream *to, *from;
+    CUresult result = sg_stream_from_handle(dst, &to);
+    if (result == CUDA_SUCCESS)
+        result = sg_stream_from_handle(src, &from);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (to->context != from->context)
+        return CUDA_ERROR_INVALID_VALUE;
+    to->attributes = from->attributes;
+    to->priority = from->priority;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,53 @@
+/* Streams and events in the state dump and the leak report. */
+#include "softgpu/stream/event.h"
+#include "softgpu/stream/schedule.h"
+
+struct lines {
+    struct sg_text *text;
+    unsigned number;
+};
+
+static uint64_t pending(const struct sg_stream *stream) {
+    return stream->submitted - stream->completed;
+}
+
+static void stream_line(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    const struct sg_stream *stream = object;
+    struct lines *lines = user;
+    sg_text_line(lines->text, "stream %u: device %d flags %u priority %d pending %llu",
+                 ++lines->number, stream->context->device, stream->flags, stream->priority,
+                 (unsigned long long)pending(stream));
+}
+
+static void event_line(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    const struct sg_event *event = object;
+    struct lines *lines = user;
+    const char *state = event->record == 0                ? "never recorded"
+                        : sg_token_complete(event->token) ? "complete"
+                                                          : "pending";
+    sg_text_line(lines->text, "event %u: device %d flags %u %s", ++lines->number,
+                 event->context->device, event->flags, state);
+}
+
+/* Work in default streams has no handle to show it by. */
+static void queued_line(struct sg_text *text) {
+    uint64_t operations = 0;
+    for (const struct sg_stream *s = sg_working; s; s = s->work_next)
+        operations += pending(s);
+    sg_text_line(text, "queued operations: %llu", (unsigned long long)operations);
+}
+
+void sg_dump_streams(struct sg_text *text) {
+    struct lines events = {text, 0}, streams = {text, 0};
+    sg_handle_each(SG_KIND_EVENT, event_line, &events);
+    queued_line(text);
+    sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
+}
+
+void sg_leaks_streams(struct sg_text *text) {
+    struct lines events = {text, 0}, streams = {text, 0};
+    sg_handle_each(SG_KIND_EVENT, event_line, &events);
+    sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
+}

@@ -1,0 +1,338 @@
+/* Event objects, and the operations that record and await them. */
+#include "softgpu/stream/event.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/stream/schedule.h"
+
+#include <stdlib.h>
+
+struct sg_event *sg_event_new(struct sg_context *context, unsigned flags) {
+    struct sg_event *event = calloc(1, sizeof *event);
+    if (!event)
+        return NULL;
+    event->refs = 1;
+    event->flags = flags;
+    event->context = context;
+    sg_context_ref(context);
+    return event;
+}
+
+void sg_event_ref(struct sg_event *event) {
+    event->refs++;
+}
+
+void sg_event_unref(struct sg_event *event) {
+    if (--event->refs > 0)
+        return;
+    struct sg_context *context = event->context;
+    sg_token_release(&event->token);
+    sg_event_share_end(event);
+    free(event);
+    sg_context_unref(context);
+}
+
+CUresult sg_event_publish(struct sg_event *event, CUevent *handle) {
+    event->handle = sg_handle_new(SG_KIND_EVENT, event);
+    if (!event->handle) {
+        sg_event_unref(event);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = SG_HANDLE_POINTER(CUevent, event->handle);
+    return CUDA_SUCCESS;
+}
+
+struct sg_event *sg_event_get(CUevent handle) {
+    return sg_handle_get(SG_KIND_EVENT, SG_HANDLE_VALUE(handle));
+}
+
+CUresult sg_event_token(CUevent handle, struct sg_token *token) {
+    struct sg_event *event = sg_event_get(handle);
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *token = event->token;
+    if (sg_token_complete(*token))
+        *token = (struct sg_token){0};
+    else
+        sg_stream_ref(token->stream);
+    return CUDA_SUCCESS;
+}
+
+static void end_event(uint64_t handle, void *object, void *context) {
+    struct sg_event *event = object;
+    if (event->context != context)
+        return;
+    sg_handle_drop(SG_KIND_EVENT, handle);
+    sg_event_unref(event);
+}
+
+void sg_events_context_end(struct sg_context *context) {
+    sg_handle_each(SG_KIND_EVENT, end_event, context);
+}
+
+CUresult sg_cuEventCreate(CUevent *phEvent, unsigned int Flags) {
+    const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    bool timed_between_processes =
+        (Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING);
+    if (!phEvent || (Flags & ~known) || timed_between_processes)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_event *event = sg_event_new(context, Flags);
+    if (!event)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (Flags & CU_EVENT_INTERPROCESS)
+        result = sg_event_share_create(event);
+    if (result != CUDA_SUCCESS) {
+        sg_event_unref(event);
+        return result;
+    }
+    return sg_event_publish(event, phEvent);
+}
+
+CUresult sg_cuEventDestroy_v2(CUevent hEvent) {
+    struct sg_event *event = sg_event_get(hEvent);
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sg_handle_drop(SG_KIND_EVENT, event->handle);
+    sg_event_unref(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuEventDestroy(CUevent hEvent) {
+    return sg_cuEventDestroy_v2(hEvent);
+}
+
+/* ---- Recording
+ * ----------------------------------------------------------------------------------- */
+
+/* The operation that records: data.words are the event and the number of the record. */
+static void finish_record(struct sg_op *op) {
+    struct sg_event *event = (struct sg_event *)(uintptr_t)op->data.words[0];
+    uint64_t number = op->data.words[1];
+    if (number == event->record) {
+        event->done = number;
+        event->time = sg_now();
+    }
+    if (event->share)
+        sg_event_share_complete(event, op->data.words[2]);
+    sg_event_unref(event);
+}
+
+static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, struct sg_op *op) {
+    uint64_t before = event->record, done = event->done;
+    event->record++;
+    uint64_t shared = event->share ? sg_event_share_record(event) : 0;
+    op->finish = finish_record;
+    op->data.words[0] = (uintptr_t)event;
+    op->data.words[1] = event->record;
+    op->data.words[2] = shared;
+    sg_event_ref(event);
+    CUresult result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS) {
+        event->record = before;
+        event->done = done;
+        if (event->share)
+            sg_event_share_complete(event, shared);
+        sg_event_unref(event);
+        return result;
+    }
+    sg_token_release(&event->token);
+    event->token = sg_stream_token(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
+    /* CU_EVENT_RECORD_EXTERNAL is for capturing streams only. */
+    if (flags != CU_EVENT_RECORD_DEFAULT)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_event *event = sg_event_get(hEvent);
+    if (!event || event->context != stream->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_op *op = sg_op_new(NULL);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = submit_record(event, stream, op);
+    sg_schedule_chance();
+    return result;
+}
+
+CUresult sg_cuEventRecord(CUevent hEvent, CUstream hStream) {
+    return sg_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
+}
+
+CUresult sg_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
+    struct sg_context *context;
+    CUresult result = sg_context_from_handle(hCtx, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_event *event = sg_event_get(hEvent);
+    if (!event || event->context != context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_stream *gather = sg_stream_hidden(context, &context->legacy->gather);
+    struct sg_op *op = sg_op_new(NULL);
+    if (!gather || !op || !sg_op_wait_for_all(op, context)) {
+        if (op)
+            sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    result = submit_record(event, gather, op);
+    sg_schedule_chance();
+    return result;
+}
+
+/* ---- Awaiting in a stream
+ * ------------------------------------------------------------------------ */
+
+static bool shared_ready(struct sg_op *op) {
+    struct sg_event *event = (struct sg_event *)(uintptr_t)op->data.words[0];
+    return sg_event_share_reached(event, op->data.words[1]);
+}
+
+static void finish_shared(struct sg_op *op) {
+    sg_event_unref((struct sg_event *)(uintptr_t)op->data.words[0]);
+}
+
+static bool complete(const struct sg_event *event) {
+    if (event->share)
+        return sg_event_share_reached(event, sg_event_share_mark(event));
+    return sg_token_complete(event->token);
+}
+
+/* Queues a wait for the event's last record. */
+static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
+    if (complete(event))
+        return CUDA_SUCCESS;
+    struct sg_op *op = sg_op_new(NULL);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    /* The token lets a waiter help; what another process records is found by looking. */
+    if (!sg_op_wait_for(op, event->token)) {
+        sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (event->share) {
+        op->ready = shared_ready;
+        op->finish = finish_shared;
+        op->data.words[0] = (uintptr_t)event;
+        op->data.words[1] = sg_event_share_mark(event);
+        sg_event_ref(event);
+    }
+    CUresult result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS && event->share)
+        sg_event_unref(event);
+    return result;
+}
+
+CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
+    /* CU_EVENT_WAIT_EXTERNAL is for capturing streams only. */
+    if (Flags != CU_EVENT_WAIT_DEFAULT)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_event *event = sg_event_get(hEvent);
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    result = submit_wait(event, stream);
+    sg_schedule_chance();
+    return result;
+}
+
+static CUresult heed_all(struct sg_stream *list) {
+    CUresult result = CUDA_SUCCESS;
+    for (struct sg_stream *s = list; s && result == CUDA_SUCCESS; s = s->next)
+        result = sg_stream_heed_barrier(s);
+    return result;
+}
+
+CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
+    struct sg_context *context;
+    CUresult result = sg_context_from_handle(hCtx, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_event *event = sg_event_get(hEvent);
+    if (!event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
+    if (!barriers)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = submit_wait(event, barriers);
+    if (result == CUDA_SUCCESS)
+        result = heed_all(context->streams);
+    if (result == CUDA_SUCCESS)
+        result = heed_all(context->per_thread);
+    if (result == CUDA_SUCCESS)
+        result = sg_stream_heed_barrier(context->legacy);
+    sg_schedule_chance();
+    return result;
+}
+
+/* ---- Asking and awaiting on the host
+ * ------------------------------------------------------------- */
+
+static CUresult get(CUevent handle, struct sg_event **event) {
+    *event = sg_event_get(handle);
+    if (!*event)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return (*event)->context->sticky;
+}
+
+CUresult sg_cuEventQuery(CUevent hEvent) {
+    struct sg_event *event;
+    CUresult result = get(hEvent, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_token_complete(event->token))
+        sg_stream_settle(event->token.stream);
+    return complete(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+CUresult sg_cuEventSynchronize(CUevent hEvent) {
+    struct sg_event *event;
+    CUresult result = get(hEvent, &event);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_event_ref(event);
+    uint64_t mark = event->share ? sg_event_share_mark(event) : 0;
+    struct sg_token token = event->token;
+    if (token.stream)
+        sg_stream_ref(token.stream);
+    result = sg_token_wait(token);
+    uint64_t since = sg_now();
+    while (result == CUDA_SUCCESS && event->share && !sg_event_share_reached(event, mark)) {
+        sg_progress_wait(sg_poll_interval(since));
+        if (atomic_load(&sg_exiting))
+            result = CUDA_ERROR_DEINITIALIZED;
+    }
+    sg_token_release(&token);
+    sg_event_unref(event);
+    return result;
+}
+
+CUresult sg_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    if (!pMilliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_event *start = sg_event_get(hStart), *end = sg_event_get(hEnd);
+    if (!start || !end || start->context != end->context)
+        return CUDA_ERROR_INVALID_HANDLE;
+    bool untimed = (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING;
+    if (untimed || start->record == 0 || end->record == 0)
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = sg_cuEventQuery(hStart);
+    if (result == CUDA_SUCCESS)
+        result = sg_cuEventQuery(hEnd);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *pMilliseconds = (float)((double)(int64_t)(end->time - start->time) * 1e-6);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
+    return sg_cuEventElapsedTime(pMilliseconds, hStart, hEnd);
+}

@@ -1,0 +1,45 @@
+/* Events, as stream/ and ipc/ know them. Everything wants the lock. */
+#ifndef SG_STREAM_EVENT_H
+#define SG_STREAM_EVENT_H
+
+#include "softgpu/stream/stream.h"
+
+/* What processes share of an interprocess event; ipc/event.c maps it. */
+struct sg_event_share {
+    _Atomic uint64_t generation; /* odd while the event lives */
+    _Atomic uint64_t recorded;   /* number of the last record, by any process */
+    _Atomic uint64_t completed;  /* number of the last record that is complete */
+    _Atomic uint64_t recorder;   /* process id of the last record's maker */
+};
+
+struct sg_event {
+    uint64_t handle;
+    unsigned refs;
+    struct sg_context *context; /* referenced */
+    unsigned flags;
+    uint64_t record; /* number of the last record in this process; 0 for none */
+    uint64_t done;   /* number of the last complete one */
+    uint64_t time;   /* of the last record's completion, sg_now */
+    struct sg_token token;
+    struct sg_event_share *share; /* NULL when not interprocess */
+    void *share_map;              /* the maker's table, mapped for an event that was opened here */
+};
+
+/* One reference, no handle. NULL when out of memory. */
+struct sg_event *sg_event_new(struct sg_context *context, unsigned flags);
+/* Gives it a handle, or drops it and answers OUT_OF_MEMORY. */
+CUresult sg_event_publish(struct sg_event *event, CUevent *handle);
+void sg_event_ref(struct sg_event *event);
+void sg_event_unref(struct sg_event *event);
+struct sg_event *sg_event_get(CUevent handle);
+
+/* ipc/event.c: the shared state of a CU_EVENT_INTERPROCESS event, and its end. */
+CUresult sg_event_share_create(struct sg_event *event);
+void sg_event_share_end(struct sg_event *event);
+/* Number of the record that a wait made now is for; 0 when nothing was recorded. */
+uint64_t sg_event_share_mark(const struct sg_event *event);
+bool sg_event_share_reached(const struct sg_event *event, uint64_t number);
+uint64_t sg_event_share_record(struct sg_event *event);
+void sg_event_share_complete(struct sg_event *event, uint64_t number);
+
+#endif

@@ -1,0 +1,210 @@
+/* Putting operations into streams, running them, and completing them. */
+#include "softgpu/stream/schedule.h"
+
+struct sg_stream *sg_working;
+uint64_t sg_submissions, sg_completions;
+
+static struct sg_stream *working_last;
+
+bool sg_context_poisoned(const struct sg_context *context) {
+    return context->sticky != CUDA_SUCCESS;
+}
+
+static bool is_legacy(const struct sg_stream *stream) {
+    return stream->context->legacy == stream;
+}
+
+static bool is_blocking(const struct sg_stream *stream) {
+    return !(stream->flags & CU_STREAM_NON_BLOCKING);
+}
+
+/* ---- The list of streams with work --------------------------------------------------------------
+ */
+
+static void start_working(struct sg_stream *stream) {
+    sg_stream_ref(stream);
+    stream->work_previous = working_last;
+    stream->work_next = NULL;
+    if (working_last)
+        working_last->work_next = stream;
+    else
+        sg_working = stream;
+    working_last = stream;
+    if (is_blocking(stream) && !is_legacy(stream))
+        stream->context->legacy->busy_blocking++;
+}
+
+static void stop_working(struct sg_stream *stream) {
+    if (stream->work_previous)
+        stream->work_previous->work_next = stream->work_next;
+    else
+        sg_working = stream->work_next;
+    if (stream->work_next)
+        stream->work_next->work_previous = stream->work_previous;
+    else
+        working_last = stream->work_previous;
+    if (is_blocking(stream) && !is_legacy(stream))
+        stream->context->legacy->busy_blocking--;
+    if (stream->destroyed)
+        sg_stream_unlist(stream);
+    sg_stream_unref(stream);
+}
+
+/* ---- The head of a stream -----------------------------------------------------------------------
+ */
+
+/* Drops complete tokens from the end; those that remain are all of it, the last one incomplete. */
+static bool waits_complete(struct sg_op *op) {
+    while (op->wait_count > 0 && sg_token_complete(op->waits[op->wait_count - 1]))
+        sg_token_release(&op->waits[--op->wait_count]);
+    return op->wait_count == 0;
+}
+
+enum sg_head sg_head_state(struct sg_stream *stream) {
+    struct sg_op *op = stream->head;
+    if (!op)
+        return SG_HEAD_NONE;
+    if (op->running)
+        return SG_HEAD_RUNNING;
+    /* In a poisoned context nothing is waited for: what is left must drain. */
+    if (sg_context_poisoned(stream->context))
+        return op->host_function && op->run_poisoned ? SG_HEAD_HOST : SG_HEAD_START;
+    if (!waits_complete(op))
+        return SG_HEAD_BLOCKED;
+    if (op->ready && !op->ready(op))
+        return SG_HEAD_POLL;
+    return op->host_function ? SG_HEAD_HOST : SG_HEAD_START;
+}
+
+/* Takes the finished head off its stream. */
+static void complete_head(struct sg_stream *stream) {
+    struct sg_op *op = stream->head;
+    stream->head = op->next;
+    if (!stream->head)
+        stream->tail = NULL;
+    if (op->finish)
+        op->finish(op);
+    stream->completed = op->number;
+    sg_completions++;
+    sg_op_free(op);
+}
+
+/* Completes what heads the stream and moves no bytes. */
+static void drain_markers(struct sg_stream *stream) {
+    while (stream->head && !stream->head->run && sg_head_state(stream) == SG_HEAD_START)
+        complete_head(stream);
+}
+
+static void after_completion(struct sg_stream *stream) {
+    drain_markers(stream);
+    if (!stream->head)
+        stop_working(stream);
+    sg_progress_announce();
+}
+
+void sg_op_execute(struct sg_op *op) {
+    struct sg_stream *stream = op->stream;
+    struct sg_context *context = stream->context;
+    op->running = true;
+    if (op->run && (op->run_poisoned || !sg_context_poisoned(context))) {
+        sg_work_begin(&op->work);
+        sg_unlock();
+        CUresult result = op->run(op);
+        sg_lock();
+        sg_work_end(&op->work);
+        if (result != CUDA_SUCCESS)
+            sg_context_fault(context, result);
+    }
+    complete_head(stream);
+    after_completion(stream);
+}
+
+void sg_stream_settle(struct sg_stream *stream) {
+    for (;;) {
+        struct sg_walk walk;
+        sg_walk_from(stream, &walk);
+        if (!walk.start || walk.start->run)
+            return;
+        struct sg_stream *moved = walk.start->stream;
+        complete_head(moved);
+        after_completion(moved);
+    }
+}
+
+/* ---- Submission ---------------------------------------------------------------------------------
+ */
+
+static bool wait_for_blocking(struct sg_op *op, struct sg_stream *list) {
+    for (struct sg_stream *s = list; s; s = s->next) {
+        bool pending = is_blocking(s) && s->submitted > s->completed;
+        if (pending && s->submitted > s->seen_by_legacy &&
+            !sg_op_wait_for(op, (struct sg_token){s, s->submitted}))
+            return false;
+    }
+    return true;
+}
+
+static void mark_seen_by_legacy(struct sg_stream *list) {
+    for (struct sg_stream *s = list; s; s = s->next)
+        if (is_blocking(s))
+            s->seen_by_legacy = s->submitted;
+}
+
+/* Work in the legacy stream waits for what all blocking streams hold; work in a blocking stream for
+ * what the legacy stream holds. What an operation before this one waits for need not be repeated.
+ */
+bool sg_default_stream_waits(struct sg_stream *stream, struct sg_op *op) {
+    struct sg_context *context = stream->context;
+    struct sg_stream *legacy = context->legacy;
+    if (stream == legacy) {
+        if (legacy->busy_blocking == 0)
+            return true;
+        if (!wait_for_blocking(op, context->streams) || !wait_for_blocking(op, context->per_thread))
+            return false;
+        mark_seen_by_legacy(context->streams);
+        mark_seen_by_legacy(context->per_thread);
+        return true;
+    }
+    if (!is_blocking(stream) || legacy->completed == legacy->submitted ||
+        stream->seen_of_legacy == legacy->submitted)
+        return true;
+    if (!sg_op_wait_for(op, (struct sg_token){legacy, legacy->submitted}))
+        return false;
+    stream->seen_of_legacy = legacy->submitted;
+    return true;
+}
+
+void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op) {
+    op->stream = stream;
+    op->number = ++stream->submitted;
+    op->serial = ++sg_submissions;
+    op->next = NULL;
+    if (stream->tail) {
+        stream->tail->next = op;
+        stream->tail = op;
+        return;
+    }
+    stream->head = stream->tail = op;
+    start_working(stream);
+    if (!op->run) {
+        drain_markers(stream);
+        if (!stream->head)
+            stop_working(stream);
+    }
+}
+
+CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op) {
+    if (!sg_default_stream_waits(stream, op)) {
+        sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    bool host_function = op->host_function;
+    sg_stream_enqueue(stream, op);
+    if (!stream->head)
+        return CUDA_SUCCESS;
+    if (host_function && stream->head->next == NULL && sg_schedule_kind() == SG_SCHEDULE_EAGER)
+        sg_workers_now();
+    else
+        sg_workers_later();
+    return CUDA_SUCCESS;
+}

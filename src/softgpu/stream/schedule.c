@@ -1,0 +1,92 @@
+/* Which operation goes next, for those who wait and for those who do not. */
+#include "softgpu/stream/schedule.h"
+
+static enum sg_schedule kind;
+static uint64_t random_state;
+
+void sg_schedule_set(enum sg_schedule schedule, uint64_t seed) {
+    kind = schedule;
+    random_state = seed;
+}
+
+enum sg_schedule sg_schedule_kind(void) {
+    return kind;
+}
+
+/* splitmix64: one 64-bit state, any seed is a good one. */
+uint64_t sg_schedule_draw(uint64_t limit) {
+    random_state += 0x9e3779b97f4a7c15u;
+    uint64_t z = random_state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return (z ^ (z >> 31)) % limit;
+}
+
+struct sg_op *sg_schedule_any(void) {
+    struct sg_op *chosen = NULL;
+    uint64_t seen = 0;
+    for (struct sg_stream *s = sg_working; s; s = s->work_next)
+        if (sg_head_state(s) == SG_HEAD_START && sg_schedule_draw(++seen) == 0)
+            chosen = s->head;
+    return chosen;
+}
+
+void sg_schedule_chance(void) {
+    if (kind != SG_SCHEDULE_RANDOM)
+        return;
+    for (uint64_t runs = sg_schedule_draw(4); runs > 0; runs--) {
+        struct sg_op *op = sg_schedule_any();
+        if (!op)
+            return;
+        sg_op_execute(op);
+    }
+}
+
+/* ---- From a stream through its dependencies
+ * ------------------------------------------------------ */
+
+static uint64_t walks;
+
+static void visit(struct sg_stream *stream, struct sg_stream **last) {
+    if (stream->walk == walks)
+        return;
+    stream->walk = walks;
+    stream->walk_next = NULL;
+    (*last)->walk_next = stream;
+    *last = stream;
+}
+
+/*
+ * Breadth first, each stream once. It ends because an operation waits only for operations submitted
+ * before it. Priorities decide among what may start.
+ */
+void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk) {
+    *walk = (struct sg_walk){0};
+    walks++;
+    stream->walk = walks;
+    stream->walk_next = NULL;
+    struct sg_stream *last = stream;
+    for (struct sg_stream *s = stream; s; s = s->walk_next) {
+        struct sg_op *op = s->head;
+        switch (sg_head_state(s)) {
+        case SG_HEAD_START:
+            if (!walk->start || s->priority < walk->start->stream->priority)
+                walk->start = op;
+            break;
+        case SG_HEAD_HOST:
+            walk->host = op;
+            break;
+        case SG_HEAD_POLL:
+            walk->polls = true;
+            break;
+        case SG_HEAD_BLOCKED:
+            for (unsigned i = 0; i < op->wait_count; i++)
+                if (!sg_token_complete(op->waits[i]))
+                    visit(op->waits[i].stream, &last);
+            break;
+        case SG_HEAD_NONE:
+        case SG_HEAD_RUNNING:
+            break;
+        }
+    }
+}

@@ -1,0 +1,149 @@
+/* cuStream*: making streams, asking about them, waiting for them. */
+#include "softgpu/core/calls.h"
+#include "softgpu/stream/schedule.h"
+
+static int clamp_priority(int priority) {
+    if (priority < SG_PRIORITY_GREATEST)
+        return SG_PRIORITY_GREATEST;
+    return priority > SG_PRIORITY_LEAST ? SG_PRIORITY_LEAST : priority;
+}
+
+CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_stream *stream = sg_stream_new(context, flags, clamp_priority(priority));
+    if (!stream)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = sg_stream_heed_barrier(stream);
+    if (result == CUDA_SUCCESS && !(stream->handle = sg_handle_new(SG_KIND_STREAM, stream)))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result != CUDA_SUCCESS) {
+        sg_stream_unref(stream);
+        return result;
+    }
+    sg_stream_list(stream);
+    *phStream = SG_HANDLE_POINTER(CUstream, stream->handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuStreamCreate(CUstream *phStream, unsigned int Flags) {
+    return sg_cuStreamCreateWithPriority(phStream, Flags, SG_PRIORITY_LEAST);
+}
+
+CUresult sg_cuStreamDestroy_v2(CUstream hStream) {
+    struct sg_stream *stream = sg_handle_get(SG_KIND_STREAM, SG_HANDLE_VALUE(hStream));
+    if (!stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    sg_stream_destroy(stream);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuStreamDestroy(CUstream hStream) {
+    return sg_cuStreamDestroy_v2(hStream);
+}
+
+static void settle_list(struct sg_stream *list) {
+    for (struct sg_stream *s = list, *next; s; s = next) {
+        next = s->next;
+        if (s->head)
+            sg_stream_settle(s);
+    }
+}
+
+CUresult sg_cuStreamQuery(CUstream hStream) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_stream_settle(stream);
+    if (stream == stream->context->legacy && stream->busy_blocking > 0) {
+        settle_list(stream->context->streams);
+        settle_list(stream->context->per_thread);
+    }
+    return sg_stream_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+/* The legacy stream as a whole includes what blocking streams hold: a marker in it joins them. */
+static CUresult synchronize_legacy(struct sg_stream *legacy) {
+    struct sg_op *op = sg_op_new(NULL);
+    return op ? sg_stream_run(legacy, op) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sg_cuStreamSynchronize(CUstream hStream) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream == stream->context->legacy && stream->busy_blocking > 0)
+        return synchronize_legacy(stream);
+    struct sg_token token = sg_stream_token(stream);
+    result = sg_token_wait(token);
+    sg_token_release(&token);
+    return result;
+}
+
+/* ---- What a stream is
+ * ---------------------------------------------------------------------------- */
+
+CUresult sg_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS && !flags)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *flags = stream->flags;
+    return result;
+}
+
+CUresult sg_cuStreamGetPriority(CUstream hStream, int *priority) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS && !priority)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *priority = stream->priority;
+    return result;
+}
+
+CUresult sg_cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS && !streamId)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *streamId = stream->id;
+    return result;
+}
+
+CUresult sg_cuStreamGetDevice(CUstream hStream, CUdevice *device) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS && !device)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *device = stream->context->device;
+    return result;
+}
+
+CUresult sg_cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS && !pctx)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *pctx = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
+    return result;
+}
+
+CUresult sg_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
+    if (!pGreenCtx)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_cuStreamGetCtx(hStream, pCtx);
+    if (result == CUDA_SUCCESS)
+        *pGreenCtx = NULL; /* no green contexts here */
+    return result;
+}
