@@ -12,8 +12,11 @@
 
 struct reader {
     struct sg_profile *profile;
-    bool has_memory, has_pci;
-    bool has_link[3];
+    /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
+    bool any, name, memory, pci;
+    bool links[3];
+    bool attributes[SG_ATTRIBUTE_LIMIT];
+    bool limits[CU_LIMIT_MAX];
     char what[256]; /* the first mistake; inih says in which line it was */
 };
 
@@ -63,35 +66,58 @@ static bool parse_int(const char *text, long least, long greatest, long *value) 
     return true;
 }
 
+/* Remembers that `key` was given; false with the mistake when it was given before. */
+static bool first_time(struct reader *reader, bool *given, const char *key) {
+    if (*given)
+        return wrong(reader, "%s is given twice", key);
+    *given = true;
+    return true;
+}
+
+/* The profile that this one begins as a copy of. Only the built-in one, so that no chain can form.
+ */
+static int read_like(struct reader *reader, const char *value) {
+    if (strcmp(value, "h200") != 0)
+        return wrong(reader, "like = %s: wanted h200", value);
+    if (reader->any)
+        return wrong(reader, "like must come before everything else");
+    char message[256];
+    if (!sg_profile_parse(reader->profile, "profile h200", sg_profile_builtin(), message,
+                          sizeof message))
+        return wrong(reader, "%s", message);
+    return 1;
+}
+
 static int read_device(struct reader *reader, const char *key, const char *value) {
     struct sg_profile *profile = reader->profile;
+    if (strcmp(key, "like") == 0)
+        return read_like(reader, value);
     if (strcmp(key, "name") == 0) {
-        if (profile->name[0])
-            return wrong(reader, "name is given twice");
+        if (!first_time(reader, &reader->name, key))
+            return 0;
         if (!value[0] || strlen(value) >= sizeof profile->name)
             return wrong(reader, "name must have 1 to %zu characters", sizeof profile->name - 1);
         strcpy(profile->name, value);
         return 1;
     }
     if (strcmp(key, "memory") == 0) {
-        if (reader->has_memory)
-            return wrong(reader, "memory is given twice");
-        reader->has_memory = true;
+        if (!first_time(reader, &reader->memory, key))
+            return 0;
         if (!sg_config_size(value, &profile->memory) || profile->memory < SG_PAGE)
             return wrong(reader, "memory = %s: wanted bytes, at least 2M, suffixes K M G T", value);
         return 1;
     }
     if (strcmp(key, "pci") == 0) {
-        if (reader->has_pci)
-            return wrong(reader, "pci is given twice");
-        reader->has_pci = true;
+        if (!first_time(reader, &reader->pci, key))
+            return 0;
         if (!sg_pci_parse(value, &profile->pci))
             return wrong(reader, "pci = %s: wanted domain:bus:device.function", value);
         if (profile->pci.bus > 0xff - SG_MAX_DEVICES)
             return wrong(reader, "pci = %s: later devices need bus numbers after this one", value);
+        profile->has_pci = true;
         return 1;
     }
-    return wrong(reader, "[device] has no key %s: it has name, memory, pci", key);
+    return wrong(reader, "[device] has no key %s: it has like, name, memory, pci", key);
 }
 
 static int read_links(struct reader *reader, const char *key, const char *value) {
@@ -102,9 +128,8 @@ static int read_links(struct reader *reader, const char *key, const char *value)
         which++;
     if (which == 3)
         return wrong(reader, "[links] has no key %s", key);
-    if (reader->has_link[which])
-        return wrong(reader, "%s is given twice", key);
-    reader->has_link[which] = true;
+    if (!first_time(reader, &reader->links[which], key))
+        return 0;
     long number;
     if (!parse_int(value, 0, which == 2 ? INT_MAX : 1, &number))
         return wrong(reader, "%s = %s: wanted %s", key, value, which == 2 ? "a number" : "0 or 1");
@@ -122,8 +147,8 @@ static int read_attribute(struct reader *reader, const char *key, const char *va
     int attribute = sg_attribute_find(key);
     if (attribute < 0)
         return wrong(reader, "there is no CU_DEVICE_ATTRIBUTE_%s", key);
-    if (profile->has_attribute[attribute])
-        return wrong(reader, "%s is given twice", key);
+    if (!first_time(reader, &reader->attributes[attribute], key))
+        return 0;
     long number;
     if (!parse_int(value, INT_MIN, INT_MAX, &number))
         return wrong(reader, "%s = %s: wanted a 32-bit number", key, value);
@@ -156,8 +181,8 @@ static int read_limit(struct reader *reader, const char *key, const char *value)
     int limit = limit_find(key);
     if (limit < 0)
         return wrong(reader, "there is no CU_LIMIT_%s", key);
-    if (context->has_limit[limit])
-        return wrong(reader, "%s is given twice", key);
+    if (!first_time(reader, &reader->limits[limit], key))
+        return 0;
     uint64_t bytes;
     if (!sg_config_size(value, &bytes))
         return wrong(reader, "%s = %s: wanted a number, suffixes K M G T", key, value);
@@ -177,21 +202,23 @@ static int read_line(void *user, const char *section, const char *key, const cha
                     {"attributes", read_attribute},
                     {"limits", read_limit}};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
-        if (strcmp(section, sections[i].section) == 0)
-            return sections[i].read(reader, key, value);
+        if (strcmp(section, sections[i].section) == 0) {
+            int read = sections[i].read(reader, key, value);
+            reader->any = true;
+            return read;
+        }
     if (!section[0])
         return wrong(reader, "%s comes before the first [section]", key);
     return wrong(reader, "there is no section [%s]", section);
 }
 
 /* What the lines taken together lack. */
-static const char *incomplete(const struct reader *reader) {
-    const struct sg_profile *profile = reader->profile;
+static const char *incomplete(const struct sg_profile *profile) {
     if (!profile->name[0])
         return "[device] name is missing";
-    if (!reader->has_memory)
+    if (!profile->memory)
         return "[device] memory is missing";
-    if (!reader->has_pci)
+    if (!profile->has_pci)
         return "[device] pci is missing";
     if (!profile->has_attribute[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR])
         return "[attributes] COMPUTE_CAPABILITY_MAJOR is missing";
@@ -212,7 +239,7 @@ bool sg_profile_parse(struct sg_profile *profile, const char *where, const char 
                  reader.what[0] ? reader.what : "wanted [section] or key = value");
         return false;
     }
-    const char *lacks = incomplete(&reader);
+    const char *lacks = incomplete(profile);
     if (lacks)
         snprintf(message, message_size, "%s: %s", where, lacks);
     return !lacks;

@@ -12,7 +12,8 @@ struct sg_pci {
 
 struct sg_profile {
     char name[256];
-    uint64_t memory;   /* bytes */
+    uint64_t memory; /* bytes */
+    bool has_pci;
     struct sg_pci pci; /* of the first device; the next ones have the next bus numbers */
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];

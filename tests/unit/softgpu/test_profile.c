@@ -1,0 +1,202 @@
+/* Profiles: what is read, and what is said about a wrong one. */
+#include "softgpu/device/profile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define GOOD                                                                                       \
+    "[device]\nname = Test\nmemory = 64M\npci = 0001:0a:03.1\n"                                    \
+    "[attributes]\nCOMPUTE_CAPABILITY_MAJOR = 7\n"
+
+static struct sg_profile profile;
+static char message[512];
+
+static bool parse(const char *text) {
+    message[0] = 0;
+    return sg_profile_parse(&profile, "here", text, message, sizeof message);
+}
+
+static void reads_every_section(void **state) {
+    (void)state;
+    assert_true(parse(GOOD "WARP_SIZE = 0x10 ; a comment\n"
+                           "NUMA_ID = -1\n"
+                           "[links]\npeer_access = 1\nnative_atomics = 0\nperformance_rank = 3\n"
+                           "[limits]\nSTACK_SIZE = 4K\n"));
+    assert_string_equal(profile.name, "Test");
+    assert_int_equal(profile.memory, 64 << 20);
+    assert_int_equal(profile.pci.domain, 1);
+    assert_int_equal(profile.pci.bus, 10);
+    assert_int_equal(profile.pci.device, 3);
+    assert_int_equal(profile.pci.function, 1);
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR], 7);
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_WARP_SIZE], 16);
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_NUMA_ID], -1);
+    assert_false(profile.has_attribute[CU_DEVICE_ATTRIBUTE_CLOCK_RATE]);
+    assert_true(profile.links.peer_access);
+    assert_false(profile.links.native_atomics);
+    assert_int_equal(profile.links.performance_rank, 3);
+    assert_true(profile.context.has_limit[CU_LIMIT_STACK_SIZE]);
+    assert_int_equal(profile.context.limits[CU_LIMIT_STACK_SIZE], 4096);
+    assert_false(profile.context.has_limit[CU_LIMIT_PRINTF_FIFO_SIZE]);
+}
+
+static void says_line_and_mistake(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {
+        {"", "here: [device] name is missing"},
+        {"[device]\nname = x\n", "here: [device] memory is missing"},
+        {"[device]\nname = x\nmemory = 2M\n", "here: [device] pci is missing"},
+        {"[device]\nname = x\nmemory = 2M\npci = 0:0:0\n",
+         "here: [attributes] COMPUTE_CAPABILITY_MAJOR is missing"},
+        {"name = x\n", "here:1: name comes before the first [section]"},
+        {"[gpu]\nname = x\n", "here:2: there is no section [gpu]"},
+        {"[device]\ncolour = x\n",
+         "here:2: [device] has no key colour: it has like, name, memory, pci"},
+        {"[device]\nname = x\nname = y\n", "here:3: name is given twice"},
+        {"[device]\nname =\n", "here:2: name must have 1 to 255 characters"},
+        {"[device]\nmemory = 1M\n",
+         "here:2: memory = 1M: wanted bytes, at least 2M, suffixes K M G T"},
+        {"[device]\nmemory = 2MB\n",
+         "here:2: memory = 2MB: wanted bytes, at least 2M, suffixes K M G T"},
+        {"[device]\npci = 6\n", "here:2: pci = 6: wanted domain:bus:device.function"},
+        {"[device]\npci = 0000:ff:00.0\n",
+         "here:2: pci = 0000:ff:00.0: later devices need bus numbers after this one"},
+        {"[device]\nlike = a100\n", "here:2: like = a100: wanted h200"},
+        {"[device]\nname = x\nlike = h200\n", "here:3: like must come before everything else"},
+        {"[attributes]\nWARPSIZE = 32\n", "here:2: there is no CU_DEVICE_ATTRIBUTE_WARPSIZE"},
+        {"[attributes]\nWARP_SIZE = many\n", "here:2: WARP_SIZE = many: wanted a 32-bit number"},
+        {"[attributes]\nWARP_SIZE = 4294967296\n",
+         "here:2: WARP_SIZE = 4294967296: wanted a 32-bit number"},
+        {"[attributes]\nWARP_SIZE = 1\nWARP_SIZE = 1\n", "here:3: WARP_SIZE is given twice"},
+        {"[limits]\nHEAP = 1\n", "here:2: there is no CU_LIMIT_HEAP"},
+        {"[limits]\nSTACK_SIZE = -1\n",
+         "here:2: STACK_SIZE = -1: wanted a number, suffixes K M G T"},
+        {"[links]\nspeed = 1\n", "here:2: [links] has no key speed"},
+        {"[links]\npeer_access = 2\n", "here:2: peer_access = 2: wanted 0 or 1"},
+        {"[device]\nwhat is this\n", "here:2: wanted [section] or key = value"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_false(parse(cases[i].text));
+        assert_string_equal(message, cases[i].message);
+    }
+}
+
+static void first_mistake_is_reported(void **state) {
+    (void)state;
+    assert_false(parse("[device]\nmemory = x\npci = y\n"));
+    assert_non_null(strstr(message, "here:2: memory"));
+}
+
+static void like_begins_as_h200(void **state) {
+    (void)state;
+    struct sg_profile whole;
+    assert_true(sg_profile_load(&whole, "h200", message, sizeof message));
+    assert_true(parse("[device]\nlike = h200\nname = Small\nmemory = 1G\n"
+                      "[attributes]\nMULTIPROCESSOR_COUNT = 2\n"));
+    assert_string_equal(profile.name, "Small");
+    assert_int_equal(profile.memory, 1 << 30);
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 2);
+    whole.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT] = 2;
+    assert_memory_equal(profile.attributes, whole.attributes, sizeof whole.attributes);
+    assert_memory_equal(&profile.context, &whole.context, sizeof whole.context);
+}
+
+static void built_in_is_the_file(void **state) {
+    (void)state;
+    FILE *file = fopen(GPUMEM_SOURCE_DIR "/profiles/h200.ini", "r");
+    if (!file)
+        skip(); /* An installed or bundled test has no sources. */
+    static char text[1 << 16];
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    assert_string_equal(sg_profile_builtin(), text);
+}
+
+static void h200_is_as_recorded(void **state) {
+    (void)state;
+    assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
+    assert_string_equal(profile.name, "NVIDIA H200");
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT], 132);
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR], 9);
+    assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_GPU_PCI_DEVICE_ID], 590680286);
+}
+
+static void file_by_path(void **state) {
+    (void)state;
+    char path[] = "/tmp/softgpu-profile-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, GOOD, strlen(GOOD)), strlen(GOOD));
+    close(fd);
+    bool loaded = sg_profile_load(&profile, path, message, sizeof message);
+    unlink(path);
+    assert_true(loaded);
+    assert_string_equal(profile.name, "Test");
+
+    assert_false(sg_profile_load(&profile, path, message, sizeof message));
+    assert_non_null(strstr(message, "No such file"));
+    assert_non_null(strstr(message, path));
+}
+
+static void unknown_name_says_where_it_looked(void **state) {
+    (void)state;
+    assert_false(sg_profile_load(&profile, "h2000", message, sizeof message));
+    assert_non_null(strstr(message, "there is no profile h2000"));
+    assert_non_null(strstr(message, "share/gpumem/profiles"));
+    assert_false(sg_profile_load(&profile, "", message, sizeof message));
+}
+
+static void claims_only_lower(void **state) {
+    (void)state;
+    assert_true(sg_profile_load(&profile, "h200", message, sizeof message));
+    int attributes[SG_ATTRIBUTE_LIMIT];
+    memcpy(attributes, profile.attributes, sizeof attributes);
+    sg_claims_apply(attributes);
+    assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY], 0);
+    assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES],
+                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED], 1);
+    for (int i = 0; i < SG_ATTRIBUTE_LIMIT; i++) {
+        assert_true(attributes[i] <= profile.attributes[i]);
+        if (attributes[i] != profile.attributes[i])
+            assert_non_null(sg_claim_reason(i));
+    }
+}
+
+static void pci_forms(void **state) {
+    (void)state;
+    struct sg_pci pci;
+    assert_true(sg_pci_parse("0000:00:06.0", &pci));
+    assert_true(sg_pci_parse("00:06.0", &pci));
+    assert_int_equal(pci.device, 6);
+    assert_true(sg_pci_parse("ABCD:ef:1F", &pci));
+    assert_int_equal(pci.domain, 0xabcd);
+    static const char *const bad[] = {"",         "x",           "0000:00",     "0000:00:06.",
+                                      "00:06.0x", "0000:0:20.0", "0000:00:06.9"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(sg_pci_parse(bad[i], &pci));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_every_section),
+        cmocka_unit_test(says_line_and_mistake),
+        cmocka_unit_test(first_mistake_is_reported),
+        cmocka_unit_test(like_begins_as_h200),
+        cmocka_unit_test(built_in_is_the_file),
+        cmocka_unit_test(h200_is_as_recorded),
+        cmocka_unit_test(file_by_path),
+        cmocka_unit_test(unknown_name_says_where_it_looked),
+        cmocka_unit_test(claims_only_lower),
+        cmocka_unit_test(pci_forms),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
