@@ -8,6 +8,7 @@
 #include <gpumem/buffer.h>
 #include <gpumem/copy.h>
 #include <gpumem/library.h>
+#include <gpumem/load.h>
 #include <gpumem/resource.h>
 #include <gpumem/share.h>
 #include <gpumem/stats.h>

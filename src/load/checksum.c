@@ -1,0 +1,121 @@
+/* Checksums of a buffer, as read back from the device, and of a file. */
+#include "load/file.h"
+#include "load/pump.h"
+
+#include <endian.h>
+#include <stdlib.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct checksum {
+    uint64_t *hashes; /* one for each chunk */
+    gpumem_buffer *buffer;
+    gpumem_device *device;
+    CUstream stream;
+    struct gm_file file;
+};
+
+static gpumem_status hash_buffer_chunk(void *user, struct gm_pump_slot *slot, uint64_t index,
+                                       uint64_t offset, size_t bytes) {
+    struct checksum *sum = user;
+    gpumem_status status =
+        gpumem_copy(sum->device, (CUdeviceptr)(uintptr_t)slot->memory,
+                    gpumem_buffer_pointer(sum->buffer) + offset, bytes, sum->stream);
+    if (status == GPUMEM_OK)
+        status = gpumem_event_record(sum->device, slot->event, sum->stream);
+    if (status == GPUMEM_OK)
+        status = gpumem_event_synchronize(sum->device, slot->event);
+    if (status == GPUMEM_OK)
+        sum->hashes[index] = htole64(XXH3_64bits(slot->memory, bytes));
+    return status;
+}
+
+static gpumem_status hash_file_chunk(void *user, struct gm_pump_slot *slot, uint64_t index,
+                                     uint64_t offset, size_t bytes) {
+    struct checksum *sum = user;
+    gpumem_status status = gm_file_read(&sum->file, offset, slot->memory, bytes);
+    if (status == GPUMEM_OK)
+        sum->hashes[index] = htole64(XXH3_64bits(slot->memory, bytes));
+    return status;
+}
+
+/* Chunk boundaries are part of the definition, so the caller's chunk size does not apply. */
+static gpumem_status configure(struct gm_pump *pump, const gpumem_load_options *options,
+                               uint64_t total, struct checksum *sum) {
+    gpumem_status status = gm_pump_configure(pump, options, total);
+    if (status != GPUMEM_OK)
+        return status;
+    pump->chunk = GM_PUMP_CHUNK;
+    uint64_t chunks = gm_pump_chunks(pump);
+    if (pump->threads > chunks)
+        pump->threads = (unsigned)chunks;
+    sum->hashes = calloc(chunks, sizeof *sum->hashes);
+    if (!sum->hashes)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %llu checksums",
+                       (unsigned long long)chunks);
+    return GPUMEM_OK;
+}
+
+static gpumem_status run(struct gm_pump *pump, struct checksum *sum, uint64_t *checksum) {
+    gpumem_status status = gm_pump_prepare(pump);
+    if (status != GPUMEM_OK)
+        return status;
+    status = gm_pump_run(pump);
+    struct gm_error_record error;
+    gm_error_save(&error);
+    /* Reads that were queued before a failure still write to the slots. */
+    if (pump->device && status != GPUMEM_OK)
+        (void)gpumem_stream_synchronize(sum->device, sum->stream);
+    gm_pump_finish(pump);
+    if (status != GPUMEM_OK)
+        gm_error_restore(&error);
+    else
+        *checksum = XXH3_64bits(sum->hashes, gm_pump_chunks(pump) * sizeof *sum->hashes);
+    return status;
+}
+
+gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_options *options,
+                                     uint64_t *checksum) {
+    if (!buffer || !checksum)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_buffer_checksum: %s is NULL",
+                       !buffer ? "buffer" : "checksum");
+    struct checksum sum = {
+        .buffer = buffer,
+        .device = gpumem_buffer_device(buffer),
+    };
+    struct gm_pump pump = {.device = sum.device, .step = hash_buffer_chunk, .user = &sum};
+    gpumem_status status = configure(&pump, options, gpumem_buffer_size(buffer), &sum);
+    if (status == GPUMEM_OK)
+        status = gpumem_stream_create(sum.device, NULL, &sum.stream);
+    if (status == GPUMEM_OK) {
+        status = run(&pump, &sum, checksum);
+        struct gm_error_record error;
+        gm_error_save(&error);
+        gpumem_stream_destroy(sum.device, sum.stream);
+        if (status != GPUMEM_OK)
+            gm_error_restore(&error);
+    }
+    free(sum.hashes);
+    return status;
+}
+
+gpumem_status gpumem_file_checksum(const char *path, const gpumem_load_options *options,
+                                   uint64_t *checksum) {
+    if (!path || !checksum)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_file_checksum: %s is NULL",
+                       !path ? "path" : "checksum");
+    struct checksum sum = {0};
+    gpumem_status status = gm_file_open(path, &sum.file);
+    if (status != GPUMEM_OK)
+        return status;
+    struct gm_pump pump = {.step = hash_file_chunk, .user = &sum};
+    status = configure(&pump, options, sum.file.size, &sum);
+    if (status == GPUMEM_OK)
+        status = run(&pump, &sum, checksum);
+    if (status == GPUMEM_OK)
+        status = gm_file_check_unchanged(&sum.file);
+    free(sum.hashes);
+    gm_file_close(&sum.file);
+    return status;
+}
