@@ -7,21 +7,18 @@
 /* initial-exec would break dlopen of libgpumem on some libcs; the default model costs one call. */
 static _Thread_local struct gm_error_record last;
 
-static void append(const char *separator, const char *text)
-{
+static void append(const char *separator, const char *text) {
     size_t used = strlen(last.message);
     snprintf(last.message + used, sizeof last.message - used, "%s%s", separator, text);
 }
 
-static void record(gpumem_status status, const char *call, const char *format, va_list args)
-{
+static void record(gpumem_status status, const char *call, const char *format, va_list args) {
     vsnprintf(last.message, sizeof last.message, format, args);
     snprintf(last.call, sizeof last.call, "%s", call);
     last.error = (gpumem_error){.status = status};
 }
 
-gpumem_status gm_fail(gpumem_status status, const char *format, ...)
-{
+gpumem_status gm_fail(gpumem_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     record(status, "", format, args);
@@ -30,8 +27,7 @@ gpumem_status gm_fail(gpumem_status status, const char *format, ...)
 }
 
 gpumem_status gm_fail_system(gpumem_status status, int error, const char *call, const char *format,
-                             ...)
-{
+                             ...) {
     va_list args;
     va_start(args, format);
     record(status, call, format, args);
@@ -43,8 +39,7 @@ gpumem_status gm_fail_system(gpumem_status status, int error, const char *call, 
 }
 
 gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason, const char *call,
-                             const char *format, ...)
-{
+                             const char *format, ...) {
     va_list args;
     va_start(args, format);
     record(status, call, format, args);
@@ -55,18 +50,15 @@ gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason,
     return status;
 }
 
-void gm_error_save(struct gm_error_record *saved)
-{
+void gm_error_save(struct gm_error_record *saved) {
     *saved = last;
 }
 
-void gm_error_restore(const struct gm_error_record *saved)
-{
+void gm_error_restore(const struct gm_error_record *saved) {
     last = *saved;
 }
 
-const gpumem_error *gpumem_last_error(void)
-{
+const gpumem_error *gpumem_last_error(void) {
     last.error.call = last.call;
     last.error.message = last.message;
     return &last.error;
@@ -97,27 +89,22 @@ static const struct {
 #undef STATUS
 };
 
-static int known(gpumem_status status)
-{
+static int known(gpumem_status status) {
     return (int)status >= 0 && (size_t)status < sizeof names / sizeof names[0];
 }
 
-const char *gpumem_status_string(gpumem_status status)
-{
+const char *gpumem_status_string(gpumem_status status) {
     return known(status) ? names[status].text : "unknown status";
 }
 
-const char *gpumem_status_name(gpumem_status status)
-{
+const char *gpumem_status_name(gpumem_status status) {
     return known(status) ? names[status].name : "GPUMEM_ERROR_?";
 }
 
-int gpumem_version(void)
-{
+int gpumem_version(void) {
     return 10000 * GPUMEM_VERSION_MAJOR + 100 * GPUMEM_VERSION_MINOR + GPUMEM_VERSION_PATCH;
 }
 
-const char *gpumem_version_string(void)
-{
+const char *gpumem_version_string(void) {
     return GPUMEM_VERSION_STRING;
 }

@@ -8,8 +8,7 @@
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-static void to_stderr(void *user, gpumem_log_level level, const char *text)
-{
+static void to_stderr(void *user, gpumem_log_level level, const char *text) {
     (void)user;
     fprintf(stderr, "gpumem: %s: %s\n", level_names[level], text);
 }
@@ -20,8 +19,7 @@ static gpumem_log_fn log_fn = to_stderr;
 static void *log_user;
 static int log_level; /* -1 is off */
 
-static int level_from_environment(void)
-{
+static int level_from_environment(void) {
     const char *wanted = secure_getenv("GPUMEM_LOG");
     if (!wanted)
         return GPUMEM_LOG_WARNING;
@@ -31,13 +29,11 @@ static int level_from_environment(void)
     return strcmp(wanted, "off") == 0 ? -1 : GPUMEM_LOG_WARNING;
 }
 
-static void initialize(void)
-{
+static void initialize(void) {
     log_level = level_from_environment();
 }
 
-void gm_log(gpumem_log_level level, const char *format, ...)
-{
+void gm_log(gpumem_log_level level, const char *format, ...) {
     pthread_once(&once, initialize);
     pthread_mutex_lock(&lock);
     gpumem_log_fn fn = log_fn;
@@ -54,8 +50,7 @@ void gm_log(gpumem_log_level level, const char *format, ...)
     fn(user, level, text);
 }
 
-void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level)
-{
+void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level) {
     pthread_once(&once, initialize);
     pthread_mutex_lock(&lock);
     log_fn = fn ? fn : to_stderr;

@@ -1,7 +1,8 @@
 /*
- * Opens a CUDA driver and fills the table. Each function is asked of cuGetProcAddress at the version
- * of its row, which is the documented way to get one ABI and no other; dlsym of the exported name is
- * the fallback, for drivers without cuGetProcAddress and for what it does not know.
+ * Opens a CUDA driver and fills the table. Each function is asked of cuGetProcAddress at the
+ * version of its row, which is the documented way to get one ABI and no other; dlsym of the
+ * exported name is the fallback, for drivers without cuGetProcAddress and for what it does not
+ * know.
  */
 #include "base/error.h"
 #include "base/log.h"
@@ -33,12 +34,12 @@ _Static_assert(sizeof(gpumem_driver_api) == GPUMEM_FN_COUNT * sizeof(any_fn),
     static CUresult CUDAAPI absent_##symbol params;
 #include <gpumem/functions.def>
 
-/* What answers in place of a function that the driver lacks. The parameters are unused by intent. */
+/* What answers in place of a function that the driver lacks. The parameters are unused by intent.
+ */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define CU_FN(symbol, name, version, kind, params, args)                                           \
-    static CUresult CUDAAPI absent_##symbol params                                                 \
-    {                                                                                              \
+    static CUresult CUDAAPI absent_##symbol params {                                               \
         gm_log(GPUMEM_LOG_WARNING, "this driver has no %s", #symbol);                              \
         return CUDA_ERROR_NOT_FOUND;                                                               \
     }
@@ -50,8 +51,7 @@ static const gpumem_driver_api absent = {
 #include <gpumem/functions.def>
 };
 
-static any_fn find_symbol(void *library, const char *symbol)
-{
+static any_fn find_symbol(void *library, const char *symbol) {
     /* POSIX allows this conversion; ISO C has no other spelling for it than through the bytes. */
     void *data = dlsym(library, symbol);
     any_fn fn;
@@ -65,8 +65,7 @@ struct resolver {
     CUresult(CUDAAPI *v1)(const char *, void **, int, cuuint64_t);
 };
 
-static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn_info *row)
-{
+static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn_info *row) {
     cuuint64_t flags = row->kind == GPUMEM_FN_PLAIN ? CU_GET_PROC_ADDRESS_LEGACY_STREAM
                                                     : CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     void *data = NULL;
@@ -83,8 +82,7 @@ static any_fn ask_driver(const struct resolver *resolver, const gpumem_driver_fn
     return fn;
 }
 
-static void fill_table(struct gpumem_driver *driver)
-{
+static void fill_table(struct gpumem_driver *driver) {
     struct resolver resolver = {0};
     any_fn v2 = find_symbol(driver->library, "cuGetProcAddress_v2");
     any_fn v1 = find_symbol(driver->library, "cuGetProcAddress");
@@ -112,8 +110,7 @@ static void fill_table(struct gpumem_driver *driver)
 }
 
 /* softgpu is kept off the loader's path by design; it lies beside this library. */
-static int softgpu_path(char *path, size_t size)
-{
+static int softgpu_path(char *path, size_t size) {
     Dl_info self;
     if (dladdr(&absent, &self) == 0 || !self.dli_fname)
         return 0;
@@ -136,8 +133,7 @@ static int softgpu_path(char *path, size_t size)
     return 0;
 }
 
-static gpumem_status open_library(const char *choice, void **library)
-{
+static gpumem_status open_library(const char *choice, void **library) {
     char path[4096];
     const char *name = choice;
     if (!choice || strcmp(choice, "nvidia") == 0) {
@@ -165,16 +161,14 @@ static gpumem_status open_library(const char *choice, void **library)
                             "software one");
 }
 
-static char *loaded_path(void *library)
-{
+static char *loaded_path(void *library) {
     struct link_map *map = NULL;
     if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name[0])
         return strdup(map->l_name);
     return strdup("libcuda.so.1");
 }
 
-gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver)
-{
+gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver) {
     if (!driver)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_driver_open: driver is NULL");
     if (!choice) {
@@ -207,35 +201,29 @@ gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver)
     return GPUMEM_OK;
 }
 
-void gpumem_driver_close(gpumem_driver *driver)
-{
+void gpumem_driver_close(gpumem_driver *driver) {
     if (!driver)
         return;
     free(driver->path);
     free(driver);
 }
 
-const gpumem_driver_api *gpumem_driver_table(const gpumem_driver *driver)
-{
+const gpumem_driver_api *gpumem_driver_table(const gpumem_driver *driver) {
     return &driver->api;
 }
 
-int gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn)
-{
+int gpumem_driver_has(const gpumem_driver *driver, gpumem_driver_fn fn) {
     return (unsigned)fn < GPUMEM_FN_COUNT && driver->present[fn];
 }
 
-gpumem_driver_kind gpumem_driver_get_kind(const gpumem_driver *driver)
-{
+gpumem_driver_kind gpumem_driver_get_kind(const gpumem_driver *driver) {
     return driver->kind;
 }
 
-const char *gpumem_driver_path(const gpumem_driver *driver)
-{
+const char *gpumem_driver_path(const gpumem_driver *driver) {
     return driver->path;
 }
 
-void *gpumem_driver_symbol(const gpumem_driver *driver, const char *symbol)
-{
+void *gpumem_driver_symbol(const gpumem_driver *driver, const char *symbol) {
     return dlsym(driver->library, symbol);
 }

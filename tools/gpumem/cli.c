@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int cli_error(int status, const char *format, ...)
-{
+int cli_error(int status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     fputs("gpumem: ", stderr);
@@ -17,8 +16,7 @@ int cli_error(int status, const char *format, ...)
     return status;
 }
 
-static int exit_status(gpumem_status status)
-{
+static int exit_status(gpumem_status status) {
     switch (status) {
     case GPUMEM_OK:
         return CLI_OK;
@@ -38,15 +36,13 @@ static int exit_status(gpumem_status status)
     }
 }
 
-int cli_fail(gpumem_status status)
-{
+int cli_fail(gpumem_status status) {
     const gpumem_error *error = gpumem_last_error();
     const char *text = error->message[0] ? error->message : gpumem_status_string(status);
     return cli_error(exit_status(status), "%s", text);
 }
 
-bool cli_parse_size(const char *text, uint64_t *bytes)
-{
+bool cli_parse_size(const char *text, uint64_t *bytes) {
     char *end;
     errno = 0;
     unsigned long long value = strtoull(text, &end, 10);
@@ -67,8 +63,7 @@ bool cli_parse_size(const char *text, uint64_t *bytes)
     return true;
 }
 
-char *cli_format_size(uint64_t bytes, char *text)
-{
+char *cli_format_size(uint64_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;
     unsigned unit = 0;

@@ -1,4 +1,5 @@
-/* What the subcommands share: the table of commands, exit statuses, and option parsing's manners. */
+/* What the subcommands share: the table of commands, exit statuses, and option parsing's manners.
+ */
 #ifndef CLI_H
 #define CLI_H
 
@@ -10,14 +11,14 @@
 /* Exit statuses, documented in `gpumem help` and README. */
 enum cli_exit {
     CLI_OK = 0,
-    CLI_FAILED = 1,      /* anything without a status of its own */
-    CLI_USAGE = 2,       /* the command line is wrong */
-    CLI_NO_DEVICE = 3,   /* no driver, or no such device */
-    CLI_FILE = 4,        /* the file cannot be read: absent, a directory, empty, not permitted */
-    CLI_CHANGED = 5,     /* the file shrank or grew while it was read */
-    CLI_NO_MEMORY = 6,   /* the device (or the host) has too little memory */
-    CLI_MISMATCH = 7,    /* bytes on the device differ from the file */
-    CLI_PEER = 8,        /* the second process failed */
+    CLI_FAILED = 1,        /* anything without a status of its own */
+    CLI_USAGE = 2,         /* the command line is wrong */
+    CLI_NO_DEVICE = 3,     /* no driver, or no such device */
+    CLI_FILE = 4,          /* the file cannot be read: absent, a directory, empty, not permitted */
+    CLI_CHANGED = 5,       /* the file shrank or grew while it was read */
+    CLI_NO_MEMORY = 6,     /* the device (or the host) has too little memory */
+    CLI_MISMATCH = 7,      /* bytes on the device differ from the file */
+    CLI_PEER = 8,          /* the second process failed */
     CLI_INTERRUPTED = 130, /* SIGINT or SIGTERM: undone and ended */
 };
 

@@ -34,8 +34,7 @@ static struct finding findings[32];
 static size_t finding_count;
 
 static void __attribute__((format(printf, 3, 4)))
-add(enum verdict verdict, const char *topic, const char *format, ...)
-{
+add(enum verdict verdict, const char *topic, const char *format, ...) {
     if (finding_count == sizeof findings / sizeof findings[0])
         return;
     struct finding *finding = &findings[finding_count++];
@@ -48,8 +47,7 @@ add(enum verdict verdict, const char *topic, const char *format, ...)
 }
 
 /* The first line of a small file, or NULL. */
-static char *read_line(const char *path, char *line, int size)
-{
+static char *read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
     if (!file)
         return NULL;
@@ -60,21 +58,20 @@ static char *read_line(const char *path, char *line, int size)
     return read;
 }
 
-static void check_system(void)
-{
+static void check_system(void) {
     struct utsname name;
     if (uname(&name) == 0)
         add(GOOD, "system", "%s %s, %s, %ld processors", name.sysname, name.release, name.machine,
             sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-static void check_nvidia_files(void)
-{
+static void check_nvidia_files(void) {
     char line[256];
     if (read_line("/proc/driver/nvidia/version", line, sizeof line))
         add(GOOD, "kernel driver", "%s", line);
     else
-        add(NOTE, "kernel driver", "NVIDIA's kernel module is not loaded: no NVIDIA GPU can be used");
+        add(NOTE, "kernel driver",
+            "NVIDIA's kernel module is not loaded: no NVIDIA GPU can be used");
     glob_t files;
     if (glob("/dev/nvidia[0-9]*", 0, NULL, &files) == 0) {
         for (size_t i = 0; i < files.gl_pathc; i++)
@@ -94,8 +91,7 @@ static void check_nvidia_files(void)
     }
 }
 
-static void check_driver(const char *choice, bool *usable)
-{
+static void check_driver(const char *choice, bool *usable) {
     gpumem_driver *driver = NULL;
     *usable = false;
     if (gpumem_driver_open(choice, &driver) != GPUMEM_OK) {
@@ -123,8 +119,7 @@ static void check_driver(const char *choice, bool *usable)
     gpumem_driver_close(driver);
 }
 
-static void check_limits(void)
-{
+static void check_limits(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         if (limit.rlim_cur < 4096)
@@ -143,14 +138,12 @@ static void check_limits(void)
         add(atol(line) < 65530 ? NOTE : GOOD, "memory mappings", "vm.max_map_count is %s", line);
 }
 
-static void check_memory(void)
-{
+static void check_memory(void) {
     char line[128];
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     char text[32];
     if (pages > 0 && page > 0)
-        add(GOOD, "host memory", "%s",
-            cli_format_size((uint64_t)pages * (uint64_t)page, text));
+        add(GOOD, "host memory", "%s", cli_format_size((uint64_t)pages * (uint64_t)page, text));
     if (read_line("/sys/fs/cgroup/memory.max", line, sizeof line) && strcmp(line, "max") != 0)
         add(NOTE, "host memory", "this control group may use %s bytes of it", line);
     if (read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line)) {
@@ -172,8 +165,7 @@ static void check_memory(void)
 
 static const char *const verdict_names[] = {"ok", "note", "bad"};
 
-static void print_findings(bool as_json)
-{
+static void print_findings(bool as_json) {
     if (!as_json) {
         for (size_t i = 0; i < finding_count; i++)
             printf("%-4s  %-16s %s\n", verdict_names[findings[i].verdict], findings[i].topic,
@@ -192,8 +184,7 @@ static void print_findings(bool as_json)
     json_close(&json, ']');
 }
 
-int cmd_doctor(int argc, char **argv)
-{
+int cmd_doctor(int argc, char **argv) {
     static const struct option options[] = {
         {"driver", required_argument, NULL, 'd'},
         {"json", no_argument, NULL, 'j'},

@@ -27,8 +27,7 @@ struct row {
     const char *test; /* "" when none */
 };
 
-static const softgpu_control *find_control(const gpumem_driver *driver)
-{
+static const softgpu_control *find_control(const gpumem_driver *driver) {
     void *symbol = gpumem_driver_symbol(driver, "softgpu_get_control");
     softgpu_get_control_fn get;
     memcpy(&get, &symbol, sizeof get);
@@ -36,8 +35,7 @@ static const softgpu_control *find_control(const gpumem_driver *driver)
 }
 
 static struct row describe(const gpumem_driver *driver, const softgpu_control *control,
-                           gpumem_driver_fn fn)
-{
+                           gpumem_driver_fn fn) {
     struct row row = {gpumem_driver_fn_info_get(fn), "missing", ""};
     if (!gpumem_driver_has(driver, fn))
         return row;
@@ -49,8 +47,7 @@ static struct row describe(const gpumem_driver *driver, const softgpu_control *c
     return row;
 }
 
-static void print_json(const struct row *rows, size_t count)
-{
+static void print_json(const struct row *rows, size_t count) {
     struct json json = json_to(stdout);
     json_open(&json, NULL, '[');
     for (size_t i = 0; i < count; i++) {
@@ -65,8 +62,7 @@ static void print_json(const struct row *rows, size_t count)
     json_close(&json, ']');
 }
 
-static void print_text(const gpumem_driver *driver, const struct row *rows, size_t count)
-{
+static void print_text(const gpumem_driver *driver, const struct row *rows, size_t count) {
     unsigned real = 0, refused = 0, missing = 0;
     for (size_t i = 0; i < count; i++) {
         printf("%-44s %6d  %-8s %s\n", rows[i].info->symbol, rows[i].info->version, rows[i].status,
@@ -79,8 +75,7 @@ static void print_text(const gpumem_driver *driver, const struct row *rows, size
            missing);
 }
 
-static int list(const gpumem_driver *driver, const char *status, bool as_json)
-{
+static int list(const gpumem_driver *driver, const char *status, bool as_json) {
     static struct row rows[GPUMEM_FN_COUNT];
     const softgpu_control *control = find_control(driver);
     size_t count = 0;
@@ -96,8 +91,7 @@ static int list(const gpumem_driver *driver, const char *status, bool as_json)
     return CLI_OK;
 }
 
-int cmd_driver(int argc, char **argv)
-{
+int cmd_driver(int argc, char **argv) {
     static const struct option options[] = {
         {"driver", required_argument, NULL, 'd'},
         {"status", required_argument, NULL, 's'},

@@ -3,13 +3,11 @@
 #include <inttypes.h>
 #include <math.h>
 
-struct json json_to(FILE *out)
-{
+struct json json_to(FILE *out) {
     return (struct json){.out = out, .first = true};
 }
 
-static void put_string(FILE *out, const char *text)
-{
+static void put_string(FILE *out, const char *text) {
     fputc('"', out);
     for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
         if (*c == '"' || *c == '\\')
@@ -22,8 +20,7 @@ static void put_string(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static void begin(struct json *json, const char *key)
-{
+static void begin(struct json *json, const char *key) {
     if (!json->first)
         fputc(',', json->out);
     if (json->depth)
@@ -35,16 +32,14 @@ static void begin(struct json *json, const char *key)
     json->first = false;
 }
 
-void json_open(struct json *json, const char *key, char bracket)
-{
+void json_open(struct json *json, const char *key, char bracket) {
     begin(json, key);
     fputc(bracket, json->out);
     json->depth++;
     json->first = true;
 }
 
-void json_close(struct json *json, char bracket)
-{
+void json_close(struct json *json, char bracket) {
     json->depth--;
     if (!json->first)
         fprintf(json->out, "\n%*s", 2 * json->depth, "");
@@ -54,8 +49,7 @@ void json_close(struct json *json, char bracket)
         fputc('\n', json->out);
 }
 
-void json_string(struct json *json, const char *key, const char *value)
-{
+void json_string(struct json *json, const char *key, const char *value) {
     begin(json, key);
     if (value)
         put_string(json->out, value);
@@ -63,20 +57,17 @@ void json_string(struct json *json, const char *key, const char *value)
         fputs("null", json->out);
 }
 
-void json_integer(struct json *json, const char *key, int64_t value)
-{
+void json_integer(struct json *json, const char *key, int64_t value) {
     begin(json, key);
     fprintf(json->out, "%" PRId64, value);
 }
 
-void json_unsigned(struct json *json, const char *key, uint64_t value)
-{
+void json_unsigned(struct json *json, const char *key, uint64_t value) {
     begin(json, key);
     fprintf(json->out, "%" PRIu64, value);
 }
 
-void json_number(struct json *json, const char *key, double value)
-{
+void json_number(struct json *json, const char *key, double value) {
     begin(json, key);
     if (isfinite(value))
         fprintf(json->out, "%.6g", value);
@@ -84,8 +75,7 @@ void json_number(struct json *json, const char *key, double value)
         fputs("null", json->out);
 }
 
-void json_bool(struct json *json, const char *key, bool value)
-{
+void json_bool(struct json *json, const char *key, bool value) {
     begin(json, key);
     fputs(value ? "true" : "false", json->out);
 }

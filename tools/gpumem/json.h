@@ -14,8 +14,8 @@ struct json {
 
 struct json json_to(FILE *out);
 /* `key` is NULL inside arrays and at the top. */
-void json_open(struct json *json, const char *key, char bracket); /* '{' or '[' */
-void json_close(struct json *json, char bracket);                 /* '}' or ']' */
+void json_open(struct json *json, const char *key, char bracket);        /* '{' or '[' */
+void json_close(struct json *json, char bracket);                        /* '}' or ']' */
 void json_string(struct json *json, const char *key, const char *value); /* NULL writes null */
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_unsigned(struct json *json, const char *key, uint64_t value);

@@ -5,25 +5,25 @@
 #include <string.h>
 
 const struct cli_command cli_commands[] = {
-    {"load", "stream a file into device memory and prove that it arrived", cmd_load_usage, cmd_load, false},
+    {"load", "stream a file into device memory and prove that it arrived", cmd_load_usage, cmd_load,
+     false},
     {"info", "devices, and what each can do or why not", cmd_info_usage, cmd_info, false},
     {"doctor", "what on this machine helps or hinders", cmd_doctor_usage, cmd_doctor, false},
-    {"driver", "every function of the CUDA driver API and its status", cmd_driver_usage, cmd_driver, false},
+    {"driver", "every function of the CUDA driver API and its status", cmd_driver_usage, cmd_driver,
+     false},
     {"run", "run a program on softgpu", cmd_run_usage, cmd_run, false},
     {"receive", "import a buffer and check it: the second process of load", "", cmd_receive, true},
     {NULL, NULL, NULL, NULL, false},
 };
 
-static const struct cli_command *find_command(const char *name)
-{
+static const struct cli_command *find_command(const char *name) {
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (strcmp(c->name, name) == 0)
             return c;
     return NULL;
 }
 
-static void print_help(FILE *out)
-{
+static void print_help(FILE *out) {
     fputs("usage: gpumem COMMAND [OPTION...]\n\n", out);
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (!c->hidden)
@@ -39,8 +39,7 @@ static void print_help(FILE *out)
           out);
 }
 
-static int help(int argc, char **argv)
-{
+static int help(int argc, char **argv) {
     if (argc < 2) {
         print_help(stdout);
         return CLI_OK;
@@ -52,8 +51,7 @@ static int help(int argc, char **argv)
     return CLI_OK;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;
