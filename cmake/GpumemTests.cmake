@@ -57,7 +57,9 @@ function(gpumem_test_program folder source harness link internal)
         if(NOT TARGET softgpu_static)
             return()
         endif()
-        set(link softgpu_static)
+        # Whole: exports refer weakly to the chapters, and a weak reference fetches nothing from an
+        # archive.
+        set(link $<LINK_LIBRARY:WHOLE_ARCHIVE,softgpu_static>)
     endif()
     add_executable(${target} ${source} ${harness} ${GPUMEM_HARNESS})
     target_include_directories(${target} PRIVATE

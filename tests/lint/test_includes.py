@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Who may include what: the table of docs/architecture.md, enforced."""
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from files import SOURCE, project_files, tap
+
+C_STANDARD = set("""assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp
+signal stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads
+time uchar wchar wctype""".split())
+# What libc and the kernel's own headers add to these.
+LIBC = C_STANDARD | set("""alloca dirent dlfcn elf endian err execinfo fcntl features fnmatch ftw
+getopt glob grp ifaddrs langinfo libgen libintl link malloc mntent netdb nl_types poll pthread pwd
+regex resolv sched search semaphore spawn strings sysexits syslog termios ucontext unistd utime
+utmp wait""".split())
+LIBC_FOLDERS = {"sys", "linux", "asm", "arpa", "net", "netinet", "bits"}
+# Libraries of docs/dependencies.md, by header, and where each may be used.
+LIBRARIES = {
+    "ini.h": ("src/softgpu", "tests/unit/softgpu"),
+    "xxhash.h": ("src", "tools", "bench", "tests"),
+    "cmocka.h": ("tests",),
+}
+# folder -> the folders of src/ that it may include, besides its own; None: public headers only
+RULES = {
+    "src/base": set(),
+    "src/driver": {"base"},
+    "src/softgpu": {"base", "driver"},
+    "src/memory": {"base", "driver"},
+    "src/share": {"base", "driver", "memory"},
+    "src/load": {"base", "driver", "memory", "share"},
+    "tools": None,
+    "examples": None,
+    "bench": None,
+    "compat": None,
+    "python": None,
+    "tests/conformance": None,
+    "tests/cli": None,
+    "tests/clients": None,
+    "tests/parity": None,
+    "tests/abi": None,
+    "tests/runner": None,
+    "tests/harness": None,
+    "tests/unit": {"base", "driver", "softgpu", "memory", "share", "load"},
+    "tests/fault": {"base", "driver", "softgpu", "memory", "share", "load"},
+}
+PARTS = {"base", "driver", "softgpu", "memory", "share", "load"}
+INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
+
+
+def folder_of(path):
+    """The longest row of the table that holds this file."""
+    for depth in range(len(path.parts) - 1, 0, -1):
+        name = "/".join(path.parts[:depth])
+        if name in RULES or name == "include/gpumem":
+            return name
+    return None
+
+
+def is_libc(name, known):
+    stem = name[:-2] if name.endswith(".h") else name
+    first = name.split("/")[0]
+    return stem in known or (known is LIBC and "/" in name and first in LIBC_FOLDERS)
+
+
+def judge_system(path, folder, name):
+    """What is wrong with #include <name> in this file, or None."""
+    if name.startswith("gpumem/"):
+        return None
+    if folder == "include/gpumem":
+        return None if is_libc(name, C_STANDARD) else "public headers include C's own headers only"
+    if name in LIBRARIES:
+        if any(str(path).startswith(place + "/") for place in LIBRARIES[name]):
+            return None
+        return f"{name} may be used in {', '.join(LIBRARIES[name])}"
+    return None if is_libc(name, LIBC) else "neither libc nor a library of docs/dependencies.md"
+
+
+def judge_own(root, path, folder, name):
+    """What is wrong with #include "name" in this file, or None."""
+    if ".." in name.split("/"):
+        target = ((root / path).parent / name).resolve()
+        if not target.is_relative_to((root / folder).resolve()):
+            return "a path with .. that leads out of the folder"
+    if folder == "include/gpumem":
+        return "public headers are included as <gpumem/...>"
+    allowed = RULES[folder]
+    part = name.split("/")[0]
+    if part in PARTS and "/" in name and (root / "src" / name).exists():
+        if allowed is None:
+            return "the inside of the library: public headers only"
+        if part in allowed or folder == f"src/{part}":
+            return None
+        return f"{folder} may include {', '.join(sorted(allowed)) or 'nothing of src/'}"
+    top = root / folder
+    places = [(root / path).parent, top, root / "tests/harness"]
+    if any((place / name).exists() for place in places):
+        return None
+    return "not a header of this folder, nor of its harness"
+
+
+def violations(root):
+    found = []
+    for path in project_files(root):
+        if path.suffix not in (".c", ".h", ".def", ".inc", ".cc", ".cpp"):
+            continue
+        if str(path).startswith(("tests/abi/standin/", "tests/install/")):
+            continue
+        folder = folder_of(path)
+        if folder is None:
+            found.append(f"{path}: its folder is not in the table of this test")
+            continue
+        lines = (root / path).read_text(errors="replace").splitlines()
+        for number, line in enumerate(lines, 1):
+            include = INCLUDE.match(line)
+            if not include:
+                continue
+            if include.group(1) == "<":
+                problem = judge_system(path, folder, include.group(2))
+            else:
+                problem = judge_own(root, path, folder, include.group(2))
+            if problem:
+                found.append(f"{path}:{number}: {include.group(2)}: {problem}")
+    return found
+
+
+PLANTED = [
+    ("include/gpumem/a.h", "#include <unistd.h>"),
+    ("include/gpumem/a.h", "#include <cuda.h>"),
+    ("include/gpumem/a.h", '#include "a.h"'),
+    ("src/base/a.c", '#include "driver/x.h"'),
+    ("src/driver/a.c", '#include "memory/x.h"'),
+    ("src/softgpu/stream/a.c", '#include "memory/x.h"'),
+    ("src/softgpu/a.c", '#  include "share/x.h"'),
+    ("src/memory/a.c", '#include "softgpu/x.h"'),
+    ("src/memory/a.c", '#include "share/x.h"'),
+    ("src/share/a.c", '#include "load/x.h"'),
+    ("src/memory/a.c", '#include "../share/x.h"'),
+    ("src/memory/a.c", "#include <ini.h>"),
+    ("src/load/a.c", "#include <cuda.h>"),
+    ("src/elsewhere/a.c", "#include <stdio.h>"),
+    ("tools/gpumem/a.c", '#include "base/x.h"'),
+    ("bench/a.c", '#include "memory/x.h"'),
+    ("tests/conformance/a.c", '#include "driver/x.h"'),
+]
+
+
+def check_planted():
+    """Each planted violation is found, and nothing else in the same tree."""
+    problems = []
+    for name, line in PLANTED:
+        with tempfile.TemporaryDirectory() as temporary:
+            root = Path(temporary)
+            for part in PARTS:
+                (root / "src" / part).mkdir(parents=True)
+                (root / "src" / part / "x.h").write_text("#include <stddef.h>\n")
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(f"#include <stddef.h>\n{line}\n")
+            found = violations(root)
+            if len(found) != 1 or not found[0].startswith(name):
+                problems.append(f"{line} in {name}: found {found}")
+    return problems
+
+
+if __name__ == "__main__":
+    sys.exit(tap([
+        ("every #include is allowed where it stands", violations(SOURCE)),
+        ("planted violations are found", check_planted()),
+    ]))
