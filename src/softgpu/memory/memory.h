@@ -2,11 +2,13 @@
  * Device memory: physical memory, addresses, the page table between them, and what is known of each
  * address range.
  *
- * Physical memory of a device is a sparse memfd, mapped once into a private view that grows in steps;
- * exportable memory has a sealed memfd of its own. Addresses come from windows of 64 GiB of PROT_NONE,
- * so that reserving, mapping, granting access and unmapping are table edits without a system call, and
- * a device pointer dereferenced by the CPU faults as on a machine with a GPU. Host memory (pinned,
- * registered, pageable) has no entry: its address is its place.
+ * Physical memory of a device is a sparse memory file, mapped into a view that grows in steps;
+ * exportable memory has a sealed memory file of its own. Addresses come from windows of 64 GiB of
+ * PROT_NONE, so that reserving, mapping, granting access and unmapping are table edits without a
+ * system call, and a device pointer dereferenced by the CPU faults as on a machine with a GPU.
+ * Pinned and other host-located memory of softgpu lies in the same windows, really mapped, with
+ * entries of distance 0. Registered and pageable memory lies outside and has no entry: its address
+ * is its place.
  *
  * Everything here wants the lock, except sg_translate.
  */
@@ -14,17 +16,18 @@
 #define SG_MEMORY_MEMORY_H
 
 #include "softgpu/core/state.h"
+#include "softgpu/memory/tree.h"
 
 #include <stddef.h>
 
 struct sg_context;
 
-/* ---- Physical memory -------------------------------------------------------------------------- */
+/* ---- Physical memory --------------------------------------------------------------------------
+ */
 
 enum sg_phys_kind {
-    SG_PHYS_ARENA, /* a run of pages of the device's memfd */
-    SG_PHYS_FD,    /* a memfd of its own: exportable, or imported */
-    SG_PHYS_HOST   /* host memory made by VMM or a host pool: anonymous or a memfd */
+    SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
+    SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
 };
 
 struct sg_phys {
@@ -32,11 +35,15 @@ struct sg_phys {
     unsigned refs; /* handles, mappings, segments; freed (after running work) at 0 */
     int device;    /* ordinal; -1 for host memory */
     size_t size;   /* multiple of SG_PAGE */
-    unsigned char *host; /* byte 0 as this process sees it, SG_PAGE aligned */
-    int fd;              /* -1 when not exportable */
-    bool imported;
+    /* Byte 0 as softgpu itself sees it, SG_PAGE aligned. Host memory has this view too, beside the
+     * mappings at the addresses that the application uses. */
+    unsigned char *host;
+    int fd;               /* -1 when not exportable */
+    int file;             /* the memory file that holds the bytes: the arena's, or fd */
+    uint64_t file_offset; /* of byte 0 */
+    bool imported;        /* made by another process, which is charged for it */
     CUmemAllocationProp prop;
-    void *chapter; /* arena bookkeeping */
+    struct sg_phys_place *place; /* phys.c's */
 };
 
 /* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
@@ -46,7 +53,8 @@ void sg_phys_ref(struct sg_phys *phys);
 /* At 0 the bytes become reusable once no running operation can still see them. */
 void sg_phys_unref(struct sg_phys *phys);
 
-/* ---- Ranges: what the application knows an address as ------------------------------------------ */
+/* ---- Ranges: what the application knows an address as ------------------------------------------
+ */
 
 enum sg_range_kind {
     SG_RANGE_DEVICE,     /* cuMemAlloc and kin */
@@ -68,9 +76,9 @@ struct sg_range {
     bool sync_memops;
     struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
-    void *owner;                      /* the pool block, the suballocator page, ... of its chapter */
-    struct sg_range *left, *right, *up; /* the tree's */
-    int rank;
+    unsigned cpu_rights; /* SG_RANGE_MAPPING of host memory: what cuMemSetAccess gave the CPU */
+    void *owner;         /* the pool block, the suballocator page, ... of its chapter */
+    struct sg_tree_node node; /* range.c's */
 };
 
 /* The range that holds `address`, or NULL. Ranges never overlap. */
@@ -84,7 +92,8 @@ void sg_range_remove(struct sg_range *range);
 
 /* What [address, address + size) is, for the arguments of copies and sets. */
 enum sg_where {
-    SG_WHERE_INVALID,  /* a device address that is not (wholly) allocated, or leaves its allocation */
+    SG_WHERE_INVALID,  /* a device address that is not (wholly) allocated, or leaves its allocation
+                        */
     SG_WHERE_PAGEABLE, /* plain host memory, unknown to the driver */
     SG_WHERE_HOST,     /* pinned, registered or host-located */
     SG_WHERE_DEVICE,
@@ -93,9 +102,10 @@ enum sg_where {
  * mappings count as one range; other allocations are bounds. */
 enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
 
-/* ---- Execution's view, without the lock --------------------------------------------------------- */
+/* ---- Execution's view, without the lock ---------------------------------------------------------
+ */
 
-#define SG_READ 1u
+#define SG_READ  1u
 #define SG_WRITE 2u
 
 /*
@@ -109,7 +119,9 @@ unsigned char *sg_translate(int device, CUdeviceptr address, size_t want, unsign
 
 /*
  * Brackets for work that touches bytes with the lock released. Begin and end are called with the
- * lock held; physical pages freed in between are not reused before the end.
+ * lock held; physical pages freed in between are not reused before the end. Only for moving bytes,
+ * which ends by itself: never around a host function or a wait, because unmapping host memory waits
+ * for the running brackets.
  */
 struct sg_work {
     uint64_t epoch;
@@ -118,17 +130,20 @@ struct sg_work {
 void sg_work_begin(struct sg_work *work);
 void sg_work_end(struct sg_work *work);
 
-/* ---- Segments: address range + physical memory + mapping, in one -------------------------------- */
+/* ---- Segments: address range + physical memory + mapping, in one --------------------------------
+ */
 
 struct sg_segment {
     CUdeviceptr address;
     size_t size;
     struct sg_phys *phys;
+    struct sg_segment_end *end; /* segment.c's: set aside so that unmapping cannot fail */
 };
 /*
  * Reserves addresses for `phys` (adds a reference), maps all of it there and gives `rights_devices`
  * (bit per device) read and write access. Host-located memory is mapped for the CPU at that address
- * too. Whole or nothing.
+ * too. Whole or nothing. Unmapping takes effect at once for the device; the CPU's mapping and the
+ * addresses go when no running work can see them.
  */
 CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg_segment *segment);
 /* Changes which devices may read and write the segment. */
@@ -139,5 +154,9 @@ void sg_segment_unmap(struct sg_segment *segment);
 CUresult sg_memory_init(void);
 /* Bytes of physical device memory in use. */
 uint64_t sg_memory_used(int device);
+
+/* cuMemFree of an allocation from a pool (SG_RANGE_POOL, `range->start` is the argument): pool/
+ * defines it. The range may be gone on return. */
+CUresult sg_pool_free_pointer(struct sg_range *range) __attribute__((weak));
 
 #endif

@@ -1,0 +1,25 @@
+/*
+ * Reclaim after running work: an epoch counts retirements. Work is stamped when it begins; what was
+ * retired since then may still be seen by it and is reclaimed when the last such work has ended.
+ *
+ * Wants the lock.
+ */
+#ifndef SG_MEMORY_EPOCH_H
+#define SG_MEMORY_EPOCH_H
+
+#include "softgpu/memory/memory.h"
+
+struct sg_retired {
+    struct sg_retired *next;
+    uint64_t epoch;
+    void (*reclaim)(struct sg_retired *retired);
+};
+
+/* Calls reclaim (with the lock) as soon as no work that is running now can see the object: at once
+ * when none runs. */
+void sg_retire(struct sg_retired *retired, void (*reclaim)(struct sg_retired *));
+/* Blocks until all work that runs now has ended; the lock is released meanwhile. True when it was,
+ * so that the caller looks again at what it knew. */
+bool sg_work_drain(void);
+
+#endif

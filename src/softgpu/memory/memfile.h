@@ -1,0 +1,31 @@
+/*
+ * Memory files and their mappings: the system calls below physical memory. Every failure is logged
+ * with its reason and answered as false or -1; the callers' error is always OUT_OF_MEMORY.
+ */
+#ifndef SG_MEMORY_MEMFILE_H
+#define SG_MEMORY_MEMFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A memfd of `size` bytes, close-on-exec, sealable; -1 on failure. `name` shows in /proc/PID/maps.
+ */
+int sg_memfile_new(const char *name, uint64_t size);
+/* Changes the size, unless the process's file size limit forbids it (which would raise SIGXFSZ). */
+bool sg_memfile_resize(int fd, uint64_t size);
+/* Gives the bytes back to the machine; they read as zero afterwards. */
+void sg_memfile_punch(int fd, uint64_t offset, uint64_t size);
+
+/* PROT_NONE addresses without memory, aligned to a power of two; NULL on failure. */
+unsigned char *sg_addresses_reserve(size_t size, size_t align);
+/* The same at one place; false when any of it is in use. */
+bool sg_addresses_reserve_at(uintptr_t address, size_t size);
+/* Maps `size` bytes of a file at SG_PAGE alignment, readable and writable; NULL on failure. */
+unsigned char *sg_memfile_map(int fd, uint64_t offset, size_t size);
+/* Maps over reserved addresses with `prot`. */
+bool sg_memfile_map_at(int fd, uint64_t offset, unsigned char *at, size_t size, int prot);
+/* Turns mapped addresses into reserved ones. */
+void sg_addresses_clear(unsigned char *at, size_t size);
+
+#endif

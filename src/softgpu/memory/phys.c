@@ -1,0 +1,268 @@
+#include "softgpu/memory/phys.h"
+
+#include "softgpu/core/config.h"
+#include "softgpu/device/device.h"
+#include "softgpu/memory/arena.h"
+#include "softgpu/memory/epoch.h"
+#include "softgpu/memory/memfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define HOST_SLOT SG_MAX_DEVICES
+
+/* What only this file needs of a physical allocation; it dies with it. */
+struct sg_phys_place {
+    struct sg_retired retired;
+    struct sg_phys phys;
+    struct sg_arena *arena;
+    uint64_t page;
+    struct sg_phys_place *next_file; /* SG_PHYS_FD: to find a file that is imported again */
+    dev_t file_device;
+    ino_t file_inode;
+};
+
+/* The last one is the host side's. */
+static struct sg_arena arenas[SG_MAX_DEVICES + 1];
+static uint64_t used[SG_MAX_DEVICES + 1];
+static struct sg_phys_place *files;
+
+CUresult sg_memory_init(void) {
+    for (int i = 0; i <= SG_MAX_DEVICES; i++)
+        arenas[i] =
+            (struct sg_arena)SG_ARENA_INIT(i == HOST_SLOT ? "softgpu host" : "softgpu device");
+    return CUDA_SUCCESS;
+}
+
+uint64_t sg_memory_used(int device) {
+    return used[device];
+}
+
+void sg_poison(unsigned char *bytes, size_t size, int pattern) {
+    if (sg_config()->poison)
+        memset(bytes, pattern, size);
+}
+
+static int slot_of(int device) {
+    return device < 0 ? HOST_SLOT : device;
+}
+
+/* Pinned memory is resident on hardware, so no more of it than the machine has. */
+static uint64_t limit_of(int device) {
+    if (device >= 0)
+        return sg_device(device)->limit;
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static bool charge(int device, size_t size) {
+    int slot = slot_of(device);
+    uint64_t limit = limit_of(device);
+    if (used[slot] > limit || size > limit - used[slot]) {
+        sg_log(2, "out of memory: %zu bytes wanted, %llu of %llu in use on %s %d", size,
+               (unsigned long long)used[slot], (unsigned long long)limit,
+               device < 0 ? "host" : "device", device);
+        return false;
+    }
+    used[slot] += size;
+    return true;
+}
+
+static bool place_in_arena(struct sg_phys_place *place) {
+    struct sg_phys *phys = &place->phys;
+    place->arena = &arenas[slot_of(phys->device)];
+    if (!sg_arena_take(place->arena, phys->size / SG_PAGE, &place->page, &phys->host))
+        return false;
+    phys->kind = SG_PHYS_ARENA;
+    phys->fd = -1;
+    phys->file = place->arena->fd;
+    phys->file_offset = place->page * SG_PAGE;
+    return true;
+}
+
+/* Takes over `fd` on success. */
+static bool place_in_file(struct sg_phys_place *place, int fd) {
+    struct sg_phys *phys = &place->phys;
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return false;
+    phys->host = sg_memfile_map(fd, 0, phys->size);
+    if (!phys->host)
+        return false;
+    phys->kind = SG_PHYS_FD;
+    phys->fd = phys->file = fd;
+    phys->file_offset = 0;
+    place->file_device = status.st_dev;
+    place->file_inode = status.st_ino;
+    place->next_file = files;
+    files = place;
+    return true;
+}
+
+static bool write_trailer(int fd, const struct sg_phys *phys) {
+    struct sg_share_trailer trailer = {.magic = SG_SHARE_MAGIC,
+                                       .version = SG_SHARE_VERSION,
+                                       .size = phys->size,
+                                       .prop = phys->prop};
+    if (phys->device >= 0)
+        trailer.device = sg_device(phys->device)->uuid;
+    if (pwrite(fd, &trailer, sizeof trailer, (off_t)phys->size) != (ssize_t)sizeof trailer)
+        return false;
+    return fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0;
+}
+
+static bool make_file(struct sg_phys_place *place) {
+    int fd = sg_memfile_new("softgpu shared", place->phys.size + SG_SHARE_PAGE);
+    if (fd < 0)
+        return false;
+    if (write_trailer(fd, &place->phys) && place_in_file(place, fd))
+        return true;
+    sg_log(0, "cannot make shareable memory: %s", strerror(errno));
+    close(fd);
+    return false;
+}
+
+static struct sg_phys_place *new_place(const CUmemAllocationProp *prop, int device, size_t size) {
+    struct sg_phys_place *place = calloc(1, sizeof *place);
+    if (!place)
+        return NULL;
+    place->phys.refs = 1;
+    place->phys.device = device;
+    place->phys.size = size;
+    place->phys.prop = *prop;
+    place->phys.place = place;
+    return place;
+}
+
+CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
+    int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
+    bool shared = (prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+    if (!charge(device, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct sg_phys_place *place = new_place(prop, device, size);
+    if (!place || !(shared ? make_file(place) : place_in_arena(place))) {
+        free(place);
+        used[slot_of(device)] -= size;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sg_poison(place->phys.host, size, SG_POISON_FRESH);
+    *phys = &place->phys;
+    return CUDA_SUCCESS;
+}
+
+void sg_phys_ref(struct sg_phys *phys) {
+    phys->refs++;
+}
+
+static void forget_file(struct sg_phys_place *place) {
+    struct sg_phys_place **link = &files;
+    while (*link != place)
+        link = &(*link)->next_file;
+    *link = place->next_file;
+}
+
+static void reclaim(struct sg_retired *retired) {
+    struct sg_phys_place *place = (struct sg_phys_place *)retired;
+    struct sg_phys *phys = &place->phys;
+    if (phys->kind == SG_PHYS_ARENA) {
+        sg_poison(phys->host, phys->size, SG_POISON_FREED);
+        sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
+    } else {
+        munmap(phys->host, phys->size);
+        close(phys->fd);
+    }
+    free(place);
+}
+
+/* The bytes are uncharged at once, as hardware does: what waits for running work is only place in a
+ * sparse file. A shared file is not offered to importers any more: it would be unmapped under them.
+ */
+void sg_phys_unref(struct sg_phys *phys) {
+    if (--phys->refs > 0)
+        return;
+    if (!phys->imported)
+        used[slot_of(phys->device)] -= phys->size;
+    if (phys->kind == SG_PHYS_FD)
+        forget_file(phys->place);
+    sg_retire(&phys->place->retired, reclaim);
+}
+
+static struct sg_phys *find_file(const struct stat *status) {
+    for (struct sg_phys_place *place = files; place; place = place->next_file)
+        if (place->file_device == status->st_dev && place->file_inode == status->st_ino)
+            return &place->phys;
+    return NULL;
+}
+
+static bool trailer_fits(const struct sg_share_trailer *trailer, const struct stat *status) {
+    return memcmp(trailer->magic, SG_SHARE_MAGIC, sizeof SG_SHARE_MAGIC) == 0 &&
+           trailer->version == SG_SHARE_VERSION && trailer->size != 0 &&
+           trailer->size % SG_PAGE == 0 &&
+           trailer->size + SG_SHARE_PAGE == (uint64_t)status->st_size;
+}
+
+static const char *read_trailer(int fd, struct stat *status, struct sg_share_trailer *trailer) {
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+    if (fstat(fd, status) != 0)
+        return "not an open file descriptor";
+    if (!S_ISREG(status->st_mode) || (fcntl(fd, F_GET_SEALS) & seals) != seals ||
+        fcntl(fd, F_GET_SEALS) < 0)
+        return "not a sealed memory file";
+    if (status->st_size <= (off_t)SG_SHARE_PAGE ||
+        pread(fd, trailer, sizeof *trailer, status->st_size - (off_t)SG_SHARE_PAGE) !=
+            (ssize_t)sizeof *trailer ||
+        !trailer_fits(trailer, status))
+        return "not exported by softgpu, or by another version of it";
+    return NULL;
+}
+
+static int find_device(const struct sg_share_trailer *trailer) {
+    for (int i = 0; i < sg_device_count(); i++)
+        if (memcmp(&sg_device(i)->uuid, &trailer->device, sizeof trailer->device) == 0)
+            return i;
+    return -1;
+}
+
+static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struct sg_phys **phys) {
+    CUmemAllocationProp prop = trailer->prop;
+    int device = -1;
+    if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        device = find_device(trailer);
+        if (device < 0) {
+            sg_log(1, "imported memory belongs to a device that this process does not see");
+            return CUDA_ERROR_INVALID_DEVICE;
+        }
+        prop.location.id = device;
+    }
+    struct sg_phys_place *place = new_place(&prop, device, (size_t)trailer->size);
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (!place || own < 0 || !place_in_file(place, own)) {
+        if (own >= 0)
+            close(own);
+        free(place);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    place->phys.imported = true;
+    *phys = &place->phys;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_phys_import(int fd, struct sg_phys **phys) {
+    struct stat status;
+    struct sg_share_trailer trailer;
+    const char *wrong = read_trailer(fd, &status, &trailer);
+    if (wrong) {
+        sg_log(1, "descriptor %d cannot be imported: %s", fd, wrong);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    struct sg_phys *known = find_file(&status);
+    if (!known)
+        return import_new(fd, &trailer, phys);
+    sg_phys_ref(known);
+    *phys = known;
+    return CUDA_SUCCESS;
+}

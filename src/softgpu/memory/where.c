@@ -1,0 +1,33 @@
+#include "softgpu/memory/memory.h"
+
+#include "softgpu/memory/window.h"
+
+/* Does [address, address + size) stay inside what begins with `range`? VMM mappings that touch
+ * count as one; every other allocation is a bound. */
+static bool stays_inside(struct sg_range *range, CUdeviceptr address, size_t size) {
+    CUdeviceptr end = address + size;
+    if (end < address)
+        return false;
+    while (end > range->start + range->size) {
+        struct sg_range *next = sg_range_next(range);
+        bool joined = next && next->start == range->start + range->size &&
+                      range->kind == SG_RANGE_MAPPING && next->kind == SG_RANGE_MAPPING;
+        if (!joined)
+            return false;
+        range = next;
+    }
+    return true;
+}
+
+enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
+    struct sg_range *range = sg_range_find(address);
+    if (!range)
+        return sg_window_find(address) ? SG_WHERE_INVALID : SG_WHERE_PAGEABLE;
+    if (!stays_inside(range, address, size))
+        return SG_WHERE_INVALID;
+    if (range->device < 0)
+        return SG_WHERE_HOST;
+    if (device)
+        *device = range->device;
+    return SG_WHERE_DEVICE;
+}
