@@ -63,6 +63,14 @@ bool cli_parse_size(const char *text, uint64_t *bytes) {
     return true;
 }
 
+bool cli_parse_ordinal(const char *text, int *ordinal) {
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 4 || text[digits])
+        return false;
+    *ordinal = atoi(text);
+    return true;
+}
+
 char *cli_format_size(uint64_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     double value = (double)bytes;

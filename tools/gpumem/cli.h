@@ -54,6 +54,9 @@ int cli_fail(gpumem_status status);
 /* "64M" and so on to bytes (K, M, G, T are powers of 1024). False when it is no size. */
 bool cli_parse_size(const char *text, uint64_t *bytes);
 
+/* A device number, 0 to 9999. False when it is none. */
+bool cli_parse_ordinal(const char *text, int *ordinal);
+
 /* "1.50 GiB". `text` holds at least 32 bytes; returned. */
 char *cli_format_size(uint64_t bytes, char *text);
 

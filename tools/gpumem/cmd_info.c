@@ -1,0 +1,196 @@
+/* gpumem info: driver, devices, and what each can do or why not. */
+#include "cli.h"
+#include "json.h"
+
+#include <getopt.h>
+#include <gpumem/gpumem.h>
+#include <stdio.h>
+#include <string.h>
+
+const char cmd_info_usage[] =
+    "usage: gpumem info [--driver CHOICE] [--device N] [--json]\n\n"
+    "The opened driver, its devices, and for each capability of gpumem yes, or no with the "
+    "reason.\n"
+    "Some capabilities are tried out, because attributes promise what a machine then refuses.\n";
+
+struct arguments {
+    const char *driver;
+    int device; /* -1: all */
+    bool json;
+};
+
+static void print_uuid(const unsigned char uuid[16], char text[37]) {
+    char *to = text;
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *to++ = '-';
+        to += snprintf(to, 3, "%02x", uuid[i]);
+    }
+}
+
+static gpumem_status print_capabilities(gpumem_device *device, struct json *json) {
+    for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
+        gpumem_capability capability = (gpumem_capability)i;
+        gpumem_capability_report report = {.size = sizeof report};
+        gpumem_status status = gpumem_device_get_capability(device, capability, &report);
+        if (status != GPUMEM_OK)
+            return status;
+        const char *name = gpumem_capability_name(capability);
+        if (json) {
+            json_open(json, name, '{');
+            json_bool(json, "supported", report.supported);
+            json_string(json, "reason", report.supported ? NULL : report.reason);
+            json_close(json, '}');
+        } else {
+            printf("  %-32s %s%s\n", name,
+                   report.supported ? "yes" : "no: ", report.supported ? "" : report.reason);
+        }
+    }
+    return GPUMEM_OK;
+}
+
+static void print_device_text(const gpumem_device_info *info, uint64_t free_bytes) {
+    char uuid[37], total[32], unused[32], granularity[32];
+    print_uuid(info->uuid, uuid);
+    printf("device %d: %s\n", info->ordinal, info->name);
+    printf("  %-32s %s\n", "uuid", uuid);
+    printf("  %-32s %s\n", "pci bus id", info->pci_bus_id);
+    printf("  %-32s %d.%d\n", "compute capability", info->compute_major, info->compute_minor);
+    printf("  %-32s %s, %s free\n", "memory", cli_format_size(info->memory_bytes, total),
+           cli_format_size(free_bytes, unused));
+    printf("  %-32s %s\n", "virtual memory granularity",
+           cli_format_size(info->granularity_recommended, granularity));
+}
+
+static void print_device_json(struct json *json, const gpumem_device_info *info,
+                              uint64_t free_bytes) {
+    char uuid[37];
+    print_uuid(info->uuid, uuid);
+    json_integer(json, "ordinal", info->ordinal);
+    json_string(json, "name", info->name);
+    json_string(json, "uuid", uuid);
+    json_string(json, "pci_bus_id", info->pci_bus_id);
+    json_integer(json, "compute_major", info->compute_major);
+    json_integer(json, "compute_minor", info->compute_minor);
+    json_integer(json, "host_numa_node", info->host_numa_node);
+    json_unsigned(json, "memory_bytes", info->memory_bytes);
+    json_unsigned(json, "memory_free_bytes", free_bytes);
+    json_unsigned(json, "granularity_minimum", info->granularity_minimum);
+    json_unsigned(json, "granularity_recommended", info->granularity_recommended);
+}
+
+static gpumem_status print_opened(gpumem_device *device, struct json *json) {
+    gpumem_device_info info = {.size = sizeof info};
+    uint64_t free_bytes = 0, total_bytes = 0;
+    gpumem_status status = gpumem_device_get_info(device, &info);
+    if (status == GPUMEM_OK)
+        status = gpumem_device_get_memory(device, &free_bytes, &total_bytes);
+    if (status != GPUMEM_OK)
+        return status;
+    if (!json) {
+        print_device_text(&info, free_bytes);
+        return print_capabilities(device, NULL);
+    }
+    json_open(json, NULL, '{');
+    print_device_json(json, &info, free_bytes);
+    json_open(json, "capabilities", '{');
+    status = print_capabilities(device, json);
+    json_close(json, '}');
+    json_close(json, '}');
+    return status;
+}
+
+static gpumem_status print_devices(gpumem_library *library, const struct arguments *arguments,
+                                   int count, struct json *json) {
+    for (int ordinal = 0; ordinal < count; ordinal++) {
+        if (arguments->device >= 0 && ordinal != arguments->device)
+            continue;
+        gpumem_device *device = NULL;
+        gpumem_status status = gpumem_device_open(library, ordinal, &device);
+        if (status != GPUMEM_OK)
+            return status;
+        status = print_opened(device, json);
+        gpumem_status closed = gpumem_device_close(device);
+        if (status != GPUMEM_OK || closed != GPUMEM_OK)
+            return status != GPUMEM_OK ? status : closed;
+    }
+    return GPUMEM_OK;
+}
+
+static gpumem_status print_library(gpumem_library *library, const struct arguments *arguments) {
+    gpumem_library_info info = {.size = sizeof info};
+    gpumem_status status = gpumem_library_get_info(library, &info);
+    if (status != GPUMEM_OK)
+        return status;
+    if (!arguments->json) {
+        printf("driver: %s (%s), API %d.%d, %d device(s)\n", info.driver_path,
+               info.softgpu ? "softgpu, a software GPU" : "NVIDIA", info.driver_version / 1000,
+               info.driver_version % 1000 / 10, info.device_count);
+        return print_devices(library, arguments, info.device_count, NULL);
+    }
+    struct json json = json_to(stdout);
+    json_open(&json, NULL, '{');
+    json_string(&json, "driver_path", info.driver_path);
+    json_string(&json, "driver_kind", info.driver_kind);
+    json_integer(&json, "driver_version", info.driver_version);
+    json_bool(&json, "softgpu", info.softgpu);
+    json_open(&json, "devices", '[');
+    status = print_devices(library, arguments, info.device_count, &json);
+    json_close(&json, ']');
+    json_close(&json, '}');
+    return status;
+}
+
+static int parse(int argc, char **argv, struct arguments *arguments) {
+    static const struct option options[] = {
+        {"driver", required_argument, NULL, 'd'},
+        {"device", required_argument, NULL, 'n'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'd':
+            arguments->driver = optarg;
+            break;
+        case 'n':
+            if (!cli_parse_ordinal(optarg, &arguments->device))
+                return cli_error(CLI_USAGE, "info: '%s' is no device number", optarg);
+            break;
+        case 'j':
+            arguments->json = true;
+            break;
+        default:
+            return CLI_USAGE;
+        }
+    }
+    if (optind < argc)
+        return cli_error(CLI_USAGE, "info: unexpected argument '%s'", argv[optind]);
+    return CLI_OK;
+}
+
+int cmd_info(int argc, char **argv) {
+    struct arguments arguments = {.device = -1};
+    int parsed = parse(argc, argv, &arguments);
+    if (parsed != CLI_OK)
+        return parsed;
+    gpumem_library *library = NULL;
+    gpumem_status status =
+        gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = arguments.driver), &library);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    int count = 0;
+    status = gpumem_device_count(library, &count);
+    int result;
+    if (status == GPUMEM_OK && arguments.device >= count)
+        result =
+            cli_error(CLI_NO_DEVICE, "no device %d: the driver has %d", arguments.device, count);
+    else {
+        if (status == GPUMEM_OK)
+            status = print_library(library, &arguments);
+        result = status == GPUMEM_OK ? CLI_OK : cli_fail(status);
+    }
+    gpumem_close(library);
+    return result;
+}

@@ -1,0 +1,308 @@
+/* gpumem load: stream a file into device memory and prove that it arrived. */
+#include "cli.h"
+#include "load.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+const char cmd_load_usage[] =
+    "usage: gpumem load [OPTION...] FILE\n\n"
+    "Streams FILE into one growing buffer of device memory: reader threads fill pinned chunks, "
+    "the\n"
+    "copies overlap the reads, and the buffer's address never moves. Then it is checked that the\n"
+    "bytes on the device are the file's, and a second process imports the buffer by file\n"
+    "descriptor, without a copy, and checks them too.\n\n"
+    "  --driver CHOICE   nvidia, softgpu or a path\n"
+    "  --device N        default 0\n"
+    "  --threads N       readers, 1 to 16; default one a processor\n"
+    "  --chunk SIZE      of one read and one copy; default 8M\n"
+    "  --no-share        without the second process\n"
+    "  --receiver FILE   run this program as the second process, with gpumem's arguments\n"
+    "  --quiet           no progress\n"
+    "  --json            one object with all figures on standard output\n\n"
+    "Exit status: 0 arrived and checked, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
+    "be read, 5 it changed meanwhile, 6 too little memory, 7 bytes differ, 8 the second process\n"
+    "failed, 130 interrupted, 1 anything else. Nothing is left behind in any case.\n";
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number) {
+    interrupted = number;
+}
+
+bool load_interrupted(void) {
+    return interrupted != 0;
+}
+
+void load_catch_signals(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* On a terminal one line is rewritten; elsewhere a line a second is enough. */
+struct progress_view {
+    const char *verb;
+    bool quiet, terminal;
+    double printed;
+};
+
+static void print_progress(struct progress_view *view, const gpumem_load_progress *progress) {
+    bool last = progress->bytes_done == progress->bytes_total;
+    double interval = view->terminal ? 0.1 : 1;
+    if (view->quiet || (!last && progress->seconds - view->printed < interval))
+        return;
+    view->printed = progress->seconds;
+    char done[32], total[32];
+    double rate =
+        progress->seconds > 0 ? 1e-9 * (double)progress->bytes_done / progress->seconds : 0;
+    fprintf(stderr, "%s%-9s %s of %s  %3.0f %%  %.2f GB/s%s", view->terminal ? "\r" : "",
+            view->verb, cli_format_size(progress->bytes_done, done),
+            cli_format_size(progress->bytes_total, total),
+            100.0 * (double)progress->bytes_done / (double)progress->bytes_total, rate,
+            view->terminal && !last ? "   " : "\n");
+}
+
+static int on_progress(void *user, const gpumem_load_progress *progress) {
+    print_progress(user, progress);
+    return load_interrupted();
+}
+
+static struct progress_view view_of(const struct load_arguments *arguments, const char *verb) {
+    return (struct progress_view){
+        .verb = verb,
+        .quiet = arguments->quiet || arguments->json,
+        .terminal = isatty(STDERR_FILENO),
+    };
+}
+
+/* What failed in the file's part of the work has exit statuses of its own. */
+static int fail_load(gpumem_status status) {
+    int result = cli_fail(status);
+    const char *call = gpumem_last_error()->call;
+    bool of_file =
+        strcmp(call, "open") == 0 || strcmp(call, "pread") == 0 || strcmp(call, "fstat") == 0;
+    if (status == GPUMEM_ERROR_SYSTEM && of_file)
+        return CLI_FILE;
+    if (status == GPUMEM_ERROR_DATA)
+        return CLI_CHANGED;
+    return result;
+}
+
+static int load(const struct load_arguments *arguments, gpumem_resource *resource,
+                gpumem_buffer **buffer, struct load_outcome *outcome) {
+    struct progress_view view = view_of(arguments, "loading");
+    gpumem_load_options options = {
+        .size = sizeof options,
+        .chunk_bytes = arguments->chunk_bytes,
+        .threads = arguments->threads,
+        .progress = on_progress,
+        .user = &view,
+    };
+    outcome->load.size = sizeof outcome->load;
+    gpumem_status status =
+        gpumem_load_file(resource, arguments->path, &options, buffer, &outcome->load);
+    return status == GPUMEM_OK ? CLI_OK : fail_load(status);
+}
+
+static bool same_file(const struct stat *before, const char *path) {
+    struct stat after;
+    return stat(path, &after) == 0 && before->st_ino == after.st_ino &&
+           before->st_dev == after.st_dev && before->st_size == after.st_size &&
+           before->st_mtim.tv_sec == after.st_mtim.tv_sec &&
+           before->st_mtim.tv_nsec == after.st_mtim.tv_nsec;
+}
+
+static int check(const struct load_arguments *arguments, const struct stat *before,
+                 gpumem_buffer *buffer, struct load_outcome *outcome) {
+    double start = now();
+    struct progress_view view = view_of(arguments, "checking");
+    gpumem_load_options options = {
+        .size = sizeof options,
+        .threads = arguments->threads,
+        .progress = on_progress,
+        .user = &view,
+    };
+    gpumem_status status = gpumem_buffer_checksum(buffer, &options, &outcome->device_checksum);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    view = view_of(arguments, "comparing");
+    status = gpumem_file_checksum(arguments->path, &options, &outcome->file_checksum);
+    if (status != GPUMEM_OK)
+        return fail_load(status);
+    outcome->check_seconds = now() - start;
+    if (!same_file(before, arguments->path))
+        return cli_error(CLI_CHANGED, "%s changed between loading and checking", arguments->path);
+    if (outcome->device_checksum != outcome->file_checksum)
+        return cli_error(CLI_MISMATCH,
+                         "bytes differ: checksum %016" PRIx64 " on the device, %016" PRIx64
+                         " of the file",
+                         outcome->device_checksum, outcome->file_checksum);
+    return CLI_OK;
+}
+
+static int load_and_check(const struct load_arguments *arguments, gpumem_resource *resource,
+                          struct load_outcome *outcome) {
+    struct stat before = {0};
+    (void)stat(arguments->path, &before); /* gpumem_load_file says what is wrong with it */
+    gpumem_buffer *buffer = NULL;
+    int result = load(arguments, resource, &buffer, outcome);
+    if (result != CLI_OK)
+        return result;
+    result = check(arguments, &before, buffer, outcome);
+    if (result == CLI_OK && !arguments->no_share)
+        result = load_share(arguments, buffer, outcome);
+    gpumem_status freed = gpumem_buffer_free(buffer, NULL);
+    if (result == CLI_OK && freed != GPUMEM_OK)
+        return cli_fail(freed);
+    return result;
+}
+
+static void announce(const struct load_arguments *arguments, const struct load_outcome *outcome) {
+    if (arguments->json)
+        return;
+    char unused[32];
+    printf("driver    %s (%s), API %d.%d\n", outcome->driver_path,
+           outcome->softgpu ? "softgpu, a software GPU" : "NVIDIA", outcome->driver_version / 1000,
+           outcome->driver_version % 1000 / 10);
+    printf("device    %d: %s, %s free\n", outcome->device.ordinal, outcome->device.name,
+           cli_format_size(outcome->free_bytes, unused));
+    printf("file      %s\n", arguments->path);
+    fflush(stdout);
+}
+
+static int with_device(const struct load_arguments *arguments, gpumem_device *device,
+                       struct load_outcome *outcome) {
+    uint64_t total = 0;
+    outcome->device.size = sizeof outcome->device;
+    gpumem_status status = gpumem_device_get_info(device, &outcome->device);
+    if (status == GPUMEM_OK)
+        status = gpumem_device_get_memory(device, &outcome->free_bytes, &total);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    announce(arguments, outcome);
+    gpumem_resource *resource = NULL;
+    status = gpumem_virtual_resource_create(device, NULL, &resource);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    int result = load_and_check(arguments, resource, outcome);
+    status = gpumem_resource_destroy(resource);
+    if (result == CLI_OK && status != GPUMEM_OK)
+        return cli_fail(status);
+    return result;
+}
+
+static int with_library(const struct load_arguments *arguments, gpumem_library *library,
+                        struct load_outcome *outcome) {
+    gpumem_library_info info = {.size = sizeof info};
+    gpumem_device *device = NULL;
+    gpumem_status status = gpumem_library_get_info(library, &info);
+    if (status == GPUMEM_OK)
+        status = gpumem_device_open(library, arguments->device, &device);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    snprintf(outcome->driver_path, sizeof outcome->driver_path, "%s", info.driver_path);
+    outcome->softgpu = info.softgpu;
+    outcome->driver_version = info.driver_version;
+    int result = with_device(arguments, device, outcome);
+    status = gpumem_device_close(device);
+    if (result == CLI_OK && status != GPUMEM_OK)
+        return cli_fail(status);
+    return result;
+}
+
+static int parse(int argc, char **argv, struct load_arguments *arguments) {
+    static const struct option options[] = {
+        {"driver", required_argument, NULL, 'd'},
+        {"device", required_argument, NULL, 'n'},
+        {"threads", required_argument, NULL, 't'},
+        {"chunk", required_argument, NULL, 'c'},
+        {"receiver", required_argument, NULL, 'r'},
+        {"no-share", no_argument, NULL, 's'},
+        {"quiet", no_argument, NULL, 'q'},
+        {"json", no_argument, NULL, 'j'},
+        {0},
+    };
+    int option, number;
+    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        switch (option) {
+        case 'd':
+            arguments->driver = optarg;
+            break;
+        case 'n':
+            if (!cli_parse_ordinal(optarg, &arguments->device))
+                return cli_error(CLI_USAGE, "load: '%s' is no device number", optarg);
+            break;
+        case 't':
+            if (!cli_parse_ordinal(optarg, &number) || number < 1 || number > 16)
+                return cli_error(CLI_USAGE, "load: --threads is 1 to 16, not '%s'", optarg);
+            arguments->threads = (unsigned)number;
+            break;
+        case 'c':
+            if (!cli_parse_size(optarg, &arguments->chunk_bytes) ||
+                arguments->chunk_bytes < 64 << 10 || arguments->chunk_bytes > 1 << 30)
+                return cli_error(CLI_USAGE, "load: --chunk is 64K to 1G, not '%s'", optarg);
+            break;
+        case 'r':
+            arguments->receiver = optarg;
+            break;
+        case 's':
+            arguments->no_share = true;
+            break;
+        case 'q':
+            arguments->quiet = true;
+            break;
+        case 'j':
+            arguments->json = true;
+            break;
+        default:
+            return CLI_USAGE;
+        }
+    }
+    if (optind != argc - 1)
+        return cli_error(CLI_USAGE, "load: give one FILE; try 'gpumem help load'");
+    arguments->path = argv[optind];
+    return CLI_OK;
+}
+
+int cmd_load(int argc, char **argv) {
+    struct load_arguments arguments = {0};
+    struct load_outcome outcome = {0};
+    int result = parse(argc, argv, &arguments);
+    if (result != CLI_OK)
+        return result;
+    load_catch_signals();
+    outcome.chunk_bytes = arguments.chunk_bytes ? arguments.chunk_bytes : 8 << 20;
+    double start = now();
+    gpumem_library *library = NULL;
+    gpumem_status status =
+        gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = arguments.driver), &library);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    result = with_library(&arguments, library, &outcome);
+    outcome.total_seconds = now() - start;
+    status = gpumem_close(library);
+    if (result == CLI_OK && status != GPUMEM_OK)
+        result = cli_fail(status);
+    if (load_interrupted())
+        return result == CLI_INTERRUPTED ? result : cli_error(CLI_INTERRUPTED, "interrupted");
+    if (result != CLI_OK)
+        return result;
+    if (arguments.json)
+        load_print_json(&arguments, &outcome);
+    else
+        load_print_text(&arguments, &outcome);
+    return CLI_OK;
+}

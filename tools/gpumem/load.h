@@ -1,0 +1,52 @@
+/* gpumem load, its parts: what is asked, what came of it, the second process. */
+#ifndef CLI_LOAD_H
+#define CLI_LOAD_H
+
+#include <gpumem/gpumem.h>
+#include <gpumem/load.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct load_arguments {
+    const char *driver;
+    int device;
+    const char *path;
+    const char *receiver; /* the program run as second process; NULL: this one */
+    unsigned threads;
+    uint64_t chunk_bytes;
+    bool json, quiet, no_share;
+};
+
+struct load_outcome {
+    char driver_path[512];
+    bool softgpu;
+    int driver_version;
+    gpumem_device_info device;
+    uint64_t free_bytes; /* before loading */
+    gpumem_load_report load;
+    uint64_t chunk_bytes;
+    uint64_t device_checksum, file_checksum;
+    double check_seconds;
+    bool shared;
+    pid_t receiver;
+    size_t descriptors;
+    double share_seconds;
+    double total_seconds; /* from the opening of the driver to the end of the last check */
+};
+
+/* Set by SIGINT and SIGTERM. */
+bool load_interrupted(void);
+void load_catch_signals(void);
+
+void load_print_text(const struct load_arguments *arguments, const struct load_outcome *outcome);
+void load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome);
+
+/*
+ * Exports the buffer, starts the second process, hands it over and waits until it has checked it
+ * against outcome->device_checksum. Returns an exit status, having said what went wrong; nothing is
+ * left: no process, no descriptor, no export.
+ */
+int load_share(const struct load_arguments *arguments, gpumem_buffer *buffer,
+               struct load_outcome *outcome);
+
+#endif

@@ -1,0 +1,139 @@
+/* The second process of load, from the first one's side. */
+#include "cli.h"
+#include "load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define RECEIVER_SOCKET 3 /* the receiver's end, in the receiver */
+
+extern char **environ;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static int spawn_receiver(const struct load_arguments *arguments,
+                          const struct load_outcome *outcome, int socket, pid_t *pid) {
+    char self[4096];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0)
+        return errno;
+    self[length] = 0;
+    const char *program = arguments->receiver ? arguments->receiver : self;
+
+    char socket_text[12], device_text[12], checksum[17];
+    snprintf(socket_text, sizeof socket_text, "%d", RECEIVER_SOCKET);
+    snprintf(device_text, sizeof device_text, "%d", outcome->device.ordinal);
+    snprintf(checksum, sizeof checksum, "%016" PRIx64, outcome->device_checksum);
+    const char *argv[] = {program,     "receive",  "--socket", socket_text, "--device",
+                          device_text, "--expect", checksum,   "--driver",  outcome->driver_path,
+                          NULL};
+
+    posix_spawn_file_actions_t actions;
+    int error = posix_spawn_file_actions_init(&actions);
+    if (error)
+        return error;
+    /* dup2 onto itself would keep close-on-exec; the descriptor is moved out of the way before. */
+    error = posix_spawn_file_actions_adddup2(&actions, socket, RECEIVER_SOCKET);
+    if (!error)
+        error = posix_spawn(pid, program, &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+/* A pair, both ends above RECEIVER_SOCKET so that moving one there overwrites neither. */
+static int make_pair(int pair[2]) {
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    for (int i = 0; i < 2; i++) {
+        if (pair[i] > RECEIVER_SOCKET)
+            continue;
+        int moved = fcntl(pair[i], F_DUPFD_CLOEXEC, RECEIVER_SOCKET + 1);
+        int error = errno;
+        close(pair[i]);
+        pair[i] = moved;
+        if (moved < 0) {
+            close(pair[1 - i]);
+            return error;
+        }
+    }
+    return 0;
+}
+
+/* Waits for the receiver's end; an interrupt is passed on once. Returns its wait status. */
+static int reap(pid_t pid) {
+    int status = 0;
+    bool told = false;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+        if (load_interrupted() && !told) {
+            kill(pid, SIGTERM);
+            told = true;
+        }
+    }
+    return status;
+}
+
+static int judge(int wait_status) {
+    if (load_interrupted())
+        return CLI_INTERRUPTED;
+    if (WIFSIGNALED(wait_status))
+        return cli_error(CLI_PEER, "the second process was killed by signal %d (%s)",
+                         WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
+    int status = WEXITSTATUS(wait_status);
+    if (status == CLI_MISMATCH)
+        return cli_error(CLI_MISMATCH, "the second process found other bytes");
+    if (status != CLI_OK)
+        return cli_error(CLI_PEER, "the second process failed with exit status %d", status);
+    return CLI_OK;
+}
+
+static int hand_over(const struct load_arguments *arguments, gpumem_export *exported,
+                     struct load_outcome *outcome) {
+    int pair[2];
+    int error = make_pair(pair);
+    if (error)
+        return cli_error(CLI_FAILED, "cannot make a socket pair: %s", strerror(error));
+    error = spawn_receiver(arguments, outcome, pair[1], &outcome->receiver);
+    close(pair[1]);
+    if (error) {
+        close(pair[0]);
+        return cli_error(CLI_PEER, "cannot start the second process: %s", strerror(error));
+    }
+    gpumem_status status = gpumem_export_send(exported, pair[0], NULL);
+    /* Before waiting: a receiver that still reads sees the end of the socket. */
+    close(pair[0]);
+    int wait_status = reap(outcome->receiver);
+    int result = judge(wait_status);
+    if (result == CLI_OK && status != GPUMEM_OK)
+        result = cli_fail(status);
+    return result;
+}
+
+int load_share(const struct load_arguments *arguments, gpumem_buffer *buffer,
+               struct load_outcome *outcome) {
+    double start = now();
+    gpumem_export *exported = NULL;
+    gpumem_status status = gpumem_export_create(buffer, &exported);
+    if (status != GPUMEM_OK)
+        return cli_fail(status);
+    outcome->descriptors = gpumem_export_descriptor_count(exported);
+    int result = hand_over(arguments, exported, outcome);
+    status = gpumem_export_destroy(exported);
+    if (result == CLI_OK && status != GPUMEM_OK)
+        result = cli_fail(status);
+    outcome->shared = result == CLI_OK;
+    outcome->share_seconds = now() - start;
+    return result;
+}
