@@ -1,0 +1,226 @@
+/* Moving bytes between two boxes, and when a call returns. */
+#include "softgpu/copy/copy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Up to this size an asynchronous copy from pageable memory reads its source at the call and
+ * returns; above, it waits. CUDA's documentation draws the line at 64 KB as well. */
+#define SNAPSHOT_LIMIT ((size_t)64 << 10)
+
+/* What an operation carries: a box without what only the call needs. */
+struct move {
+    CUdeviceptr to, from;
+    size_t to_pitch, to_layer, from_pitch, from_layer;
+    size_t width, height, depth;
+    int to_device, from_device;
+    void *snapshot; /* owned; NULL, or where `from` points */
+};
+_Static_assert(sizeof(struct move) <= sizeof(((struct sg_op *)0)->data), "fits an operation");
+
+static struct move *move_of(struct sg_op *op) {
+    return (void *)op->data.bytes;
+}
+
+struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr from,
+                            enum sg_role from_role, size_t size) {
+    return (struct sg_box){.to = {.address = to, .role = to_role},
+                           .from = {.address = from, .role = from_role},
+                           .width = size,
+                           .height = 1,
+                           .depth = 1};
+}
+
+/* ---- Checks at the call
+ * -------------------------------------------------------------------------- */
+
+/* Bytes from the first to behind the last; false when that is no number. */
+static bool extent(const struct sg_place *place, const struct sg_box *box, size_t *bytes) {
+    size_t rows, layers;
+    return !__builtin_mul_overflow(box->height - 1, place->pitch, &rows) &&
+           !__builtin_mul_overflow(box->depth - 1, place->layer, &layers) &&
+           !__builtin_add_overflow(rows, layers, &rows) &&
+           !__builtin_add_overflow(rows, box->width, bytes) &&
+           !__builtin_add_overflow(place->address, *bytes, &rows);
+}
+
+static CUresult check_place(struct sg_place *place, const struct sg_box *box) {
+    size_t bytes;
+    if (!place->address || !extent(place, box, &bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    place->device = -1;
+    place->where = sg_memory_where(place->address, bytes, &place->device);
+    if (place->where == SG_WHERE_INVALID)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool unknown = place->where == SG_WHERE_PAGEABLE && place->role == SG_ROLE_DEVICE;
+    return unknown ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult sg_box_check(struct sg_box *box) {
+    CUresult result = check_place(&box->to, box);
+    return result == CUDA_SUCCESS ? check_place(&box->from, box) : result;
+}
+
+/* ---- Moving
+ * -------------------------------------------------------------------------------------- */
+
+/* A copy reaches memory of another device without peer access too: then as its owner sees it. */
+unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,
+                             unsigned rights, size_t *span) {
+    unsigned char *bytes = sg_translate(device, address, want, rights, span);
+    if (!bytes && owner >= 0 && owner != device)
+        bytes = sg_translate(owner, address, want, rights, span);
+    return bytes;
+}
+
+static CUresult move_row(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from) {
+    size_t left = move->width;
+    while (left > 0) {
+        size_t span, from_span;
+        void *into = sg_copy_bytes(device, move->to_device, to, left, SG_WRITE, &span);
+        const void *out = sg_copy_bytes(device, move->from_device, from, left, SG_READ, &from_span);
+        if (!into || !out)
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        if (from_span < span)
+            span = from_span;
+        memmove(into, out, span);
+        to += span;
+        from += span;
+        left -= span;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult run_move(struct sg_op *op) {
+    const struct move *move = move_of(op);
+    int device = op->stream->context->device;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t z = 0; z < move->depth; z++)
+        for (size_t y = 0; y < move->height && result == CUDA_SUCCESS; y++)
+            result = move_row(device, move, move->to + z * move->to_layer + y * move->to_pitch,
+                              move->from + z * move->from_layer + y * move->from_pitch);
+    return result;
+}
+
+static void finish_move(struct sg_op *op) {
+    free(move_of(op)->snapshot);
+}
+
+/* Rows that follow each other without a gap are one row. */
+static void join_rows(struct move *move) {
+    if (move->to_pitch == move->width && move->from_pitch == move->width) {
+        move->width *= move->height;
+        move->height = 1;
+    }
+    if (move->height == 1 && move->to_layer == move->width && move->from_layer == move->width) {
+        move->width *= move->depth;
+        move->depth = 1;
+    }
+}
+
+static struct sg_op *make_move(const struct sg_box *box) {
+    struct sg_op *op = sg_op_new(run_move);
+    if (!op)
+        return NULL;
+    struct move *move = move_of(op);
+    *move = (struct move){.to = box->to.address,
+                          .from = box->from.address,
+                          .to_pitch = box->to.pitch,
+                          .to_layer = box->to.layer,
+                          .from_pitch = box->from.pitch,
+                          .from_layer = box->from.layer,
+                          .width = box->width,
+                          .height = box->height,
+                          .depth = box->depth,
+                          .to_device = box->to.device,
+                          .from_device = box->from.device};
+    join_rows(move);
+    return op;
+}
+
+/* Packs the source's rows into memory of ours. */
+static bool take_snapshot(struct sg_op *op) {
+    struct move *move = move_of(op);
+    unsigned char *copy = malloc(move->width * move->height * move->depth);
+    if (!copy)
+        return false;
+    unsigned char *row = copy;
+    for (size_t z = 0; z < move->depth; z++)
+        for (size_t y = 0; y < move->height; y++, row += move->width)
+            memcpy(
+                row,
+                (const void *)(uintptr_t)(move->from + z * move->from_layer + y * move->from_pitch),
+                move->width);
+    move->snapshot = copy;
+    move->from = (uintptr_t)copy;
+    move->from_pitch = move->width;
+    move->from_layer = move->width * move->height;
+    op->finish = finish_move;
+    return true;
+}
+
+/* ---- When a call returns
+ * ------------------------------------------------------------------------- */
+
+static bool on_host(const struct sg_place *place) {
+    return place->where != SG_WHERE_DEVICE;
+}
+
+/* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory stay until done. */
+static bool always_waits(const struct sg_place *place) {
+    const struct sg_range *range = sg_range_find(place->address);
+    return range && range->sync_memops;
+}
+
+/* "API synchronization behavior": what of a copy is asynchronous to the host. */
+static bool must_wait(const struct sg_box *box, enum sg_manner manner) {
+    const struct sg_place *to = &box->to, *from = &box->from;
+    if (manner == SG_MANNER_SYNC)
+        return on_host(to) || on_host(from) || always_waits(to) || always_waits(from);
+    bool host_to_host = on_host(to) && on_host(from);
+    bool large =
+        from->where == SG_WHERE_PAGEABLE && box->width * box->height * box->depth > SNAPSHOT_LIMIT;
+    return host_to_host || to->where == SG_WHERE_PAGEABLE || large;
+}
+
+CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (box.width == 0 || box.height == 0 || box.depth == 0)
+        return CUDA_SUCCESS;
+    result = sg_box_check(&box);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_op *op = make_move(&box);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (must_wait(&box, manner))
+        return sg_stream_run(stream, op);
+    if (box.from.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
+        sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    void *snapshot = move_of(op)->snapshot;
+    result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS)
+        free(snapshot);
+    sg_schedule_chance();
+    return result;
+}
+
+CUresult sg_copy_prepare(struct sg_box *box, struct sg_stream *stream, struct sg_op **op) {
+    (void)stream;
+    CUresult result = sg_box_check(box);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *op = make_move(box);
+    if (!*op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (box->from.where == SG_WHERE_PAGEABLE && !take_snapshot(*op)) {
+        sg_op_free(*op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,53 @@
+/* Copies and sets: boxes of bytes between addresses, checked at the call, moved as operations. */
+#ifndef SG_COPY_COPY_H
+#define SG_COPY_COPY_H
+
+#include "softgpu/stream/stream.h"
+
+/* What kind of address a parameter is declared to be. */
+enum sg_role {
+    SG_ROLE_HOST,   /* void *: host memory, or a unified address */
+    SG_ROLE_DEVICE, /* CUdeviceptr of a typed copy: known to the driver */
+    SG_ROLE_ANY     /* CUdeviceptr of a copy that finds out by itself */
+};
+
+/* One end of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
+struct sg_place {
+    CUdeviceptr address;
+    size_t pitch, layer;
+    enum sg_role role;
+    /* Found by the check. */
+    enum sg_where where;
+    int device;
+};
+
+struct sg_box {
+    struct sg_place to, from;
+    size_t width, height, depth; /* bytes, rows, layers */
+};
+
+/* A box of one row. */
+struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr from,
+                            enum sg_role from_role, size_t size);
+/* Whether both ends can hold the box, as far as the addresses tell; finds `where`. */
+CUresult sg_box_check(struct sg_box *box);
+
+/* How long a call stays, and when it reads pageable memory. */
+enum sg_manner {
+    SG_MANNER_SYNC, /* cuMemcpy: returns when the host may go on */
+    SG_MANNER_ASYNC /* cuMemcpyAsync */
+};
+/*
+ * Checks and queues the copy of a box. An empty one succeeds, and only the stream is looked at.
+ * `handle` is NULL for synchronous copies. May block, helping, with the lock released.
+ */
+CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
+/* For several copies that must be queued together or not at all: what sg_copy does after its
+ * checks, with the source of pageable memory read before it returns, whatever its size. */
+CUresult sg_copy_prepare(struct sg_box *box, struct sg_stream *stream, struct sg_op **op);
+
+/* The host bytes behind `address` for an operation of `device`, where the memory is on `owner`. */
+unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,
+                             unsigned rights, size_t *span);
+
+#endif

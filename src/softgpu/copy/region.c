@@ -1,0 +1,182 @@
+/* cuMemcpy2D, cuMemcpy3D and their kin: boxes of linear memory. */
+#include "softgpu/copy/copy.h"
+#include "softgpu/core/calls.h"
+
+#define PITCH_LIMIT ((size_t)0x7fffffff) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of every known device */
+
+/* One end as the descriptors name it. */
+struct end {
+    size_t x, y, z, lod;
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    size_t pitch, height; /* height: rows of a layer; 0 in two dimensions */
+};
+
+static CUresult base_of(const struct end *end, struct sg_place *place) {
+    switch (end->type) {
+    case CU_MEMORYTYPE_HOST:
+        place->address = (uintptr_t)end->host;
+        place->role = SG_ROLE_HOST;
+        return CUDA_SUCCESS;
+    case CU_MEMORYTYPE_DEVICE:
+        place->address = end->device;
+        place->role = SG_ROLE_DEVICE;
+        return CUDA_SUCCESS;
+    case CU_MEMORYTYPE_UNIFIED:
+        place->address = end->device;
+        place->role = SG_ROLE_ANY;
+        return CUDA_SUCCESS;
+    case CU_MEMORYTYPE_ARRAY:
+        /* There are no arrays here, so no handle of one can be right. */
+        return CUDA_ERROR_INVALID_HANDLE;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* The place of the first byte; a pitch of 0 stands for rows without a gap, a height likewise. */
+static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
+    CUresult result = base_of(end, place);
+    if (result != CUDA_SUCCESS)
+        return result;
+    size_t pitch = end->pitch ? end->pitch : end->x + box->width;
+    size_t height = end->height ? end->height : end->y + box->height;
+    if (pitch > PITCH_LIMIT || pitch < box->width || end->x > pitch - box->width)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (height < box->height || end->y > height - box->height || !place->address)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t offset, part;
+    bool overflow = __builtin_mul_overflow(pitch, height, &place->layer) ||
+                    __builtin_mul_overflow(end->z, place->layer, &offset) ||
+                    __builtin_mul_overflow(end->y, pitch, &part) ||
+                    __builtin_add_overflow(offset, part, &offset) ||
+                    __builtin_add_overflow(offset, end->x, &offset) ||
+                    __builtin_add_overflow(place->address, offset, &place->address);
+    place->pitch = pitch;
+    return overflow ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static bool empty(const struct sg_box *box) {
+    return box->width == 0 || box->height == 0 || box->depth == 0;
+}
+
+static CUresult copy_ends(const struct end *to, const struct end *from, struct sg_box box,
+                          CUstream stream, enum sg_manner manner) {
+    if (to->lod != 0 || from->lod != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!empty(&box)) {
+        CUresult result = place_of(to, &box, &box.to);
+        if (result == CUDA_SUCCESS)
+            result = place_of(from, &box, &box.from);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return sg_copy(box, stream, manner);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_manner manner) {
+    if (!copy)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct end to = {.x = copy->dstXInBytes,
+                     .y = copy->dstY,
+                     .type = copy->dstMemoryType,
+                     .host = copy->dstHost,
+                     .device = copy->dstDevice,
+                     .pitch = copy->dstPitch};
+    struct end from = {.x = copy->srcXInBytes,
+                       .y = copy->srcY,
+                       .type = copy->srcMemoryType,
+                       .host = copy->srcHost,
+                       .device = copy->srcDevice,
+                       .pitch = copy->srcPitch};
+    struct sg_box box = {.width = copy->WidthInBytes, .height = copy->Height, .depth = 1};
+    return copy_ends(&to, &from, box, stream, manner);
+}
+
+CUresult sg_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+}
+
+/* Alignment is no matter here, so that this is the same. */
+CUresult sg_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
+    return copy_2d(pCopy, hStream, SG_MANNER_ASYNC);
+}
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_manner manner) {
+    if (!copy)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct end to = {.x = copy->dstXInBytes,
+                     .y = copy->dstY,
+                     .z = copy->dstZ,
+                     .lod = copy->dstLOD,
+                     .type = copy->dstMemoryType,
+                     .host = copy->dstHost,
+                     .device = copy->dstDevice,
+                     .pitch = copy->dstPitch,
+                     .height = copy->dstHeight};
+    struct end from = {.x = copy->srcXInBytes,
+                       .y = copy->srcY,
+                       .z = copy->srcZ,
+                       .lod = copy->srcLOD,
+                       .type = copy->srcMemoryType,
+                       .host = copy->srcHost,
+                       .device = copy->srcDevice,
+                       .pitch = copy->srcPitch,
+                       .height = copy->srcHeight};
+    struct sg_box box = {.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
+    return copy_ends(&to, &from, box, stream, manner);
+}
+
+CUresult sg_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
+    return copy_3d(pCopy, NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
+    return copy_3d(pCopy, hStream, SG_MANNER_ASYNC);
+}
+
+static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum sg_manner manner) {
+    if (!peer)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_context *context;
+    CUresult result = sg_context_from_handle(peer->dstContext, &context);
+    if (result == CUDA_SUCCESS)
+        result = sg_context_from_handle(peer->srcContext, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUDA_MEMCPY3D copy = {.srcXInBytes = peer->srcXInBytes,
+                          .srcY = peer->srcY,
+                          .srcZ = peer->srcZ,
+                          .srcLOD = peer->srcLOD,
+                          .srcMemoryType = peer->srcMemoryType,
+                          .srcHost = peer->srcHost,
+                          .srcDevice = peer->srcDevice,
+                          .srcPitch = peer->srcPitch,
+                          .srcHeight = peer->srcHeight,
+                          .dstXInBytes = peer->dstXInBytes,
+                          .dstY = peer->dstY,
+                          .dstZ = peer->dstZ,
+                          .dstLOD = peer->dstLOD,
+                          .dstMemoryType = peer->dstMemoryType,
+                          .dstHost = peer->dstHost,
+                          .dstDevice = peer->dstDevice,
+                          .dstPitch = peer->dstPitch,
+                          .dstHeight = peer->dstHeight,
+                          .WidthInBytes = peer->WidthInBytes,
+                          .Height = peer->Height,
+                          .Depth = peer->Depth};
+    return copy_3d(&copy, stream, manner);
+}
+
+CUresult sg_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
+    return copy_peer(pCopy, NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
+    return copy_peer(pCopy, hStream, SG_MANNER_ASYNC);
+}

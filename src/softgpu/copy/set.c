@@ -1,0 +1,193 @@
+/* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
+#include "softgpu/copy/copy.h"
+#include "softgpu/core/calls.h"
+
+#include <string.h>
+
+#define BLOCK ((size_t)32 << 10) /* bytes that are filled once and copied on: they stay in cache   \
+                                  */
+
+struct set {
+    CUdeviceptr to;
+    size_t pitch, width, height; /* bytes, bytes, rows */
+    uint32_t value;
+    unsigned element; /* bytes */
+    int device;       /* of the memory */
+};
+_Static_assert(sizeof(struct set) <= sizeof(((struct sg_op *)0)->data), "fits an operation");
+
+static bool one_byte_repeated(uint32_t pattern) {
+    return pattern == (pattern & 0xff) * 0x01010101u;
+}
+
+/* `pattern` is four bytes in order of memory. */
+static void fill(unsigned char *bytes, size_t size, uint32_t pattern) {
+    if (one_byte_repeated(pattern)) {
+        memset(bytes, (int)(pattern & 0xff), size);
+        return;
+    }
+    size_t done = size < sizeof pattern ? size : sizeof pattern;
+    memcpy(bytes, &pattern, done);
+    while (done < size) {
+        size_t next = done < BLOCK ? done : BLOCK;
+        if (next > size - done)
+            next = size - done;
+        memcpy(bytes + done, bytes, next);
+        done += next;
+    }
+}
+
+static uint32_t pattern_of(const struct set *set) {
+    if (set->element == 1)
+        return (set->value & 0xff) * 0x01010101u;
+    return set->element == 2 ? (set->value & 0xffff) * 0x00010001u : set->value;
+}
+
+/* Spans end where pages or allocations do, which are multiples of 4 bytes from an aligned start, so
+ * each begins with a whole pattern. */
+static CUresult set_row(int device, const struct set *set, CUdeviceptr to, uint32_t pattern) {
+    size_t left = set->width;
+    while (left > 0) {
+        size_t span;
+        unsigned char *bytes = sg_copy_bytes(device, set->device, to, left, SG_WRITE, &span);
+        if (!bytes)
+            return CUDA_ERROR_ILLEGAL_ADDRESS;
+        fill(bytes, span, pattern);
+        to += span;
+        left -= span;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult run_set(struct sg_op *op) {
+    const struct set *set = (const void *)op->data.bytes;
+    uint32_t pattern = pattern_of(set);
+    CUresult result = CUDA_SUCCESS;
+    for (size_t y = 0; y < set->height && result == CUDA_SUCCESS; y++)
+        result = set_row(op->stream->context->device, set, set->to + y * set->pitch, pattern);
+    return result;
+}
+
+/* ---- Arguments
+ * ----------------------------------------------------------------------------------- */
+
+/* Elements to bytes; false when that is no number. */
+static bool scale(struct set *set) {
+    size_t rows, bytes;
+    return !__builtin_mul_overflow(set->width, set->element, &set->width) &&
+           !__builtin_mul_overflow(set->height - 1, set->pitch, &rows) &&
+           !__builtin_add_overflow(rows, set->width, &bytes);
+}
+
+static CUresult check(struct set *set, enum sg_where *where) {
+    if (!scale(set) || set->to % set->element != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (set->height > 1 && (set->pitch % set->element != 0 || set->pitch < set->width))
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t bytes = (set->height - 1) * set->pitch + set->width;
+    set->device = -1;
+    *where = sg_memory_where(set->to, bytes, &set->device);
+    return *where == SG_WHERE_DEVICE || *where == SG_WHERE_HOST ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* "The synchronous memset functions are asynchronous with respect to the host except when the
+ * target is pinned host memory". */
+static bool must_wait(const struct set *set, enum sg_where where, enum sg_manner manner) {
+    const struct sg_range *range = sg_range_find(set->to);
+    return manner == SG_MANNER_SYNC && (where == SG_WHERE_HOST || (range && range->sync_memops));
+}
+
+static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (set.width == 0 || set.height == 0)
+        return CUDA_SUCCESS;
+    enum sg_where where;
+    result = check(&set, &where);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (set.pitch == set.width) {
+        set.width *= set.height;
+        set.height = 1;
+    }
+    struct sg_op *op = sg_op_new(run_set);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *(struct set *)(void *)op->data.bytes = set;
+    if (must_wait(&set, where, manner))
+        return sg_stream_run(stream, op);
+    result = sg_stream_submit(stream, op);
+    sg_schedule_chance();
+    return result;
+}
+
+static struct set row(CUdeviceptr to, uint32_t value, unsigned element, size_t count) {
+    return (struct set){.to = to, .value = value, .element = element, .width = count, .height = 1};
+}
+
+static struct set rows(CUdeviceptr to, size_t pitch, uint32_t value, unsigned element, size_t width,
+                       size_t height) {
+    return (struct set){.to = to,
+                        .pitch = pitch,
+                        .value = value,
+                        .element = element,
+                        .width = width,
+                        .height = height};
+}
+
+CUresult sg_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
+    return submit(row(dstDevice, uc, 1, N), NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
+    return submit(row(dstDevice, us, 2, N), NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
+    return submit(row(dstDevice, ui, 4, N), NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
+    return submit(row(dstDevice, uc, 1, N), hStream, SG_MANNER_ASYNC);
+}
+
+CUresult sg_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
+    return submit(row(dstDevice, us, 2, N), hStream, SG_MANNER_ASYNC);
+}
+
+CUresult sg_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
+    return submit(row(dstDevice, ui, 4, N), hStream, SG_MANNER_ASYNC);
+}
+
+CUresult sg_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
+                            size_t Height) {
+    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+                             size_t Width, size_t Height) {
+    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
+                             size_t Height) {
+    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
+                              size_t Width, size_t Height, CUstream hStream) {
+    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), hStream, SG_MANNER_ASYNC);
+}
+
+CUresult sg_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
+                               size_t Width, size_t Height, CUstream hStream) {
+    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), hStream, SG_MANNER_ASYNC);
+}
+
+CUresult sg_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
+                               size_t Width, size_t Height, CUstream hStream) {
+    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), hStream, SG_MANNER_ASYNC);
+}
