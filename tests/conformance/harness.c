@@ -1,0 +1,236 @@
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+gpumem_driver_api cu;
+gpumem_driver *driver;
+const softgpu_control *soft;
+bool twins;
+CUdevice dev;
+CUcontext ctx;
+int device_count;
+
+/* ---- Checks -------------------------------------------------------------------------------------
+ */
+
+static const char *result_name(CUresult result) {
+    const char *name = NULL;
+    if (gpumem_driver_table(driver)->cuGetErrorName(result, &name) == CUDA_SUCCESS && name)
+        return name;
+    static char number[16];
+    snprintf(number, sizeof number, "%d", (int)result);
+    return number;
+}
+
+void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line) {
+    if (got == wanted)
+        return;
+    print_error("%s answered %s", call, result_name(got));
+    print_error(", not %s\n", result_name(wanted));
+    _fail(file, line);
+}
+
+/* The runner reads the line before cmocka's own about the skip. */
+void skip_reason(const char *format, ...) {
+    va_list arguments;
+    printf("skip: ");
+    va_start(arguments, format);
+    vprintf(format, arguments);
+    va_end(arguments);
+    printf("\n");
+    fflush(stdout);
+}
+
+int device_attribute(CUdevice_attribute attribute) {
+    int value = 0;
+    OK(cu.cuDeviceGetAttribute(&value, attribute, dev));
+    return value;
+}
+
+/* ---- The driver ---------------------------------------------------------------------------------
+ */
+
+/* Puts the twin of a function where tests look for the function. */
+static void use_twins(void) {
+    typedef void (*any_fn)(void);
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
+        const gpumem_driver_fn_info *twin = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
+        if (twin->kind == GPUMEM_FN_PLAIN || !gpumem_driver_has(driver, (gpumem_driver_fn)i))
+            continue;
+        char plain[128];
+        snprintf(plain, sizeof plain, "%.*s", (int)(strlen(twin->symbol) - strlen("_ptsz")),
+                 twin->symbol);
+        gpumem_driver_fn fn = gpumem_driver_fn_find(plain);
+        if (fn != GPUMEM_FN_COUNT)
+            memcpy((char *)&cu + (size_t)fn * sizeof(any_fn), (char *)&cu + i * sizeof(any_fn),
+                   sizeof(any_fn));
+    }
+}
+
+/* Without a GPU and without a choice these tests choose softgpu, and say so. */
+static bool open_driver(void) {
+    if (gpumem_driver_open(NULL, &driver) != GPUMEM_OK &&
+        (getenv("GPUMEM_DRIVER") || gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)) {
+        fprintf(stderr, "%s\n", gpumem_last_error()->message);
+        return false;
+    }
+    cu = *gpumem_driver_table(driver);
+    softgpu_get_control_fn get;
+    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
+    soft = get ? get(SOFTGPU_CONTROL_VERSION) : NULL;
+    const char *twin = getenv("GPUMEM_TWIN");
+    twins = twin && strcmp(twin, "ptds") == 0;
+    if (twins)
+        use_twins();
+    return true;
+}
+
+void init_driver(void) {
+    OK(cu.cuInit(0));
+    OK(cu.cuDeviceGetCount(&device_count));
+    OK(cu.cuDeviceGet(&dev, 0));
+    OK(cu.cuDevicePrimaryCtxRetain(&ctx, dev));
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+static int group_begin(void **state) {
+    (void)state;
+    init_driver();
+    return 0;
+}
+
+static int group_end(void **state) {
+    (void)state;
+    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    return 0;
+}
+
+/* ---- Each test ----------------------------------------------------------------------------------
+ */
+
+static char *state_before;
+
+int test_begin(void **state) {
+    (void)state;
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuCtxSynchronize());
+    state_before = soft ? soft->state_dump() : NULL;
+    return 0;
+}
+
+static bool has_line(const char *text, const char *line, size_t length) {
+    for (; *text; text += strcspn(text, "\n") + 1)
+        if (strcspn(text, "\n") == length && memcmp(text, line, length) == 0)
+            return true;
+    return false;
+}
+
+/* Lines of `text` that `other` lacks. */
+static void print_difference(const char *sign, const char *text, const char *other) {
+    for (; *text; text += strcspn(text, "\n") + 1) {
+        size_t length = strcspn(text, "\n");
+        if (!has_line(other, text, length))
+            print_error("%s %.*s\n", sign, (int)length, text);
+    }
+}
+
+int test_end(void **state) {
+    (void)state;
+    if (!soft)
+        return 0;
+    soft->fault_disarm();
+    CUresult current = cu.cuCtxSetCurrent(ctx);
+    CUresult done = cu.cuCtxSynchronize();
+    char *after = soft->state_dump();
+    bool same = state_before && after && strcmp(state_before, after) == 0;
+    if (!same) {
+        print_error("the test left something behind (%s, %s):\n", result_name(current),
+                    result_name(done));
+        print_difference("-", state_before ? state_before : "", after ? after : "");
+        print_difference("+", after ? after : "", state_before ? state_before : "");
+    }
+    soft->free_text(state_before);
+    soft->free_text(after);
+    state_before = NULL;
+    return same ? 0 : -1;
+}
+
+/* ---- main ---------------------------------------------------------------------------------------
+ */
+
+static int run_as_child(int argc, char **argv, const struct child *children, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(children[i].name, argv[0]) == 0)
+            return children[i].run(argc, argv);
+    fprintf(stderr, "no child is called %s\n", argv[0]);
+    return 127;
+}
+
+int conformance(int argc, char **argv, const struct CMUnitTest *tests, size_t count,
+                const struct child *children, size_t child_count) {
+    /* Tests about two devices are worth having; one that wants another number says so itself. */
+    setenv("SOFTGPU_DEVICES", "2", 0);
+    if (!open_driver())
+        return 1;
+    if (argc > 2 && strcmp(argv[1], "--child") == 0)
+        return run_as_child(argc - 2, argv + 2, children, child_count);
+
+    printf("# driver %s%s\n", gpumem_driver_path(driver), twins ? ", twins" : "");
+    fflush(stdout);
+    if (getenv("GPUMEM_TEST"))
+        cmocka_set_test_filter(getenv("GPUMEM_TEST"));
+    const char *slash = strrchr(argv[0], '/');
+    return _cmocka_run_group_tests(slash ? slash + 1 : argv[0], tests, count, group_begin,
+                                   group_end);
+}
+
+/* ---- Gates --------------------------------------------------------------------------------------
+ */
+
+void gate_make(struct gate *gate) {
+    void *memory = NULL;
+    OK(cu.cuMemHostAlloc(&memory, sizeof *gate->flag,
+                         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    gate->flag = memory;
+    __atomic_store_n(gate->flag, 0, __ATOMIC_RELEASE);
+}
+
+void gate_hold(struct gate *gate, CUstream stream) {
+    CUdeviceptr address;
+    __atomic_store_n(gate->flag, 0, __ATOMIC_RELEASE);
+    OK(cu.cuMemHostGetDevicePointer_v2(&address, gate->flag, 0));
+    OK(cu.cuStreamWaitValue32_v2(stream, address, 1, CU_STREAM_WAIT_VALUE_EQ));
+}
+
+void gate_release(struct gate *gate) {
+    __atomic_store_n(gate->flag, 1, __ATOMIC_RELEASE);
+}
+
+void gate_free(struct gate *gate) {
+    gate_release(gate);
+    OK(cu.cuMemFreeHost(gate->flag));
+    gate->flag = NULL;
+}
+
+/* ---- Bytes --------------------------------------------------------------------------------------
+ */
+
+static unsigned char pattern(size_t offset, unsigned seed) {
+    return (unsigned char)((offset % 251u + 17u * seed + 1u) & 0xffu);
+}
+
+void fill_pattern(void *bytes, size_t size, unsigned seed) {
+    unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        at[i] = pattern(i, seed);
+}
+
+bool has_pattern(const void *bytes, size_t size, unsigned seed) {
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        if (at[i] != pattern(i, seed))
+            return false;
+    return true;
+}

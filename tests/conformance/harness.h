@@ -1,0 +1,134 @@
+/*
+ * What conformance tests share. They use the driver's functions only, so the same programs run on
+ * softgpu and on hardware.
+ *
+ *     static void allocates(void **state) {
+ *         (void)state;
+ *         CUdeviceptr p;
+ *         OK(cu.cuMemAlloc_v2(&p, 100));
+ *         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+ *         OK(cu.cuMemFree_v2(p));
+ *     }
+ *
+ *     int main(int argc, char **argv) {
+ *         const struct CMUnitTest tests[] = {TEST(allocates)};
+ *         return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+ *     }
+ *
+ * Each test begins with the primary context of device 0 current, all work done, and must leave
+ * softgpu's state as it found it: objects, bytes in use, access rights.
+ *
+ * Environment: GPUMEM_DRIVER chooses the driver (else hardware, else softgpu). GPUMEM_TEST=name
+ * runs one test. GPUMEM_TWIN=ptds puts the per-thread default stream twin in place of each function
+ * that has one, so that the same tests prove the twins.
+ */
+#ifndef CONFORMANCE_HARNESS_H
+#define CONFORMANCE_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above before it. */
+#include <cmocka.h>
+#include <gpumem/driver.h>
+#include <gpumem/softgpu.h>
+
+extern gpumem_driver_api cu;        /* the functions to call; with twins in place if asked for */
+extern gpumem_driver *driver;       /* for gpumem_driver_has and symbols */
+extern const softgpu_control *soft; /* NULL on hardware */
+extern bool twins;                  /* a NULL stream is the per-thread default stream */
+extern CUdevice dev;                /* device 0 */
+extern CUcontext ctx;               /* its primary context */
+extern int device_count;
+
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+
+/* ---- Checks -------------------------------------------------------------------------------------
+ */
+
+#define OK(call)           check_result((call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
+#define FAILS(error, call) check_result((call), (error), #call, __FILE__, __LINE__)
+void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line);
+
+/* Ends the test as skipped, with the reason that the runner demands. */
+#define SKIP(...)                                                                                  \
+    do {                                                                                           \
+        skip_reason(__VA_ARGS__);                                                                  \
+        skip();                                                                                    \
+    } while (0)
+void skip_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Skips the test unless the device says 1 (or more) for the attribute. */
+#define NEEDS_ATTRIBUTE(name)                                                                      \
+    do {                                                                                           \
+        if (device_attribute(name) < 1)                                                            \
+            SKIP("the device has no %s", #name);                                                   \
+    } while (0)
+#define NEEDS_SOFTGPU(why)                                                                         \
+    do {                                                                                           \
+        if (!soft)                                                                                 \
+            SKIP("needs softgpu: %s", why);                                                        \
+    } while (0)
+#define NEEDS_DEVICES(n)                                                                           \
+    do {                                                                                           \
+        if (device_count < (n))                                                                    \
+            SKIP("needs %d devices, there are %d", (n), device_count);                             \
+    } while (0)
+#define NEEDS_LEGACY_STREAM()                                                                      \
+    do {                                                                                           \
+        if (twins)                                                                                 \
+            SKIP("about the legacy default stream");                                               \
+    } while (0)
+int device_attribute(CUdevice_attribute attribute);
+
+/* ---- Programs -----------------------------------------------------------------------------------
+ */
+
+int test_begin(void **state);
+int test_end(void **state);
+#define TEST(function) cmocka_unit_test_setup_teardown(function, test_begin, test_end)
+
+/* A part that wants a process of its own (exit, fork, faults, sharing): the program again, as
+ * `program --child name arguments`. The driver is open; cuInit is the child's to call. Its return
+ * value is the exit status. */
+struct child {
+    const char *name;
+    int (*run)(int argc, char **argv); /* argv[0] is the name */
+};
+
+/* main's work: runs the tests, or one child. */
+int conformance(int argc, char **argv, const struct CMUnitTest *tests, size_t count,
+                const struct child *children, size_t child_count);
+
+/* Runs a child and waits: its exit status, or 128 + the signal that ended it. Arguments are strings
+ * and end with NULL. Descriptors without FD_CLOEXEC are inherited. */
+int run_child(const char *name, ...) __attribute__((sentinel));
+/* The same without waiting: the process id, to be given to wait_child. */
+int start_child(const char *name, ...) __attribute__((sentinel));
+int wait_child(int pid);
+
+/* For a child: cuInit, device 0, its primary context current. */
+void init_driver(void);
+
+/* ---- Streams that wait until they are told
+ * ------------------------------------------------------- */
+
+/* Work behind gate_hold in a stream does not begin before gate_release: states between submission
+ * and completion can be looked at without sleeping. */
+struct gate {
+    uint32_t *flag; /* pinned, seen by the device at the same address */
+};
+void gate_make(struct gate *gate);
+void gate_hold(struct gate *gate, CUstream stream);
+void gate_release(struct gate *gate);
+void gate_free(struct gate *gate); /* releases it first; the stream must be done with it */
+
+/* ---- Bytes
+ * --------------------------------------------------------------------------------------- */
+
+/* A pattern that differs at each offset modulo 251 and with the seed, and the test for it. */
+void fill_pattern(void *bytes, size_t size, unsigned seed);
+bool has_pattern(const void *bytes, size_t size, unsigned seed);
+
+#endif
