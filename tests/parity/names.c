@@ -8,7 +8,7 @@
 typedef struct entry {
     uint64_t value;
     size_t range;
-    char name[48];
+    char name[64];
     bool used;
 } entry;
 
@@ -42,12 +42,12 @@ void par_forget(uint64_t value) {
 }
 
 void par_name(uint64_t value, size_t range, const char *name) {
-    char unique[48];
+    char unique[64];
     par_forget(value);
     if (value == 0 || table_count == sizeof(table) / sizeof(table[0])) {
         return;
     }
-    snprintf(unique, sizeof(unique), "%s", name);
+    snprintf(unique, sizeof(unique), "%.40s", name);
     for (int i = 2; name_taken(unique); i++) {
         snprintf(unique, sizeof(unique), "%.40s.%d", name, i);
     }

@@ -2,8 +2,8 @@
  * The parity recorder: one line per driver call, the same on every driver that behaves the same.
  *
  * A scenario is a function that makes driver calls through CALL and CALLO, in a process of its own.
- * Addresses and handles are printed by name, so that two runs can be compared; see README.md for the
- * line format and the rules for writing scenarios.
+ * Addresses and handles are printed by name, so that two runs can be compared; see README.md for
+ * the line format and the rules for writing scenarios.
  */
 #ifndef PARITY_H
 #define PARITY_H
@@ -59,6 +59,7 @@ typedef struct par_state {
     CUcontext primary; /* after par_context: retained and current */
     int shard, shards; /* of a sweep */
     int from;          /* a sweep starts here */
+    int position;      /* of the call that a sweep makes now */
     unsigned seed;
     int peer_fd; /* a helper process's end of its socket, else -1 */
 } par_state;
@@ -75,20 +76,34 @@ typedef struct par_out {
 } par_out;
 
 /* Outputs of a call, filled with the sentinel before it, printed after it. */
-#define OUT_I(v) {'i', false, #v, &(v), sizeof(v), 0}      /* signed number */
-#define OUT_U(v) {'u', false, #v, &(v), sizeof(v), 0}      /* unsigned number */
-#define OUT_X(v) {'x', false, #v, &(v), sizeof(v), 0}      /* hexadecimal: flags and masks */
-#define OUT_P(v) {'p', false, #v, &(v), sizeof(v), 0}      /* address, by name */
-#define OUT_R(v, n) {'p', false, #v, &(v), sizeof(v), (n)} /* address of n bytes, by name */
-#define OUT_H(v) {'h', false, #v, &(v), sizeof(v), 0}      /* handle, by name */
-#define OUT_C(v) {'c', false, #v, &(v), sizeof(v), 0}      /* 'set', 'zero' or 'untouched' only */
-#define OUT_F(v) {'f', false, #v, &(v), sizeof(v), 0}      /* float, by class */
-#define OUT_D(v) {'d', false, #v, &(v), sizeof(v), 0}      /* file descriptor: 'fd' or the number */
-#define OUT_S(v) {'s', false, #v, (v), sizeof(v), 0}       /* char array */
-#define OUT_Z(v) {'z', false, #v, &(v), sizeof(v), 0}      /* const char pointer to a string */
-#define IO_U(v) {'u', true, #v, &(v), sizeof(v), 0}
-#define IO_I(v) {'i', true, #v, &(v), sizeof(v), 0}
-#define IO_P(v) {'p', true, #v, &(v), sizeof(v), 0}
+#define OUT_I(v)                                                                                   \
+    { 'i', false, #v, &(v), sizeof(v), 0 } /* signed number */
+#define OUT_U(v)                                                                                   \
+    { 'u', false, #v, &(v), sizeof(v), 0 } /* unsigned number */
+#define OUT_X(v)                                                                                   \
+    { 'x', false, #v, &(v), sizeof(v), 0 } /* hexadecimal: flags and masks */
+#define OUT_P(v)                                                                                   \
+    { 'p', false, #v, &(v), sizeof(v), 0 } /* address, by name */
+#define OUT_R(v, n)                                                                                \
+    { 'p', false, #v, &(v), sizeof(v), (n) } /* address of n bytes, by name */
+#define OUT_H(v)                                                                                   \
+    { 'h', false, #v, &(v), sizeof(v), 0 } /* handle, by name */
+#define OUT_C(v)                                                                                   \
+    { 'c', false, #v, &(v), sizeof(v), 0 } /* 'set', 'zero' or 'untouched' only */
+#define OUT_F(v)                                                                                   \
+    { 'f', false, #v, &(v), sizeof(v), 0 } /* float, by class */
+#define OUT_D(v)                                                                                   \
+    { 'd', false, #v, &(v), sizeof(v), 0 } /* file descriptor: 'fd' or the number */
+#define OUT_S(v)                                                                                   \
+    { 's', false, #v, (v), sizeof(v), 0 } /* char array */
+#define OUT_Z(v)                                                                                   \
+    { 'z', false, #v, &(v), sizeof(v), 0 } /* const char pointer to a string */
+#define IO_U(v)                                                                                    \
+    { 'u', true, #v, &(v), sizeof(v), 0 }
+#define IO_I(v)                                                                                    \
+    { 'i', true, #v, &(v), sizeof(v), 0 }
+#define IO_P(v)                                                                                    \
+    { 'p', true, #v, &(v), sizeof(v), 0 }
 
 /* One driver call, one line. `cls` names the class of the arguments: "ok", "null-out", … */
 #define CALL(fn, cls, args)                                                                        \
@@ -128,9 +143,9 @@ void par_record_start(const char *scenario);
 void par_name(uint64_t value, size_t range, const char *name);
 void par_forget(uint64_t value);
 void par_name_print(char *text, size_t room, uint64_t value, size_t range, const char *label);
-#define NAME(v) par_name((uint64_t)(uintptr_t)(v), 0, #v)
+#define NAME(v)      par_name((uint64_t)(uintptr_t)(v), 0, #v)
 #define NAME_R(v, n) par_name((uint64_t)(uintptr_t)(v), (n), #v)
-#define FORGET(v) par_forget((uint64_t)(uintptr_t)(v))
+#define FORGET(v)    par_forget((uint64_t)(uintptr_t)(v))
 
 /* A CUresult's enumerator, or NULL. The code of each enumerator in turn, -1 past the end. */
 const char *par_result_name(CUresult result);
@@ -176,6 +191,7 @@ typedef struct par_helper {
 } par_helper;
 extern const par_helper par_share_helpers[];
 extern const par_helper par_ipc_helpers[];
+extern const par_helper par_pool_helpers[];
 
 const par_scenario *par_scenario_find(const char *name);
 const par_scenario *par_scenario_at(size_t chapter, size_t index);

@@ -93,7 +93,7 @@ void par_before(gpumem_driver_fn fn, const char *cls, const char *args, const pa
     }
     line_add(&head, "%s", args);
     line announce = {.used = 0};
-    line_add(&announce, "~%s", head.text);
+    line_add(&announce, "~%d %s", par.position, head.text);
     line_write(&announce);
 }
 

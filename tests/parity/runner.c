@@ -1,0 +1,299 @@
+/*
+ * Runs scenarios in processes of their own, several at a time. This process makes no driver call:
+ * a driver that was initialized before a fork is unusable in the child.
+ */
+#include "parity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    START_S = 40, /* cuInit of many processes at once takes seconds */
+    IDLE_S = 10,  /* between two lines; creating a context beside fifteen others takes seconds */
+    MAX_JOBS = 64,
+    SETUP_FAILED = 4, /* exit status: the scenario has said so itself */
+    RESTART = 77,     /* exit status: this sweep asks to go on in a new process */
+};
+
+typedef struct task {
+    const par_scenario *scenario;
+    int shard;
+    int from;
+} task;
+
+typedef struct job {
+    const task *task;
+    pid_t pid;
+    int fd;
+    int from;
+    int position; /* of the last call that was announced */
+    time_t deadline;
+    bool timed_out;
+    bool closing;       /* its output has ended, the process not yet: drivers take long to leave */
+    char pending[4096]; /* the call that was announced and not yet answered */
+    char input[8192];
+    size_t used;
+} job;
+
+static task tasks[2048];
+static size_t task_count;
+static job jobs[MAX_JOBS];
+static FILE *output;
+
+static time_t now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+static void collect(const char *prefix) {
+    for (size_t c = 0; c < par_chapter_count(); c++) {
+        for (size_t i = 0; par_scenario_at(c, i) != NULL; i++) {
+            const par_scenario *s = par_scenario_at(c, i);
+            if (prefix != NULL && strncmp(s->name, prefix, strlen(prefix)) != 0) {
+                continue;
+            }
+            for (int shard = 0; shard < (s->shards > 0 ? s->shards : 1); shard++) {
+                if (task_count < sizeof(tasks) / sizeof(tasks[0])) {
+                    tasks[task_count++] = (task){s, shard, 0};
+                }
+            }
+        }
+    }
+}
+
+static void shuffle(unsigned seed) {
+    uint64_t state = seed;
+    for (size_t i = task_count; seed != 0 && i > 1; i--) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        size_t j = (size_t)(state >> 33) % i;
+        task swap = tasks[i - 1];
+        tasks[i - 1] = tasks[j];
+        tasks[j] = swap;
+    }
+}
+
+static void exec_one(const job *j, unsigned seed) {
+    char shard[16], shards[16], from[16], seed_text[16];
+    int count = j->task->scenario->shards;
+    snprintf(shard, sizeof(shard), "%d", j->task->shard);
+    snprintf(shards, sizeof(shards), "%d", count > 0 ? count : 1);
+    snprintf(from, sizeof(from), "%d", j->from);
+    snprintf(seed_text, sizeof(seed_text), "%u", seed);
+    execl("/proc/self/exe", "parity", "one", j->task->scenario->name, shard, shards, from,
+          seed_text, (char *)NULL);
+    _exit(127);
+}
+
+static bool job_start(job *j, unsigned seed) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        perror("parity: pipe");
+        return false;
+    }
+    j->pid = fork();
+    if (j->pid == 0) {
+        setpgid(0, 0);
+        dup2(ends[1], STDOUT_FILENO);
+        exec_one(j, seed);
+    }
+    close(ends[1]);
+    if (j->pid < 0) {
+        perror("parity: fork");
+        close(ends[0]);
+        return false;
+    }
+    setpgid(j->pid, j->pid);
+    j->fd = ends[0];
+    j->used = 0;
+    j->timed_out = j->closing = false;
+    j->position = -1;
+    j->pending[0] = '\0';
+    j->deadline = now() + START_S;
+    return true;
+}
+
+static void job_line(job *j, const char *text) {
+    j->deadline = now() + IDLE_S;
+    if (text[0] == '~') {
+        char *rest;
+        j->position = (int)strtol(text + 1, &rest, 10);
+        snprintf(j->pending, sizeof(j->pending), "%s", *rest == ' ' ? rest + 1 : rest);
+        return;
+    }
+    fprintf(output, "%s\n", text);
+    if (strncmp(text, j->pending, strlen(j->pending)) == 0) {
+        j->pending[0] = '\0';
+    }
+}
+
+/* False at the end of the process's output. */
+static bool job_read(job *j) {
+    ssize_t n = read(j->fd, j->input + j->used, sizeof(j->input) - 1 - j->used);
+    if (n <= 0) {
+        return n < 0 && errno == EINTR;
+    }
+    j->used += (size_t)n;
+    j->input[j->used] = '\0';
+    char *line = j->input;
+    for (char *end = strchr(line, '\n'); end != NULL; end = strchr(line, '\n')) {
+        *end = '\0';
+        job_line(j, line);
+        line = end + 1;
+    }
+    j->used = strlen(line);
+    memmove(j->input, line, j->used + 1);
+    return true;
+}
+
+static void report_end(job *j, int status) {
+    const char *name = j->task->scenario->name;
+    if (j->timed_out) {
+        fprintf(output, "%s -> TIMEOUT\n", j->pending[0] != '\0' ? j->pending : name);
+    } else if (WIFSIGNALED(status)) {
+        fprintf(output, "%s -> SIGNAL %d\n", j->pending[0] != '\0' ? j->pending : name,
+                WTERMSIG(status));
+    } else if (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != RESTART &&
+               WEXITSTATUS(status) != SETUP_FAILED) {
+        fprintf(output, "%s -> EXIT %d\n", j->pending[0] != '\0' ? j->pending : name,
+                WEXITSTATUS(status));
+    }
+    fflush(output);
+}
+
+/* True when the job is over; false when it still leaves, or goes on in a new process. */
+static bool job_reap(job *j, unsigned seed) {
+    int status = 0;
+    if (waitpid(j->pid, &status, WNOHANG) == 0) {
+        return false;
+    }
+    report_end(j, status);
+    bool died = j->timed_out || WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
+    if ((j->task->scenario->flags & PAR_SWEEP) != 0 && died && j->position >= j->from) {
+        j->from = j->position + 1;
+        return !job_start(j, seed);
+    }
+    return true;
+}
+
+static void job_close(job *j) {
+    kill(-j->pid, SIGKILL);
+    close(j->fd);
+    j->fd = -1; /* poll ignores it */
+    j->closing = true;
+}
+
+static void wait_for_lines(int running, unsigned seed, bool *ended) {
+    struct pollfd fds[MAX_JOBS];
+    bool closing = false;
+    for (int i = 0; i < running; i++) {
+        fds[i] = (struct pollfd){.fd = jobs[i].fd, .events = POLLIN};
+        closing = closing || jobs[i].closing;
+    }
+    poll(fds, running > 0 ? (nfds_t)running : 0, closing ? 10 : 200);
+    for (int i = 0; i < running; i++) {
+        job *j = &jobs[i];
+        bool over = j->fd >= 0 && fds[i].revents != 0 && !job_read(j);
+        if (j->fd >= 0 && !over && now() > j->deadline) {
+            j->timed_out = over = true;
+        }
+        if (over) {
+            job_close(j);
+        }
+        ended[i] = j->closing && job_reap(j, seed);
+    }
+}
+
+static int run_tasks(const par_run_options *o, bool alone) {
+    int running = 0, limit = alone ? 1 : o->jobs < MAX_JOBS ? o->jobs : MAX_JOBS;
+    size_t next = 0;
+    time_t give_up = o->deadline_s > 0 ? now() + o->deadline_s : 0;
+    for (;;) {
+        while (running < limit && next < task_count) {
+            const task *t = &tasks[next++];
+            if (((t->scenario->flags & PAR_ALONE) != 0) == alone) {
+                jobs[running] = (job){.task = t};
+                running += job_start(&jobs[running], o->seed) ? 1 : 0;
+            }
+        }
+        if (running == 0) {
+            return 0;
+        }
+        bool ended[MAX_JOBS] = {false};
+        for (int i = 0; give_up != 0 && now() > give_up && i < running; i++) {
+            jobs[i].deadline = 0;
+            next = task_count;
+        }
+        wait_for_lines(running, o->seed, ended);
+        for (int i = running; i-- > 0;) {
+            if (ended[i]) {
+                jobs[i] = jobs[--running];
+                ended[i] = ended[running];
+            }
+        }
+    }
+}
+
+static void print_header(const par_run_options *o) {
+    struct utsname machine;
+    char line[256], date[32] = "";
+    time_t seconds = time(NULL);
+    struct tm tm;
+    uname(&machine);
+    strftime(date, sizeof(date), "%Y-%m-%d", gmtime_r(&seconds, &tm));
+    fprintf(output, "# parity date %s kernel %s %s seed %u\n", date, machine.release,
+            machine.machine, o->seed);
+    snprintf(line, sizeof(line), "/proc/%d/exe header", (int)getpid());
+    FILE *header = popen(line, "r");
+    while (header != NULL && fgets(line, sizeof(line), header) != NULL) {
+        fputs(line, output);
+    }
+    if (header != NULL) {
+        pclose(header);
+    }
+    FILE *version = fopen("/proc/driver/nvidia/version", "r");
+    if (version != NULL && fgets(line, sizeof(line), version) != NULL) {
+        fprintf(output, "# module %s", line);
+    }
+    if (version != NULL) {
+        fclose(version);
+    }
+    FILE *vendor = fopen("/sys/class/dmi/id/sys_vendor", "r");
+    if (vendor != NULL && fgets(line, sizeof(line), vendor) != NULL) {
+        fprintf(output, "# machine %s", line);
+    }
+    if (vendor != NULL) {
+        fclose(vendor);
+    }
+    fflush(output);
+}
+
+int par_run(const par_run_options *options) {
+    output = options->output != NULL ? fopen(options->output, "w") : stdout;
+    if (output == NULL) {
+        perror(options->output);
+        return 2;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    time_t start = now();
+    collect(options->scenario);
+    if (task_count == 0) {
+        fprintf(stderr, "parity: no scenario starts with '%s'\n", options->scenario);
+        return 2;
+    }
+    shuffle(options->seed);
+    print_header(options);
+    run_tasks(options, false);
+    run_tasks(options, true);
+    fprintf(stderr, "parity: %zu processes, %lld s\n", task_count, (long long)(now() - start));
+    return output == stdout || fclose(output) == 0 ? 0 : 2;
+}

@@ -1,0 +1,217 @@
+/* Events: flags, states, time by class, waiting, contexts. */
+#include "../parity.h"
+
+static void creates(void) {
+    CUevent e;
+    par_context();
+    for (unsigned flags = 0; flags <= 16; flags++) {
+        par_note("flags=%u", flags);
+        CALLO(cuEventCreate, flags < 8 ? "flags" : "bad-flags", (&e, flags), OUT_H(e));
+        if (par_last() == CUDA_SUCCESS) {
+            CALL(cuEventQuery, "never-recorded", (e));
+            CALL(cuEventSynchronize, "never-recorded", (e));
+            CALL(cuEventDestroy_v2, "never-recorded", (e));
+            FORGET(e);
+        }
+    }
+    CALLO(cuEventCreate, "bad-flags", (&e, ~0u), OUT_H(e));
+    CALL(cuEventCreate, "null-out", (NULL, 0));
+    SETUP(cuEventCreate, (&e, 0));
+    CALL(cuEventDestroy, "v1", (e));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuEventCreate, "no-context", (&e, 0), OUT_H(e));
+}
+
+static void nulls(void) {
+    CUevent e;
+    CUstream s;
+    float ms;
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, 0));
+    CALL(cuEventQuery, "null", (NULL));
+    CALL(cuEventSynchronize, "null", (NULL));
+    CALL(cuEventDestroy_v2, "null", (NULL));
+    CALL(cuEventRecord, "null", (NULL, s));
+    CALL(cuEventRecordWithFlags, "null", (NULL, s, 0));
+    CALL(cuStreamWaitEvent, "null", (s, NULL, 0));
+    CALLO(cuEventElapsedTime, "null-start", (&ms, NULL, e), OUT_F(ms));
+    CALLO(cuEventElapsedTime, "null-end", (&ms, e, NULL), OUT_F(ms));
+    CALL(cuEventElapsedTime, "null-out", (NULL, e, e));
+    CALL(cuEventElapsedTime_v2, "null-out", (NULL, e, e));
+    CALL(cuEventQuery, "foreign-small", ((CUevent)(uintptr_t)1));
+}
+
+static void elapsed(void) {
+    CUevent a, b, untimed, never;
+    CUstream s;
+    float ms;
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&a, 0));
+    SETUP(cuEventCreate, (&b, 0));
+    SETUP(cuEventCreate, (&never, 0));
+    SETUP(cuEventCreate, (&untimed, CU_EVENT_DISABLE_TIMING));
+#define ELAPSED(cls, x, y)                                                                         \
+    do {                                                                                           \
+        CALLO(cuEventElapsedTime, cls, (&ms, x, y), OUT_F(ms));                                    \
+        CALLO(cuEventElapsedTime_v2, cls, (&ms, x, y), OUT_F(ms));                                 \
+    } while (0)
+    ELAPSED("never-recorded", a, b);
+    SETUP(cuEventRecord, (a, s));
+    SETUP(cuEventRecord, (untimed, s));
+    SETUP(cuMemsetD8Async, (par_alloc((size_t)64 << 20), 1, (size_t)64 << 20, s));
+    SETUP(cuEventRecord, (b, s));
+    SETUP(cuStreamSynchronize, (s));
+    ELAPSED("ok", a, b);
+    ELAPSED("same", a, a);
+    ELAPSED("backwards", b, a);
+    ELAPSED("end-never-recorded", a, never);
+    ELAPSED("start-never-recorded", never, b);
+    ELAPSED("start-untimed", untimed, b);
+    ELAPSED("end-untimed", a, untimed);
+    par_hold(s);
+    SETUP(cuEventRecord, (b, s));
+    ELAPSED("end-not-complete", a, b);
+    ELAPSED("start-not-complete", b, a);
+    par_release();
+    CALL(cuStreamSynchronize, "released", (s));
+    ELAPSED("released", a, b);
+}
+
+static void records(void) {
+    CUevent e;
+    CUstream s;
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, 0));
+    CALL(cuEventRecord, "ok", (e, s));
+    CALL(cuEventRecord, "null-stream", (e, NULL));
+    CALL(cuEventRecord, "legacy-stream", (e, CU_STREAM_LEGACY));
+    CALL(cuEventRecord, "per-thread-stream", (e, CU_STREAM_PER_THREAD));
+    CALL(cuEventRecord_ptsz, "null-stream", (e, NULL));
+    CALL(cuEventRecordWithFlags, "ok", (e, s, 0));
+    CALL(cuEventRecordWithFlags, "external", (e, s, CU_EVENT_RECORD_EXTERNAL));
+    CALL(cuEventRecordWithFlags, "bad-flags", (e, s, 2));
+    CALL(cuEventRecordWithFlags_ptsz, "ok", (e, NULL, 0));
+    CALL(cuStreamWaitEvent, "ok", (s, e, 0));
+    CALL(cuStreamWaitEvent, "external", (s, e, CU_EVENT_WAIT_EXTERNAL));
+    CALL(cuStreamWaitEvent, "bad-flags", (s, e, 2));
+    CALL(cuStreamWaitEvent, "null-stream", (NULL, e, 0));
+    CALL(cuStreamWaitEvent_ptsz, "null-stream", (NULL, e, 0));
+    CALL(cuStreamSynchronize, "ok", (s));
+    CALL(cuEventQuery, "complete", (e));
+}
+
+static void wait_on_unrecorded(void) {
+    CUevent e;
+    CUstream s;
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, 0));
+    CALL(cuStreamWaitEvent, "never-recorded", (s, e, 0));
+    CALL(cuStreamSynchronize, "ok", (s));
+}
+
+/* A wait is for the record that is last when the wait is queued. */
+static void waits(void) {
+    CUevent e;
+    CUstream s, t;
+    par_context();
+    s = par_stream();
+    t = par_stream();
+    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    par_hold(s);
+    CALL(cuEventRecord, "held", (e, s));
+    CALL(cuStreamWaitEvent, "held", (t, e, 0));
+    CALL(cuStreamQuery, "waits-for-held", (t));
+    CALL(cuEventRecord, "again-elsewhere", (e, par_stream()));
+    CALL(cuEventSynchronize, "recorded-elsewhere", (e));
+    CALL(cuStreamQuery, "still-waits-for-held", (t));
+    CALL(cuEventDestroy_v2, "waited-for", (e));
+    CALL(cuStreamQuery, "event-destroyed", (t));
+    par_release();
+    CALL(cuStreamSynchronize, "released", (t));
+}
+
+static void destroy_pending(void) {
+    CUevent e;
+    CUstream s;
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, 0));
+    par_hold(s);
+    SETUP(cuEventRecord, (e, s));
+    CALL(cuEventDestroy_v2, "pending", (e));
+    par_release();
+    CALL(cuStreamSynchronize, "released", (s));
+}
+
+static void contexts(void) {
+    CUcontext other;
+    CUevent mine, theirs;
+    CUstream s, t;
+    float ms;
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&mine, 0));
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    t = par_stream();
+    SETUP(cuEventCreate, (&theirs, 0));
+    CALL(cuEventRecord, "event-of-other-ctx", (mine, t));
+    CALL(cuEventRecord, "stream-of-other-ctx", (theirs, s));
+    CALL(cuEventRecord, "both-of-other-ctx", (mine, s));
+    CALL(cuEventRecord, "ok", (theirs, t));
+    CALL(cuStreamWaitEvent, "event-of-other-ctx", (t, mine, 0));
+    CALL(cuStreamWaitEvent, "stream-of-other-ctx", (s, theirs, 0));
+    CALL(cuEventQuery, "of-other-ctx", (mine));
+    CALL(cuEventSynchronize, "of-other-ctx", (mine));
+    CALLO(cuEventElapsedTime, "two-contexts", (&ms, mine, theirs), OUT_C(ms));
+    CALL(cuStreamQuery, "of-other-ctx", (s));
+    CALL(cuStreamSynchronize, "of-other-ctx", (s));
+    CALL(cuCtxRecordEvent, "ok", (other, theirs));
+    CALL(cuCtxRecordEvent, "of-other-ctx", (other, mine));
+    CALL(cuCtxWaitEvent, "ok", (other, theirs));
+    CALL(cuCtxWaitEvent, "null-ctx", (NULL, theirs));
+    CALL(cuEventDestroy_v2, "of-other-ctx", (mine));
+    CALL(cuStreamDestroy_v2, "of-other-ctx", (s));
+}
+
+static uint64_t words[1024];
+#define BAD_EVENT(function, setup, call)                                                           \
+    static void function(void) {                                                                   \
+        CUevent e;                                                                                 \
+        par_context();                                                                             \
+        setup;                                                                                     \
+        call;                                                                                      \
+    }
+#define STALE                                                                                      \
+    do {                                                                                           \
+        SETUP(cuEventCreate, (&e, 0));                                                             \
+        SETUP(cuEventDestroy_v2, (e));                                                             \
+    } while (0)
+#define FOREIGN e = (CUevent)(void *)words
+BAD_EVENT(stale_query, STALE, CALL(cuEventQuery, "stale-handle", (e)))
+BAD_EVENT(stale_record, STALE, CALL(cuEventRecord, "stale-handle", (e, NULL)))
+BAD_EVENT(stale_destroy, STALE, CALL(cuEventDestroy_v2, "stale-handle", (e)))
+BAD_EVENT(stale_wait, STALE, CALL(cuStreamWaitEvent, "stale-handle", (NULL, e, 0)))
+BAD_EVENT(foreign_query, FOREIGN, CALL(cuEventQuery, "foreign-pointer", (e)))
+BAD_EVENT(foreign_destroy, FOREIGN, CALL(cuEventDestroy_v2, "foreign-pointer", (e)))
+
+const par_scenario par_event_scenarios[] = {
+    {"event/creates", creates, 0, 0},
+    {"event/nulls", nulls, 0, 0},
+    {"event/elapsed", elapsed, 0, 0},
+    {"event/records", records, 0, 0},
+    {"event/wait-on-unrecorded", wait_on_unrecorded, 0, 0},
+    {"event/waits", waits, 0, 0},
+    {"event/destroy-pending", destroy_pending, 0, 0},
+    {"event/contexts", contexts, 0, 0},
+    {"event/stale-query", stale_query, 0, 0},
+    {"event/stale-record", stale_record, 0, 0},
+    {"event/stale-destroy", stale_destroy, 0, 0},
+    {"event/stale-wait", stale_wait, 0, 0},
+    {"event/foreign-query", foreign_query, 0, 0},
+    {"event/foreign-destroy", foreign_destroy, 0, 0},
+    {NULL, NULL, 0, 0},
+};

@@ -1,0 +1,237 @@
+/* Pinned host memory: allocation, registration, its device address and flags. */
+#include "../parity.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static char *pages(size_t size) {
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(p, 1, size);
+    return p;
+}
+
+static void allocate_flags(void) {
+    void *p;
+    CUdeviceptr d;
+    unsigned got;
+    par_context();
+    for (unsigned flags = 0; flags <= 16; flags++) {
+        par_note("flags=%u", flags);
+        CALLO(cuMemHostAlloc, flags < 8 ? "flags" : "bad-flags", (&p, 4096, flags), OUT_R(p, 4096));
+        if (par_last() != CUDA_SUCCESS) {
+            continue;
+        }
+        par_note("flags=%u", flags);
+        CALLO(cuMemHostGetFlags, "allocated", (&got, p), OUT_U(got));
+        par_note("flags=%u", flags);
+        CALLO(cuMemHostGetDevicePointer_v2, "allocated", (&d, p, 0), OUT_P(d));
+        CALL(cuMemFreeHost, "ok", (p));
+        FORGET(p);
+    }
+    CALLO(cuMemHostAlloc, "bad-flags", (&p, 4096, ~0u), OUT_P(p));
+}
+
+static void allocate_sizes(void) {
+    void *p;
+    par_context();
+    CALLO(cuMemHostAlloc, "zero-size", (&p, 0, 0), OUT_P(p));
+    CALLO(cuMemAllocHost_v2, "zero-size", (&p, 0), OUT_P(p));
+    CALL(cuMemHostAlloc, "null-out", (NULL, 4096, 0));
+    CALL(cuMemHostAlloc, "null-out-zero-size", (NULL, 0, 0));
+    CALL(cuMemAllocHost_v2, "null-out", (NULL, 4096));
+    CALLO(cuMemHostAlloc, "ok", (&p, 1, 0), OUT_P(p));
+    CALL(cuMemFreeHost, "ok", (p));
+    FORGET(p);
+    CALLO(cuMemAllocHost_v2, "ok", (&p, 1), OUT_P(p));
+    CALL(cuMemFreeHost, "ok", (p));
+    FORGET(p);
+    CALLO(cuMemAllocHost, "v1", (&p, 100), OUT_P(p));
+    CALLO(cuMemHostAlloc, "too-large", (&p, (size_t)1 << 46, 0), OUT_P(p));
+    CALLO(cuMemHostAlloc, "too-large", (&p, ~(size_t)0, 0), OUT_P(p));
+}
+
+static void frees(void) {
+    char *p, *q, *plain;
+    CUdeviceptr d;
+    par_context();
+    p = par_pinned(8192);
+    q = par_pinned(8192);
+    plain = pages(4096);
+    d = par_alloc(4096);
+    CALL(cuMemFreeHost, "null", (NULL));
+    CALL(cuMemFreeHost, "interior", (p + 8));
+    CALL(cuMemFreeHost, "interior-page", (p + 4096));
+    CALL(cuMemFreeHost, "ok", (p));
+    CALL(cuMemFreeHost, "twice", (p));
+    CALL(cuMemFreeHost, "plain-memory", (plain));
+    CALL(cuMemFreeHost, "device-memory", ((void *)(uintptr_t)d));
+    CALL(cuMemHostUnregister, "host-allocation", (q));
+    CALL(cuMemFreeHost, "ok", (q));
+    SETUP(cuMemHostRegister_v2, (plain, 4096, 0));
+    CALL(cuMemFreeHost, "registered", (plain));
+}
+
+static void without_context(void) {
+    void *p;
+    unsigned flags;
+    char *plain = pages(4096);
+    par_init();
+    CALLO(cuMemHostAlloc, "no-context", (&p, 4096, 0), OUT_P(p));
+    CALLO(cuMemAllocHost_v2, "no-context", (&p, 4096), OUT_P(p));
+    CALL(cuMemFreeHost, "no-context", (plain));
+    CALL(cuMemFreeHost, "no-context-null", (NULL));
+    CALL(cuMemHostRegister_v2, "no-context", (plain, 4096, 0));
+    CALL(cuMemHostUnregister, "no-context", (plain));
+    CALLO(cuMemHostGetFlags, "no-context", (&flags, plain), OUT_U(flags));
+}
+
+static void free_without_context(void) {
+    void *p, *q;
+    CUcontext other;
+    par_context();
+    p = par_pinned(4096);
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    q = par_pinned(4096);
+    CALL(cuMemFreeHost, "foreign-ctx", (p));
+    SETUP(cuCtxDestroy_v2, (other));
+    CALL(cuCtxGetDevice, "no-context", (NULL));
+    CALL(cuMemFreeHost, "destroyed-ctx", (q));
+}
+
+static void device_pointer(void) {
+    char *p;
+    CUdeviceptr d;
+    CUdeviceptr_v1 d32;
+    int on_stack;
+    par_context();
+    p = par_pinned(8192);
+    NAME_R(p, 8192);
+    CALLO(cuMemHostGetDevicePointer_v2, "ok", (&d, p, 0), OUT_P(d));
+    CALLO(cuMemHostGetDevicePointer_v2, "interior", (&d, p + 100, 0), OUT_P(d));
+    CALLO(cuMemHostGetDevicePointer_v2, "one-past", (&d, p + 8192, 0), OUT_C(d));
+    CALLO(cuMemHostGetDevicePointer_v2, "bad-flags", (&d, p, 1), OUT_P(d));
+    CALL(cuMemHostGetDevicePointer_v2, "null-out", (NULL, p, 0));
+    CALLO(cuMemHostGetDevicePointer_v2, "null", (&d, NULL, 0), OUT_P(d));
+    CALLO(cuMemHostGetDevicePointer_v2, "plain-memory", (&d, &on_stack, 0), OUT_C(d));
+    CALLO(cuMemHostGetDevicePointer, "v1", (&d32, p, 0), OUT_C(d32));
+    SETUP(cuMemFreeHost, (p));
+    CALLO(cuMemHostGetDevicePointer_v2, "freed", (&d, p, 0), OUT_C(d));
+}
+
+static void flags_of(void) {
+    char *p, *plain = pages(8192);
+    unsigned flags;
+    par_context();
+    p = par_pinned(8192);
+    CALLO(cuMemHostGetFlags, "interior", (&flags, p + 100), OUT_U(flags));
+    CALL(cuMemHostGetFlags, "null-out", (NULL, p));
+    CALLO(cuMemHostGetFlags, "null", (&flags, NULL), OUT_U(flags));
+    CALLO(cuMemHostGetFlags, "plain-memory", (&flags, plain), OUT_U(flags));
+    SETUP(cuMemHostRegister_v2, (plain, 8192, CU_MEMHOSTREGISTER_PORTABLE));
+    CALLO(cuMemHostGetFlags, "registered", (&flags, plain), OUT_U(flags));
+    SETUP(cuMemHostUnregister, (plain));
+    CALLO(cuMemHostGetFlags, "unregistered", (&flags, plain), OUT_U(flags));
+    CALLO(cuMemHostGetFlags, "device-memory", (&flags, (void *)(uintptr_t)par_alloc(64)),
+          OUT_U(flags));
+}
+
+static void register_flags(void) {
+    char *p = pages(8192);
+    CUdeviceptr d;
+    unsigned got;
+    NAME_R(p, 8192);
+    par_context();
+    for (unsigned flags = 0; flags <= 17; flags++) {
+        if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0) {
+            continue; /* maps a device's registers: not on ordinary pages */
+        }
+        par_note("flags=%u", flags);
+        CALL(cuMemHostRegister_v2, flags < 16 ? "flags" : "bad-flags", (p, 8192, flags));
+        par_note("flags=%u", flags);
+        CALLO(cuMemHostGetFlags, "registered", (&got, p), OUT_U(got));
+        par_note("flags=%u", flags);
+        CALLO(cuMemHostGetDevicePointer_v2, "registered", (&d, p + 5000, 0), OUT_P(d));
+        par_note("flags=%u", flags);
+        CALL(cuMemHostUnregister, "after-register", (p));
+    }
+    CALL(cuMemHostRegister_v2, "io-memory-on-pages", (p, 8192, CU_MEMHOSTREGISTER_IOMEMORY));
+}
+
+static void register_ranges(void) {
+    char *p = pages(16 * 4096);
+    CUdeviceptr d, base;
+    size_t size;
+    par_context();
+    NAME_R(p, 16 * 4096);
+    CALL(cuMemHostRegister_v2, "null", (NULL, 4096, 0));
+    CALL(cuMemHostRegister_v2, "zero-size", (p, 0, 0));
+    CALL(cuMemHostRegister_v2, "not-mapped", ((void *)0x10000, 4096, 0));
+    CALL(cuMemHostRegister_v2, "past-mapping", (p, (size_t)1 << 40, 0));
+    CALL(cuMemHostRegister_v2, "unaligned", (p + 100, 200, 0));
+    CALLO(cuMemHostGetDevicePointer_v2, "unaligned", (&d, p + 100, 0), OUT_P(d));
+    CALLO(cuMemHostGetDevicePointer_v2, "before-range-same-page", (&d, p, 0), OUT_P(d));
+    CALLO(cuMemHostGetDevicePointer_v2, "behind-range-same-page", (&d, p + 400, 0), OUT_P(d));
+    CALLO(cuMemGetAddressRange_v2, "unaligned", (&base, &size, (CUdeviceptr)(uintptr_t)p + 100),
+          OUT_P(base), OUT_U(size));
+    CALL(cuMemHostRegister_v2, "same-page-apart", (p + 1000, 200, 0));
+    CALL(cuMemHostRegister_v2, "twice", (p + 100, 200, 0));
+    CALL(cuMemHostRegister_v2, "inside", (p + 150, 20, 0));
+    CALL(cuMemHostRegister_v2, "overlapping", (p + 200, 8192, 0));
+    CALL(cuMemHostRegister_v2, "around", (p, 8192, 0));
+    CALL(cuMemHostUnregister, "interior", (p + 150));
+    CALL(cuMemHostUnregister, "same-page-start", (p));
+    CALL(cuMemHostUnregister, "ok", (p + 100));
+    CALL(cuMemHostUnregister, "twice", (p + 100));
+    CALL(cuMemHostUnregister, "null", (NULL));
+    CALL(cuMemHostRegister_v2, "neighbour", (p + 8192, 4096, 0));
+    CALL(cuMemHostRegister_v2, "neighbour", (p + 12288, 4096, 0));
+    CALL(cuMemHostUnregister, "second-neighbour", (p + 12288));
+    CALL(cuMemHostUnregister, "first-neighbour", (p + 8192));
+}
+
+static void register_kinds(void) {
+    static const char constant[8192] = "in the program's read-only data";
+    char *read_only = pages(4096);
+    char *heap = malloc(100);
+    char *pinned;
+    par_context();
+    mprotect(read_only, 4096, PROT_READ);
+    pinned = par_pinned(4096);
+    CALL(cuMemHostRegister_v2, "heap", (heap, 100, 0));
+    CALL(cuMemHostUnregister, "heap", (heap));
+    CALL(cuMemHostRegister_v2, "read-only-pages", (read_only, 4096, 0));
+    CALL(cuMemHostRegister_v2, "read-only-pages-flag",
+         (read_only, 4096, CU_MEMHOSTREGISTER_READ_ONLY));
+    CALL(cuMemHostRegister_v2, "constant", ((void *)(uintptr_t)constant, 8192, 0));
+    CALL(cuMemHostRegister_v2, "host-allocation", (pinned, 4096, 0));
+    CALL(cuMemHostRegister_v2, "device-memory", ((void *)(uintptr_t)par_alloc(4096), 4096, 0));
+    CALL(cuMemHostRegister, "v1", (pages(4096), 4096, 0));
+    free(heap);
+}
+
+static void unmapped_while_registered(void) {
+    char *p = pages(8192);
+    CUdeviceptr d;
+    par_context();
+    NAME_R(p, 8192);
+    SETUP(cuMemHostRegister_v2, (p, 8192, 0));
+    munmap(p, 8192);
+    CALLO(cuMemHostGetDevicePointer_v2, "unmapped", (&d, p, 0), OUT_P(d));
+    CALL(cuMemHostUnregister, "unmapped", (p));
+}
+
+const par_scenario par_host_scenarios[] = {
+    {"host/allocate-flags", allocate_flags, 0, 0},
+    {"host/allocate-sizes", allocate_sizes, 0, 0},
+    {"host/frees", frees, 0, 0},
+    {"host/without-context", without_context, 0, 0},
+    {"host/free-without-context", free_without_context, 0, 0},
+    {"host/device-pointer", device_pointer, 0, 0},
+    {"host/flags-of", flags_of, 0, 0},
+    {"host/register-flags", register_flags, 0, 0},
+    {"host/register-ranges", register_ranges, 0, 0},
+    {"host/register-kinds", register_kinds, 0, 0},
+    {"host/unmapped-while-registered", unmapped_while_registered, 0, 0},
+    {NULL, NULL, 0, 0},
+};

@@ -1,0 +1,184 @@
+/* Legacy inter-process handles, pools and pool pointers, events: here and in another process. */
+#include "../parity.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void handle_of(void) {
+    CUipcMemHandle handle, again;
+    CUdeviceptr p, q;
+    par_context();
+    p = par_alloc(PAR_2M);
+    CALLO(cuIpcGetMemHandle, "ok", (&handle, p), OUT_C(handle));
+    CALLO(cuIpcGetMemHandle, "again", (&again, p), OUT_C(again));
+    par_see("same-handle", memcmp(&handle, &again, sizeof(handle)) == 0 ? "yes" : "no");
+    CALLO(cuIpcGetMemHandle, "interior", (&again, p + 512), OUT_C(again));
+    par_see("same-handle", memcmp(&handle, &again, sizeof(handle)) == 0 ? "yes" : "no");
+    CALLO(cuIpcGetMemHandle, "small-allocation", (&handle, par_alloc(100)), OUT_C(handle));
+    CALL(cuIpcGetMemHandle, "null-out", (NULL, p));
+    CALLO(cuIpcGetMemHandle, "null", (&handle, 0), OUT_C(handle));
+    CALLO(cuIpcGetMemHandle, "random", (&handle, 0x1000), OUT_C(handle));
+    CALLO(cuIpcGetMemHandle, "mapped", (&handle, par_mapped(PAR_2M)), OUT_C(handle));
+    CALLO(cuIpcGetMemHandle, "pinned", (&handle, (CUdeviceptr)(uintptr_t)par_pinned(4096)),
+          OUT_C(handle));
+    SETUP(cuMemAllocAsync, (&q, PAR_2M, NULL));
+    CALLO(cuIpcGetMemHandle, "pool", (&handle, q), OUT_C(handle));
+    SETUP(cuMemFree_v2, (p));
+    CALLO(cuIpcGetMemHandle, "freed", (&handle, p), OUT_C(handle));
+}
+
+static void open_here(void) {
+    CUipcMemHandle handle, zero;
+    CUdeviceptr p, opened;
+    par_context();
+    p = par_alloc(PAR_2M);
+    memset(&zero, 0, sizeof(zero));
+    SETUP(cuIpcGetMemHandle, (&handle, p));
+    CALLO(cuIpcOpenMemHandle_v2, "same-process", (&opened, handle, 1), OUT_P(opened));
+    CALLO(cuIpcOpenMemHandle_v2, "flags-zero", (&opened, handle, 0), OUT_P(opened));
+    CALLO(cuIpcOpenMemHandle_v2, "bad-flags", (&opened, handle, 2), OUT_P(opened));
+    CALL(cuIpcOpenMemHandle_v2, "null-out", (NULL, handle, 1));
+    CALLO(cuIpcOpenMemHandle_v2, "zero-handle", (&opened, zero, 1), OUT_P(opened));
+    CALLO(cuIpcOpenMemHandle, "same-process", (&opened, handle, 1), OUT_P(opened));
+    CALL(cuIpcCloseMemHandle, "not-opened", (p));
+    CALL(cuIpcCloseMemHandle, "null", (0));
+    CALL(cuIpcCloseMemHandle, "random", (0x1000));
+}
+
+static void garbage_handle(void) {
+    CUipcMemHandle garbage;
+    CUdeviceptr opened;
+    par_context();
+    memset(&garbage, 0x5c, sizeof(garbage));
+    CALLO(cuIpcOpenMemHandle_v2, "garbage-handle", (&opened, garbage, 1), OUT_P(opened));
+}
+
+static void memory_to_peer(void) {
+    CUipcMemHandle handle;
+    CUdeviceptr p;
+    unsigned word = 0;
+    char answer;
+    int peer = par_spawn("ipc-memory");
+    par_context();
+    p = par_alloc(2 * PAR_2M);
+    SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, 2 * PAR_2M / 4));
+    SETUP(cuIpcGetMemHandle, (&handle, p));
+    SETUP(cuCtxSynchronize, ());
+    par_send(peer, &handle, sizeof(handle), -1);
+    par_receive(peer, &answer, 1, NULL);
+    CALL(cuMemcpyDtoH_v2, "written-by-peer", (&word, p, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemFree_v2, "opened-by-peer", (p));
+    par_send(peer, "f", 1, -1);
+    par_join();
+}
+
+static void helper_memory(void) {
+    CUipcMemHandle handle;
+    CUdeviceptr p, q, base;
+    size_t size;
+    unsigned word = 0, mine = 0x77665544;
+    char byte;
+    par_record_start("ipc/memory-to-peer:peer");
+    par_context();
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+        return;
+    }
+    CALLO(cuIpcOpenMemHandle_v2, "other-process", (&p, handle, 1), OUT_R(p, 2 * PAR_2M));
+    CALLO(cuIpcOpenMemHandle_v2, "twice", (&q, handle, 1), OUT_P(q));
+    CALLO(cuMemGetAddressRange_v2, "imported", (&base, &size, p + 4), OUT_P(base), OUT_U(size));
+    CALL(cuMemcpyDtoH_v2, "imported", (&word, p, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemcpyHtoD_v2, "imported", (p, &mine, 4));
+    CALL(cuMemFree_v2, "imported", (p));
+    CALLO(cuIpcGetMemHandle, "imported", (&handle, p), OUT_C(handle));
+    par_send(par.peer_fd, "w", 1, -1);
+    if (par_receive(par.peer_fd, &byte, 1, NULL)) {
+        CALL(cuMemcpyDtoH_v2, "exporter-freed", (&word, p, 4));
+        par_see("content", "0x%08x", word);
+        CALL(cuIpcCloseMemHandle, "interior", (p + 512));
+        CALL(cuIpcCloseMemHandle, "first", (p));
+        CALL(cuIpcCloseMemHandle, "second", (p));
+        CALL(cuIpcCloseMemHandle, "third", (p));
+    }
+}
+
+static void event_handles(void) {
+    CUevent e, plain, opened;
+    CUipcEventHandle handle, zero;
+    par_context();
+    memset(&zero, 0, sizeof(zero));
+    CALLO(cuEventCreate, "interprocess-with-timing", (&e, CU_EVENT_INTERPROCESS), OUT_H(e));
+    CALLO(cuEventCreate, "interprocess", (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING),
+          OUT_H(e));
+    SETUP(cuEventCreate, (&plain, CU_EVENT_DISABLE_TIMING));
+    CALLO(cuIpcGetEventHandle, "ok", (&handle, e), OUT_C(handle));
+    CALLO(cuIpcGetEventHandle, "not-interprocess", (&handle, plain), OUT_C(handle));
+    CALL(cuIpcGetEventHandle, "null-out", (NULL, e));
+    CALLO(cuIpcGetEventHandle, "null-event", (&handle, NULL), OUT_C(handle));
+    SETUP(cuIpcGetEventHandle, (&handle, e));
+    CALLO(cuIpcOpenEventHandle, "same-process", (&opened, handle), OUT_H(opened));
+    CALLO(cuIpcOpenEventHandle, "zero-handle", (&opened, zero), OUT_H(opened));
+    CALL(cuIpcOpenEventHandle, "null-out", (NULL, handle));
+}
+
+static void event_to_peer(void) {
+    CUevent e;
+    CUipcEventHandle handle;
+    CUstream s;
+    char answer;
+    int peer = par_spawn("ipc-event");
+    par_context();
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    SETUP(cuIpcGetEventHandle, (&handle, e));
+    par_send(peer, &handle, sizeof(handle), -1);
+    par_receive(peer, &answer, 1, NULL); /* opened, queried unrecorded */
+    par_hold(s);
+    CALL(cuEventRecord, "held", (e, s));
+    par_send(peer, "r", 1, -1);
+    par_receive(peer, &answer, 1, NULL); /* queried while held */
+    par_release();
+    CALL(cuStreamSynchronize, "released", (s));
+    par_send(peer, "d", 1, -1);
+    par_join();
+    CALL(cuEventDestroy_v2, "after-peer", (e));
+}
+
+static void helper_event(void) {
+    CUevent e;
+    CUipcEventHandle handle;
+    char byte;
+    par_record_start("ipc/event-to-peer:peer");
+    par_context();
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+        return;
+    }
+    CALLO(cuIpcOpenEventHandle, "other-process", (&e, handle), OUT_H(e));
+    CALL(cuEventQuery, "never-recorded", (e));
+    par_send(par.peer_fd, "o", 1, -1);
+    par_receive(par.peer_fd, &byte, 1, NULL);
+    CALL(cuEventQuery, "held-by-exporter", (e));
+    par_send(par.peer_fd, "q", 1, -1);
+    par_receive(par.peer_fd, &byte, 1, NULL);
+    CALL(cuEventSynchronize, "released-by-exporter", (e));
+    CALL(cuEventQuery, "released-by-exporter", (e));
+    CALL(cuEventRecord, "imported", (e, par_stream()));
+    CALL(cuEventDestroy_v2, "imported", (e));
+}
+
+const par_helper par_ipc_helpers[] = {
+    {"ipc-memory", helper_memory},
+    {"ipc-event", helper_event},
+    {NULL, NULL},
+};
+
+const par_scenario par_ipc_scenarios[] = {
+    {"ipc/handle-of", handle_of, 0, 0},
+    {"ipc/open-here", open_here, 0, 0},
+    {"ipc/garbage-handle", garbage_handle, 0, 0},
+    {"ipc/memory-to-peer", memory_to_peer, 0, 0},
+    {"ipc/event-handles", event_handles, 0, 0},
+    {"ipc/event-to-peer", event_to_peer, 0, 0},
+    {NULL, NULL, 0, 0},
+};

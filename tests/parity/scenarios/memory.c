@@ -1,0 +1,284 @@
+/* cuMemAlloc and its kin: sizes, pitches, freeing, ranges, what the driver charges. */
+#include "../parity.h"
+
+static void sizes(void) {
+    static const size_t tries[] = {
+        1,       255,           256,        257,    512,        4096,       65536,
+        1 << 20, (1 << 20) + 1, PAR_2M - 1, PAR_2M, PAR_2M + 1, 3 * PAR_2M, (size_t)64 << 20};
+    CUdeviceptr p, base;
+    size_t size;
+    par_context();
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        par_note("size=%zu", tries[i]);
+        CALLO(cuMemAlloc_v2, "size", (&p, tries[i]), OUT_R(p, tries[i]));
+        par_note("size=%zu", tries[i]);
+        CALLO(cuMemGetAddressRange_v2, "allocated", (&base, &size, p), OUT_P(base), OUT_U(size));
+        SETUP(cuMemFree_v2, (p));
+        FORGET(p);
+    }
+}
+
+static void bad_sizes(void) {
+    static const size_t huge[] = {(size_t)1 << 40, (size_t)1 << 47, (size_t)1 << 48,
+                                  (size_t)1 << 62, ~(size_t)0};
+    CUdeviceptr p;
+    par_context();
+    CALLO(cuMemAlloc_v2, "zero-size", (&p, 0), OUT_P(p));
+    CALL(cuMemAlloc_v2, "null-out", (NULL, 4096));
+    CALL(cuMemAlloc_v2, "null-out-zero-size", (NULL, 0));
+    for (size_t i = 0; i < sizeof(huge) / sizeof(huge[0]); i++) {
+        par_note("size=%zu", huge[i]);
+        CALLO(cuMemAlloc_v2, "too-large", (&p, huge[i]), OUT_P(p));
+    }
+    CALLO(cuMemAlloc_v2, "after-refusals", (&p, 4096), OUT_P(p));
+}
+
+static void neighbours(void) {
+    CUdeviceptr a, b, c, d;
+    par_context();
+    CALLO(cuMemAlloc_v2, "ok", (&a, 1), OUT_R(a, PAR_2M));
+    CALLO(cuMemAlloc_v2, "ok", (&b, 1), OUT_P(b));
+    CALLO(cuMemAlloc_v2, "ok", (&c, 700), OUT_P(c));
+    CALLO(cuMemAlloc_v2, "ok", (&d, 512), OUT_P(d));
+    CALL(cuMemFree_v2, "ok", (b));
+    FORGET(b);
+    CALLO(cuMemAlloc_v2, "after-free", (&b, 1), OUT_P(b));
+}
+
+static void frees(void) {
+    CUdeviceptr p, q, mapped;
+    void *host;
+    par_context();
+    SETUP(cuMemAlloc_v2, (&p, 4096));
+    SETUP(cuMemAlloc_v2, (&q, 4096));
+    host = par_pinned(4096);
+    mapped = par_mapped(PAR_2M);
+    CALL(cuMemFree_v2, "null", (0));
+    CALL(cuMemFree_v2, "interior", (p + 256));
+    CALL(cuMemFree_v2, "interior-unaligned", (p + 1));
+    CALL(cuMemFree_v2, "ok", (p));
+    CALL(cuMemFree_v2, "twice", (p));
+    CALL(cuMemFree_v2, "random", (0x1000));
+    CALL(cuMemFree_v2, "random-high", (0x7123456789abull));
+    CALL(cuMemFree_v2, "host-allocation", ((CUdeviceptr)(uintptr_t)host));
+    CALL(cuMemFree_v2, "stack-address", ((CUdeviceptr)(uintptr_t)&p));
+    CALL(cuMemFree_v2, "mapped", (mapped));
+    CALL(cuMemFree_v2, "ok", (q));
+}
+
+static void free_across_contexts(void) {
+    CUcontext other;
+    CUdeviceptr p, q;
+    par_context();
+    SETUP(cuMemAlloc_v2, (&p, 4096));
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    CALL(cuMemFree_v2, "foreign-ctx", (p));
+    SETUP(cuMemAlloc_v2, (&q, 4096));
+    SETUP(cuCtxDestroy_v2, (other));
+    SETUP(cuCtxSetCurrent, (par.primary));
+    CALL(cuMemFree_v2, "destroyed-ctx", (q));
+    SETUP(cuMemAlloc_v2, (&p, 4096));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALL(cuMemFree_v2, "no-context", (p));
+    CALL(cuMemFree_v2, "no-context-null", (0));
+    CALLO(cuMemAlloc_v2, "no-context", (&p, 4096), OUT_P(p));
+}
+
+static void pitch(void) {
+    static const struct {
+        size_t width, height;
+        unsigned element;
+    } tries[] = {{1, 1, 4},
+                 {1, 1, 8},
+                 {1, 1, 16},
+                 {512, 1, 4},
+                 {513, 4, 4},
+                 {1000, 10, 16},
+                 {0, 1, 4},
+                 {1, 0, 4},
+                 {1, 1, 0},
+                 {1, 1, 1},
+                 {1, 1, 2},
+                 {1, 1, 3},
+                 {1, 1, 32},
+                 {4096, 3, 4},
+                 {(size_t)1 << 31, 1, 4},
+                 {(size_t)1 << 40, 1, 4},
+                 {1, (size_t)1 << 50, 4}};
+    CUdeviceptr p;
+    size_t pitch;
+    par_context();
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        par_note("%zux%zu element=%u", tries[i].width, tries[i].height, tries[i].element);
+        CALLO(cuMemAllocPitch_v2, "geometry",
+              (&p, &pitch, tries[i].width, tries[i].height, tries[i].element), OUT_P(p),
+              OUT_U(pitch));
+        if (par_last() == CUDA_SUCCESS) {
+            SETUP(cuMemFree_v2, (p));
+            FORGET(p);
+        }
+    }
+    CALLO(cuMemAllocPitch_v2, "null-out", (NULL, &pitch, 512, 1, 4), OUT_U(pitch));
+    CALLO(cuMemAllocPitch_v2, "null-pitch", (&p, NULL, 512, 1, 4), OUT_P(p));
+}
+
+static void ranges(void) {
+    CUdeviceptr p, base, mapped, reserved, q;
+    size_t size;
+    void *host;
+    int on_stack;
+    par_context();
+    p = par_alloc(1000);
+    NAME_R(p, 1000);
+    CALLO(cuMemGetAddressRange_v2, "base", (&base, &size, p), OUT_P(base), OUT_U(size));
+    CALLO(cuMemGetAddressRange_v2, "interior", (&base, &size, p + 999), OUT_P(base), OUT_U(size));
+    CALLO(cuMemGetAddressRange_v2, "one-past", (&base, &size, p + 1000), OUT_C(base), OUT_C(size));
+    CALLO(cuMemGetAddressRange_v2, "null-base", (NULL, &size, p), OUT_U(size));
+    CALLO(cuMemGetAddressRange_v2, "null-size", (&base, NULL, p), OUT_P(base));
+    CALL(cuMemGetAddressRange_v2, "null-both", (NULL, NULL, p));
+    CALLO(cuMemGetAddressRange_v2, "null", (&base, &size, 0), OUT_P(base), OUT_U(size));
+    CALLO(cuMemGetAddressRange_v2, "random", (&base, &size, 0x1000), OUT_P(base), OUT_U(size));
+    CALLO(cuMemGetAddressRange_v2, "stack-address",
+          (&base, &size, (CUdeviceptr)(uintptr_t)&on_stack), OUT_C(base), OUT_C(size));
+    host = par_pinned(5000);
+    NAME_R(host, 5000);
+    CALLO(cuMemGetAddressRange_v2, "host-allocation",
+          (&base, &size, (CUdeviceptr)(uintptr_t)host + 8), OUT_P(base), OUT_U(size));
+    mapped = par_mapped(PAR_2M);
+    NAME_R(mapped, PAR_2M);
+    CALLO(cuMemGetAddressRange_v2, "mapped", (&base, &size, mapped + 4), OUT_P(base), OUT_U(size));
+    reserved = par_reserve(PAR_2M);
+    NAME_R(reserved, PAR_2M);
+    CALLO(cuMemGetAddressRange_v2, "reserved", (&base, &size, reserved), OUT_P(base), OUT_U(size));
+    SETUP(cuMemAllocAsync, (&q, 1000, NULL));
+    NAME_R(q, 1000);
+    CALLO(cuMemGetAddressRange_v2, "pool", (&base, &size, q + 4), OUT_P(base), OUT_U(size));
+    SETUP(cuMemFree_v2, (p));
+    CALLO(cuMemGetAddressRange_v2, "freed", (&base, &size, p), OUT_P(base), OUT_U(size));
+}
+
+static void charges(void) {
+    static const size_t tries[] = {1,          1 << 20,          PAR_2M,
+                                   PAR_2M + 1, (size_t)64 << 20, (size_t)512 << 20};
+    CUdeviceptr p;
+    size_t freed, total;
+    par_context();
+    CALLO(cuMemGetInfo_v2, "ok", (&freed, &total), OUT_C(freed), OUT_U(total));
+    CALLO(cuMemGetInfo_v2, "null-free", (NULL, &total), OUT_U(total));
+    CALLO(cuMemGetInfo_v2, "null-total", (&freed, NULL), OUT_C(freed));
+    CALL(cuMemGetInfo_v2, "null-both", (NULL, NULL));
+    par_free_mark();
+    for (size_t i = 0; i < sizeof(tries) / sizeof(tries[0]); i++) {
+        p = par_alloc(tries[i]);
+        par_note("size=%zu", tries[i]);
+        par_free_delta("alloc");
+        SETUP(cuMemFree_v2, (p));
+        par_note("size=%zu", tries[i]);
+        par_free_delta("free");
+    }
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuMemGetInfo_v2, "no-context", (&freed, &total), OUT_C(freed), OUT_C(total));
+}
+
+static void many_small(void) {
+    CUdeviceptr p[3000];
+    par_context();
+    par_free_mark();
+    for (size_t i = 0; i < 3000; i++) {
+        p[i] = par_alloc(1024);
+    }
+    par_free_delta("3000-times-1024");
+    for (size_t i = 0; i < 3000; i++) {
+        SETUP(cuMemFree_v2, (p[i]));
+    }
+    par_free_delta("freed");
+}
+
+static void whole_device(void) {
+    size_t freed, total;
+    CUdeviceptr p, q;
+    par_context();
+    SETUP(cuMemGetInfo_v2, (&freed, &total));
+    CALLO(cuMemAlloc_v2, "total-memory", (&p, total), OUT_P(p));
+    CALLO(cuMemAlloc_v2, "more-than-free", (&p, freed + PAR_2M), OUT_P(p));
+    CALLO(cuMemAlloc_v2, "small-after-refusal", (&q, 4096), OUT_P(q));
+}
+
+static void managed(void) {
+    static const unsigned flags[] = {1, 2, 0, 3, 4, 8};
+    CUdeviceptr p;
+    par_context();
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        par_note("flags=%u", flags[i]);
+        CALLO(cuMemAllocManaged, i < 2 ? "ok" : "bad-flags", (&p, 4096, flags[i]), OUT_P(p));
+        if (par_last() == CUDA_SUCCESS) {
+            SETUP(cuMemFree_v2, (p));
+            FORGET(p);
+        }
+    }
+    CALLO(cuMemAllocManaged, "zero-size", (&p, 0, CU_MEM_ATTACH_GLOBAL), OUT_P(p));
+    CALL(cuMemAllocManaged, "null-out", (NULL, 4096, CU_MEM_ATTACH_GLOBAL));
+}
+
+static void old_versions(void) {
+    CUdeviceptr_v1 p, base;
+    unsigned pitch_bytes, size, freed, total;
+    par_context();
+    CALLO(cuMemAlloc, "ok", (&p, 4096), OUT_C(p));
+    CALLO(cuMemAlloc, "zero-size", (&p, 0), OUT_C(p));
+    CALL(cuMemAlloc, "null-out", (NULL, 4096));
+    CALL(cuMemFree, "null", (0));
+    CALL(cuMemFree, "random", (0x1000));
+    CALLO(cuMemAllocPitch, "ok", (&p, &pitch_bytes, 100, 2, 4), OUT_C(p), OUT_U(pitch_bytes));
+    CALLO(cuMemGetAddressRange, "random", (&base, &size, 0x1000), OUT_C(base), OUT_C(size));
+    CALLO(cuMemGetInfo, "ok", (&freed, &total), OUT_C(freed), OUT_C(total));
+}
+
+static void dma_buf(void) {
+    CUdeviceptr p, mapped;
+    int fd;
+    par_context();
+    p = par_alloc(4 * PAR_2M);
+    mapped = par_mapped(PAR_2M);
+    CALLO(cuMemGetHandleForAddressRange, "allocation",
+          (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "size-unaligned",
+          (&fd, p, 100, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "zero-size",
+          (&fd, p, 0, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "address-unaligned",
+          (&fd, p + 1, 4096, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "interior-page",
+          (&fd, p + 65536, 65536, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "past-end",
+          (&fd, p, 8 * PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "pcie-flag",
+          (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 1), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "bad-flags",
+          (&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 2), OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "bad-type", (&fd, p, PAR_2M, (CUmemRangeHandleType)2, 0),
+          OUT_D(fd));
+    CALLO(cuMemGetHandleForAddressRange, "mapped-not-rdma",
+          (&fd, mapped, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+    CALL(cuMemGetHandleForAddressRange, "null-out",
+         (NULL, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+    CALLO(cuMemGetHandleForAddressRange, "random",
+          (&fd, 0x1000, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0), OUT_D(fd));
+}
+
+const par_scenario par_memory_scenarios[] = {
+    {"memory/sizes", sizes, 0, 0},
+    {"memory/bad-sizes", bad_sizes, 0, 0},
+    {"memory/neighbours", neighbours, 0, 0},
+    {"memory/frees", frees, 0, 0},
+    {"memory/free-across-contexts", free_across_contexts, 0, 0},
+    {"memory/pitch", pitch, 0, 0},
+    {"memory/ranges", ranges, 0, 0},
+    {"memory/charges", charges, PAR_ALONE, 0},
+    {"memory/many-small", many_small, PAR_ALONE, 0},
+    {"memory/whole-device", whole_device, PAR_ALONE, 0},
+    {"memory/managed", managed, 0, 0},
+    {"memory/old-versions", old_versions, 0, 0},
+    {"memory/dma-buf", dma_buf, 0, 0},
+    {NULL, NULL, 0, 0},
+};

@@ -1,0 +1,112 @@
+/*
+ * Every function with every argument zero: before cuInit, without a context, with one.
+ *
+ * Not called, on any driver: cuCheckpoint*, which freeze a process by its id and would need root to
+ * undo; cuMulticast* but for the granularity, which hold memory of all GPUs of a machine.
+ */
+#include "../parity.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * One call serves every signature: on x86_64 and aarch64 Linux integers and pointers travel in one
+ * set of registers, floating point in another, the rest on the stack, and all of it is zero here.
+ */
+typedef CUresult(CUDAAPI *zero_call)(long, long, long, long, long, long, double, double, double,
+                                     double, double, double, double, double, long, long, long, long,
+                                     long, long, long, long, long, long, long, long, long, long);
+
+typedef struct row {
+    const char *symbol;
+    size_t offset; /* in the driver's table */
+} row;
+
+static const row rows[] = {
+#define CU_FN(symbol, name, version, kind, params, args)                                           \
+    {#symbol, offsetof(gpumem_driver_api, symbol)},
+#include <gpumem/functions.def>
+};
+
+static bool starts(const char *symbol, const char *prefix) {
+    return strncmp(symbol, prefix, strlen(prefix)) == 0;
+}
+
+static bool never_called(const char *symbol) {
+    return starts(symbol, "cuCheckpoint") ||
+           (starts(symbol, "cuMulticast") && strcmp(symbol, "cuMulticastGetGranularity") != 0);
+}
+
+/* Calls after which the next one would not meet the state that its line names. */
+static bool needs_own_process(const char *symbol) {
+    static const char *const prefixes[] = {"cuInit",        "cuDevicePrimaryCtxRe", "cuCtxCreate",
+                                           "cuProfiler",    "cuGLCtxCreate",        "cuVDPAU",
+                                           "cuCoredumpSet", "cuStreamBeginCapture"};
+    for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+        if (starts(symbol, prefixes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static CUresult call_zero(const row *r) {
+    zero_call fn;
+    memcpy(&fn, (const char *)par.api + r->offset, sizeof(fn));
+    return fn(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+}
+
+/* `restore` brings back the state of the line's name, whatever the last call left. */
+static void sweep(void (*restore)(void)) {
+    int count = (int)(sizeof(rows) / sizeof(rows[0]));
+    int position = 0;
+    for (int k = 0; k < count; k++) {
+        int i = par.seed % 2 == 0 ? k : count - 1 - k;
+        if (i % par.shards != par.shard || never_called(rows[i].symbol)) {
+            continue;
+        }
+        par.position = position++;
+        if (par.position < par.from) {
+            continue;
+        }
+        restore();
+        par_seq_set(i);
+        par_before((gpumem_driver_fn)i, "all-zero", "()", NULL, 0);
+        par_after(call_zero(&rows[i]), NULL, 0);
+        if (needs_own_process(rows[i].symbol)) {
+            _exit(77); /* the runner goes on in a new process */
+        }
+    }
+}
+
+static void nothing(void) {
+}
+
+static void before_init(void) {
+    sweep(nothing);
+}
+
+static void no_current(void) {
+    par.api->cuCtxSetCurrent(NULL);
+}
+
+static void without_context(void) {
+    par_init();
+    sweep(no_current);
+}
+
+static void primary_current(void) {
+    SETUP(cuCtxSetCurrent, (par.primary));
+}
+
+static void with_context(void) {
+    par_context();
+    sweep(primary_current);
+}
+
+const par_scenario par_null_scenarios[] = {
+    {"null/before-init", before_init, PAR_SWEEP, 4},
+    {"null/no-context", without_context, PAR_SWEEP, 8},
+    {"null/context", with_context, PAR_SWEEP, 12},
+    {NULL, NULL, 0, 0},
+};

@@ -1,0 +1,315 @@
+/* Virtual memory: who may read and write what, and what work on it says. */
+#include "../parity.h"
+
+#include <stdlib.h>
+
+typedef struct three {
+    CUdeviceptr a; /* 4 steps: two mappings of one step, a hole, a mapping */
+    CUmemGenericAllocationHandle h;
+} three;
+
+static three make_three(void) {
+    three t;
+    par_context();
+    t.a = par_reserve(4 * PAR_2M);
+    t.h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    SETUP(cuMemMap, (t.a, PAR_2M, 0, t.h, 0));
+    SETUP(cuMemMap, (t.a + PAR_2M, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
+    SETUP(cuMemMap, (t.a + 3 * PAR_2M, PAR_2M, 0, par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
+    NAME_R(t.a, 4 * PAR_2M);
+    return t;
+}
+
+static void show_access(const char *cls, CUdeviceptr p) {
+    unsigned long long flags;
+    CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CALLO(cuMemGetAccess, cls, (&flags, &location, p), OUT_U(flags));
+}
+
+static void set_ranges(void) {
+    three t = make_three();
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    show_access("never-set", t.a);
+    CALL(cuMemSetAccess, "whole-mapping", (t.a, PAR_2M, &access, 1));
+    show_access("read-write", t.a);
+    show_access("neighbour-never-set", t.a + PAR_2M);
+    show_access("hole", t.a + 2 * PAR_2M);
+    CALL(cuMemSetAccess, "two-mappings", (t.a, 2 * PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "mapping-and-hole", (t.a + PAR_2M, 2 * PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "hole", (t.a + 2 * PAR_2M, PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "hole-between", (t.a, 4 * PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "address-unaligned", (t.a + 4096, PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "size-unaligned", (t.a, 4096, &access, 1));
+    CALL(cuMemSetAccess, "zero-size", (t.a, 0, &access, 1));
+    CALL(cuMemSetAccess, "past-reservation", (t.a + 3 * PAR_2M, 2 * PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "null", (0, PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "not-reserved", (0x10000000, PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "null-desc", (t.a, PAR_2M, NULL, 1));
+    CALL(cuMemSetAccess, "zero-count", (t.a, PAR_2M, &access, 0));
+    CALL(cuMemSetAccess, "allocation", (par_alloc(PAR_2M), PAR_2M, &access, 1));
+}
+
+static void part_of_mapping(void) {
+    CUdeviceptr a;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    par_context();
+    a = par_reserve(4 * PAR_2M);
+    SETUP(cuMemMap, (a, 4 * PAR_2M, 0, par_create(4 * PAR_2M, CU_MEM_HANDLE_TYPE_NONE), 0));
+    CALL(cuMemSetAccess, "first-part-of-mapping", (a, PAR_2M, &access, 1));
+    show_access("inside-part", a);
+    show_access("outside-part", a + PAR_2M);
+    CALL(cuMemSetAccess, "middle-of-mapping", (a + PAR_2M, 2 * PAR_2M, &access, 1));
+    show_access("last-step", a + 3 * PAR_2M);
+    CALL(cuMemsetD8_v2, "part-with-access", (a, 1, PAR_2M));
+    CALL(cuMemSetAccess, "whole-mapping", (a, 4 * PAR_2M, &access, 1));
+    show_access("whole", a + 3 * PAR_2M);
+}
+
+static void set_descs(void) {
+    three t = make_three();
+    CUmemAccessDesc d[2];
+#define DESC(cls, loc, dev, prot)                                                                  \
+    do {                                                                                           \
+        d[0] = (CUmemAccessDesc){{(CUmemLocationType)(loc), (dev)}, (CUmemAccess_flags)(prot)};    \
+        CALL(cuMemSetAccess, cls, (t.a, PAR_2M, d, 1));                                            \
+        show_access("after", t.a);                                                                 \
+    } while (0)
+    DESC("read-only", 1, 0, 1);
+    DESC("read-write", 1, 0, 3);
+    DESC("none", 1, 0, 0);
+    DESC("none-again", 1, 0, 0);
+    DESC("write-only", 1, 0, 2);
+    DESC("bad-flags", 1, 0, 4);
+    DESC("bad-flags", 1, 0, 7);
+    DESC("bad-device", 1, 99, 3);
+    DESC("bad-device", 1, -1, 3);
+    DESC("location-zero", 0, 0, 3);
+    DESC("location-host", 2, 0, 3);
+    DESC("location-host-numa", 3, 0, 3);
+    DESC("location-host-numa-current", 4, 0, 3);
+    DESC("location-bad", 9, 0, 3);
+    d[0] = d[1] = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CALL(cuMemSetAccess, "same-device-twice", (t.a, PAR_2M, d, 2));
+    d[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    CALL(cuMemSetAccess, "same-device-contradiction", (t.a, PAR_2M, d, 2));
+    show_access("after-contradiction", t.a);
+    d[1].location.id = 99;
+    CALL(cuMemSetAccess, "second-bad", (t.a, PAR_2M, d, 2));
+}
+
+static void get_bad(void) {
+    three t = make_three();
+    unsigned long long flags;
+    CUmemLocation where = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemLocation bad = {CU_MEM_LOCATION_TYPE_DEVICE, 99};
+    CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
+    CUmemLocation none = {(CUmemLocationType)0, 0};
+    CALL(cuMemGetAccess, "null-out", (NULL, &where, t.a));
+    CALLO(cuMemGetAccess, "null-location", (&flags, NULL, t.a), OUT_U(flags));
+    CALLO(cuMemGetAccess, "bad-device", (&flags, &bad, t.a), OUT_U(flags));
+    CALLO(cuMemGetAccess, "host", (&flags, &host, t.a), OUT_U(flags));
+    CALLO(cuMemGetAccess, "location-zero", (&flags, &none, t.a), OUT_U(flags));
+    CALLO(cuMemGetAccess, "interior", (&flags, &where, t.a + 5), OUT_U(flags));
+    CALLO(cuMemGetAccess, "null", (&flags, &where, 0), OUT_U(flags));
+    CALLO(cuMemGetAccess, "random", (&flags, &where, 0x10000000), OUT_U(flags));
+    CALLO(cuMemGetAccess, "allocation", (&flags, &where, par_alloc(PAR_2M)), OUT_U(flags));
+    CALLO(cuMemGetAccess, "pinned", (&flags, &where, (CUdeviceptr)(uintptr_t)par_pinned(4096)),
+          OUT_U(flags));
+    CALLO(cuMemGetAccess, "reserved", (&flags, &where, par_reserve(PAR_2M)), OUT_U(flags));
+}
+
+static void work_without_access(void) {
+    three t = make_three();
+    char host[64] = {0};
+    CALL(cuMemsetD8_v2, "no-access", (t.a, 1, 64));
+    CALL(cuMemcpyHtoD_v2, "no-access", (t.a, host, 64));
+    CALL(cuMemcpyDtoH_v2, "no-access", (host, t.a, 64));
+    CALL(cuMemsetD8_v2, "hole", (t.a + 2 * PAR_2M, 1, 64));
+    CALL(cuMemcpyDtoH_v2, "hole", (host, t.a + 2 * PAR_2M, 64));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static three make_read_only(void) {
+    three t = make_three();
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READ);
+    SETUP(cuMemSetAccess, (t.a, PAR_2M, &access, 1));
+    return t;
+}
+
+static void read_only_read(void) {
+    three t = make_read_only();
+    char host[64] = {0};
+    CALL(cuMemcpyDtoH_v2, "read-only", (host, t.a, 64));
+    CALL(cuMemcpyDtoD_v2, "from-read-only", (par_alloc(64), t.a, 64));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static void read_only_set(void) {
+    three t = make_read_only();
+    CALL(cuMemsetD8_v2, "read-only", (t.a, 1, 64));
+    CALL(cuCtxSynchronize, "after", ());
+    CALL(cuCtxSynchronize, "again", ());
+}
+
+static void read_only_copy(void) {
+    three t = make_read_only();
+    char host[64] = {0};
+    CALL(cuMemcpyHtoD_v2, "read-only", (t.a, host, 64));
+    CALL(cuCtxSynchronize, "after", ());
+    CALL(cuMemcpyDtoD_v2, "to-read-only", (t.a, par_alloc(64), 64));
+    CALL(cuCtxSynchronize, "again", ());
+}
+
+static void across_mappings(void) {
+    three t = make_three();
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    char *host = calloc(1, PAR_2M);
+    SETUP(cuMemSetAccess, (t.a, 2 * PAR_2M, &access, 1));
+    SETUP(cuMemSetAccess, (t.a + 3 * PAR_2M, PAR_2M, &access, 1));
+    CALL(cuMemsetD8_v2, "over-two-mappings", (t.a + PAR_2M / 2, 7, PAR_2M));
+    CALL(cuMemcpyDtoH_v2, "over-two-mappings", (host, t.a + PAR_2M / 2, PAR_2M));
+    par_see("content", "%d %d", host[0], host[PAR_2M - 1]);
+    CALL(cuMemcpyHtoD_v2, "over-two-mappings", (t.a + PAR_2M / 2, host, PAR_2M));
+    CALL(cuMemcpyDtoD_v2, "over-two-mappings", (t.a + PAR_2M / 2, t.a + 3 * PAR_2M, PAR_2M));
+    CALL(cuMemcpyDtoHAsync_v2, "over-two-mappings", (host, t.a + PAR_2M / 2, PAR_2M, NULL));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static void into_hole(void) {
+    three t = make_three();
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    SETUP(cuMemSetAccess, (t.a, 2 * PAR_2M, &access, 1));
+    CALL(cuMemsetD8_v2, "into-hole", (t.a + PAR_2M, 7, 2 * PAR_2M));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static void into_hole_copy(void) {
+    three t = make_three();
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    char *host = calloc(2, PAR_2M);
+    SETUP(cuMemSetAccess, (t.a, 2 * PAR_2M, &access, 1));
+    CALL(cuMemcpyHtoD_v2, "into-hole", (t.a + PAR_2M, host, 2 * PAR_2M));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static void two_addresses(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a, b;
+    unsigned word = 0;
+    par_context();
+    a = par_reserve(PAR_2M);
+    b = par_reserve(PAR_2M);
+    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    CALL(cuMemMap, "first", (a, PAR_2M, 0, h, 0));
+    CALL(cuMemMap, "second", (b, PAR_2M, 0, h, 0));
+    CALL(cuMemSetAccess, "first", (a, PAR_2M, &access, 1));
+    show_access("second-mapping-of-handle", b);
+    CALL(cuMemSetAccess, "second", (b, PAR_2M, &access, 1));
+    CALL(cuMemsetD32_v2, "first", (a, 0x11223344, 16));
+    CALL(cuMemcpyDtoH_v2, "second", (&word, b, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemUnmap, "first", (a, PAR_2M));
+    CALL(cuMemcpyDtoH_v2, "second-after-unmap", (&word, b, 4));
+}
+
+static void access_after_remap(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a;
+    unsigned word = 0;
+    par_context();
+    a = par_reserve(PAR_2M);
+    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
+    SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
+    SETUP(cuMemsetD32_v2, (a, 0x55667788, 16));
+    SETUP(cuCtxSynchronize, ());
+    SETUP(cuMemUnmap, (a, PAR_2M));
+    show_access("unmapped", a);
+    SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
+    show_access("mapped-again", a);
+    SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
+    CALL(cuMemcpyDtoH_v2, "mapped-again", (&word, a, 4));
+    par_see("content", "0x%08x", word);
+}
+
+/* Host memory mapped for the GPU and the CPU. */
+static void host_numa(void) {
+    CUmemAllocationProp prop = par_device_prop();
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc device = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccessDesc numa = {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0},
+                            CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr a;
+    unsigned long long flags;
+    par_context();
+    prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    a = par_reserve(PAR_2M);
+    CALLO(cuMemCreate, "host-numa", (&h, PAR_2M, &prop, 0), OUT_H(h));
+    CALL(cuMemMap, "host-numa", (a, PAR_2M, 0, h, 0));
+    CALL(cuMemSetAccess, "host-numa-device", (a, PAR_2M, &device, 1));
+    CALL(cuMemSetAccess, "host-numa-host", (a, PAR_2M, &host, 1));
+    CALL(cuMemSetAccess, "host-numa-numa", (a, PAR_2M, &numa, 1));
+    CALLO(cuMemGetAccess, "host-numa-host", (&flags, &host.location, a), OUT_U(flags));
+    CALLO(cuMemGetAccess, "host-numa-numa", (&flags, &numa.location, a), OUT_U(flags));
+    CALLO(cuMemGetAccess, "host-numa-device", (&flags, &device.location, a), OUT_U(flags));
+    CALL(cuMemsetD8_v2, "host-numa", (a, 0x33, PAR_2M));
+    CALL(cuCtxSynchronize, "ok", ());
+}
+
+static void host_numa_cpu_reads(void) {
+    CUmemAllocationProp prop = par_device_prop();
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc both[2] = {
+        par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE),
+        {{CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+    CUdeviceptr a;
+    par_context();
+    prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    a = par_reserve(PAR_2M);
+    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
+    CALL(cuMemSetAccess, "host-numa-both", (a, PAR_2M, both, 2));
+    CALL(cuMemsetD8_v2, "host-numa", (a, 0x33, PAR_2M));
+    CALL(cuCtxSynchronize, "ok", ());
+    par_see("cpu-reads", "0x%x", *(volatile unsigned char *)(uintptr_t)(a + 100));
+}
+
+static void cpu_reads_device(void) {
+    CUdeviceptr a;
+    par_context();
+    a = par_mapped(PAR_2M);
+    CALL(cuMemsetD8_v2, "ok", (a, 1, 64));
+    par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
+}
+
+static void cpu_reads_allocation(void) {
+    CUdeviceptr a;
+    par_context();
+    a = par_alloc(PAR_2M);
+    CALL(cuMemsetD8_v2, "ok", (a, 1, 64));
+    par_see("cpu-reads", "%d", *(volatile char *)(uintptr_t)a);
+}
+
+const par_scenario par_vmm_access_scenarios[] = {
+    {"vmm-access/set-ranges", set_ranges, 0, 0},
+    {"vmm-access/part-of-mapping", part_of_mapping, 0, 0},
+    {"vmm-access/set-descs", set_descs, 0, 0},
+    {"vmm-access/get-bad", get_bad, 0, 0},
+    {"vmm-access/work-without", work_without_access, 0, 0},
+    {"vmm-access/read-only-read", read_only_read, 0, 0},
+    {"vmm-access/read-only-set", read_only_set, 0, 0},
+    {"vmm-access/read-only-copy", read_only_copy, 0, 0},
+    {"vmm-access/across-mappings", across_mappings, 0, 0},
+    {"vmm-access/into-hole", into_hole, 0, 0},
+    {"vmm-access/into-hole-copy", into_hole_copy, 0, 0},
+    {"vmm-access/two-addresses", two_addresses, 0, 0},
+    {"vmm-access/after-remap", access_after_remap, 0, 0},
+    {"vmm-access/host-numa", host_numa, 0, 0},
+    {"vmm-access/host-numa-cpu-reads", host_numa_cpu_reads, 0, 0},
+    {"vmm-access/cpu-reads-device", cpu_reads_device, 0, 0},
+    {"vmm-access/cpu-reads-allocation", cpu_reads_allocation, 0, 0},
+    {NULL, NULL, 0, 0},
+};

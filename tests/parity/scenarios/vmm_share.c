@@ -1,0 +1,175 @@
+/* Virtual memory between processes: export, import, in one process and in another. */
+#include "../parity.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static void export_types(void) {
+    CUmemGenericAllocationHandle plain, fd_able;
+    int fd;
+    unsigned char fabric[64];
+    par_context();
+    plain = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE);
+    fd_able = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    CALLO(cuMemExportToShareableHandle, "ok",
+          (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "again",
+          (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "not-exportable",
+          (&fd, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "type-none", (&fd, fd_able, CU_MEM_HANDLE_TYPE_NONE, 0),
+          OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "type-win32", (&fd, fd_able, CU_MEM_HANDLE_TYPE_WIN32, 0),
+          OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "type-fabric",
+          (fabric, fd_able, CU_MEM_HANDLE_TYPE_FABRIC, 0), OUT_C(fabric));
+    CALLO(cuMemExportToShareableHandle, "type-bad",
+          (&fd, fd_able, (CUmemAllocationHandleType)64, 0), OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "bad-flags",
+          (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1), OUT_D(fd));
+    CALL(cuMemExportToShareableHandle, "null-out",
+         (NULL, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CALLO(cuMemExportToShareableHandle, "zero-handle",
+          (&fd, 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    CALLO(cuMemExportToShareableHandle, "random-handle",
+          (&fd, 0x12345, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    SETUP(cuMemRelease, (fd_able));
+    CALLO(cuMemExportToShareableHandle, "released-handle",
+          (&fd, fd_able, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+}
+
+static void import_here(void) {
+    CUmemGenericAllocationHandle h, imported, again;
+    CUmemAllocationProp prop;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a, b;
+    unsigned word = 0;
+    int fd;
+    par_context();
+    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    NAME(h);
+    SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    CALLO(cuMemImportFromShareableHandle, "same-process",
+          (&imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+          OUT_H(imported));
+    CALLO(cuMemImportFromShareableHandle, "again",
+          (&again, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(again));
+    CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, imported), OUT_I(prop.type),
+          OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
+    a = par_reserve(PAR_2M);
+    b = par_reserve(PAR_2M);
+    SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
+    CALL(cuMemMap, "imported", (b, PAR_2M, 0, imported, 0));
+    SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
+    CALL(cuMemSetAccess, "imported", (b, PAR_2M, &access, 1));
+    SETUP(cuMemsetD32_v2, (a, 0xabcdef01, 16));
+    CALL(cuMemcpyDtoH_v2, "imported", (&word, b, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemRelease, "original", (h));
+    CALL(cuMemRelease, "imported", (imported));
+    CALL(cuMemRelease, "imported-again", (again));
+    close(fd);
+    CALL(cuMemcpyDtoH_v2, "all-released", (&word, b, 4));
+}
+
+static void import_bad(void) {
+    CUmemGenericAllocationHandle h;
+    int null_fd = open("/dev/null", O_RDWR), ends[2];
+    unsigned char fabric[64] = {0};
+    par_context();
+    CALLO(cuMemImportFromShareableHandle, "bad-fd",
+          (&h, (void *)(uintptr_t)9999, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    CALLO(cuMemImportFromShareableHandle, "negative-fd",
+          (&h, (void *)(intptr_t)-1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    CALLO(cuMemImportFromShareableHandle, "foreign-fd",
+          (&h, (void *)(uintptr_t)null_fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    if (pipe(ends) == 0) {
+        CALLO(cuMemImportFromShareableHandle, "pipe-fd",
+              (&h, (void *)(uintptr_t)ends[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    }
+    CALLO(cuMemImportFromShareableHandle, "type-none",
+          (&h, (void *)(uintptr_t)null_fd, CU_MEM_HANDLE_TYPE_NONE), OUT_H(h));
+    CALLO(cuMemImportFromShareableHandle, "type-win32",
+          (&h, (void *)(uintptr_t)null_fd, CU_MEM_HANDLE_TYPE_WIN32), OUT_H(h));
+    CALLO(cuMemImportFromShareableHandle, "type-fabric-zeros",
+          (&h, fabric, CU_MEM_HANDLE_TYPE_FABRIC), OUT_H(h));
+    CALL(cuMemImportFromShareableHandle, "null-out",
+         (NULL, (void *)(uintptr_t)null_fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+}
+
+/* Exported, imported by another process, which reads, writes and leaves. */
+static void to_other_process(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a;
+    unsigned word = 0;
+    int fd, peer = par_spawn("vmm-import");
+    par_context();
+    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    a = par_reserve(2 * PAR_2M);
+    SETUP(cuMemMap, (a, 2 * PAR_2M, 0, h, 0));
+    SETUP(cuMemSetAccess, (a, 2 * PAR_2M, &access, 1));
+    SETUP(cuMemsetD32_v2, (a, 0x01020304, 16));
+    SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    SETUP(cuCtxSynchronize, ());
+    par_send(peer, "m", 1, fd);
+    close(fd);
+    char answer;
+    par_receive(peer, &answer, 1, NULL);
+    CALL(cuMemcpyDtoH_v2, "written-by-peer", (&word, a, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemUnmap, "ok", (a, 2 * PAR_2M));
+    CALL(cuMemRelease, "ok", (h));
+    par_send(peer, "r", 1, -1);
+    par_join();
+}
+
+static void helper_import(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAllocationProp prop;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a;
+    char byte;
+    unsigned word = 0, mine = 0x99aabbcc;
+    int fd;
+    par_record_start("vmm-share/to-other-process:peer");
+    par_context();
+    if (!par_receive(par.peer_fd, &byte, 1, &fd)) {
+        return;
+    }
+    CALLO(cuMemImportFromShareableHandle, "other-process",
+          (&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    close(fd);
+    CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.type),
+          OUT_I(prop.requestedHandleTypes), OUT_I(prop.location.type), OUT_I(prop.location.id));
+    a = par_reserve(2 * PAR_2M);
+    CALL(cuMemMap, "imported-part", (a, PAR_2M, 0, h, 0));
+    CALL(cuMemUnmap, "imported-part", (a, PAR_2M));
+    CALL(cuMemMap, "imported", (a, 2 * PAR_2M, 0, h, 0));
+    CALL(cuMemSetAccess, "imported", (a, 2 * PAR_2M, &access, 1));
+    CALL(cuMemcpyDtoH_v2, "imported", (&word, a, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemcpyHtoD_v2, "imported", (a, &mine, 4));
+    CALLO(cuMemExportToShareableHandle, "imported",
+          (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    par_send(par.peer_fd, "w", 1, -1);
+    if (par_receive(par.peer_fd, &byte, 1, NULL)) {
+        CALL(cuMemcpyDtoH_v2, "exporter-released", (&word, a, 4));
+        par_see("content", "0x%08x", word);
+        CALL(cuMemUnmap, "ok", (a, 2 * PAR_2M));
+        CALL(cuMemRelease, "ok", (h));
+    }
+}
+
+const par_helper par_share_helpers[] = {
+    {"vmm-import", helper_import},
+    {NULL, NULL},
+};
+
+const par_scenario par_vmm_share_scenarios[] = {
+    {"vmm-share/export-types", export_types, 0, 0},
+    {"vmm-share/import-here", import_here, 0, 0},
+    {"vmm-share/import-bad", import_bad, 0, 0},
+    {"vmm-share/to-other-process", to_other_process, 0, 0},
+    {NULL, NULL, 0, 0},
+};
