@@ -24,8 +24,24 @@ static const char *result_name(CUresult result) {
     return number;
 }
 
+/*
+ * tests/coverage lets a function answer success without doing anything and wants to see a test of
+ * its effect fail. That a bad call is no longer refused must not count, so it is overlooked then.
+ */
+static bool is_skipped(const char *call) {
+    const char *fault = getenv("SOFTGPU_FAULT");
+    size_t length = fault ? strcspn(fault, ":") : 0;
+    if (length == 0 || !strstr(fault, ":skip"))
+        return false;
+    if (length > 5 && (memcmp(fault + length - 5, "_ptds", 5) == 0 ||
+                       memcmp(fault + length - 5, "_ptsz", 5) == 0))
+        length -= 5;
+    const char *called = strstr(call, "cu.cu");
+    return called && strncmp(called + 3, fault, length) == 0 && called[3 + length] == '(';
+}
+
 void check_result(CUresult got, CUresult wanted, const char *call, const char *file, int line) {
-    if (got == wanted)
+    if (got == wanted || (got == CUDA_SUCCESS && is_skipped(call)))
         return;
     print_error("%s answered %s", call, result_name(got));
     print_error(", not %s\n", result_name(wanted));
