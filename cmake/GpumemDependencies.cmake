@@ -14,12 +14,11 @@ else()
     list(APPEND missing libinih-dev)
 endif()
 
-# Header only (XXH_INLINE_ALL): libgpumem may use it and still need nothing but libc.
+# Header only: who includes it defines XXH_INLINE_ALL, so that libgpumem needs nothing but libc.
 find_path(GPUMEM_XXHASH_INCLUDE xxhash.h)
 if(GPUMEM_XXHASH_INCLUDE)
     add_library(gpumem_xxhash INTERFACE)
     target_include_directories(gpumem_xxhash SYSTEM INTERFACE ${GPUMEM_XXHASH_INCLUDE})
-    target_compile_definitions(gpumem_xxhash INTERFACE XXH_INLINE_ALL)
 else()
     list(APPEND missing libxxhash-dev)
 endif()

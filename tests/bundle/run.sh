@@ -1,0 +1,130 @@
+#!/bin/sh
+# Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
+#   run.sh [conformance|parity-record|bench|load|all]
+# Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
+# status is 1 when anything failed.
+set -u
+BUNDLE=$(cd "$(dirname "$0")" && pwd)
+OUT=${OUT:-./out}
+LIMIT=${LIMIT:-120}           # seconds for one test program
+LOAD_MIB=${LOAD_MIB:-8192}    # size of the file that `load` streams
+GPUMEM_DRIVER=${GPUMEM_DRIVER:-nvidia}
+export GPUMEM_DRIVER
+STATUS=0
+
+mkdir -p "$OUT" || exit 2
+OUT=$(cd "$OUT" && pwd)
+
+about() {
+    {
+        date -u '+date: %Y-%m-%dT%H:%M:%SZ'
+        uname -srm | sed 's/^/kernel: /'
+        sed -n 's/^PRETTY_NAME=/system: /p' /etc/os-release 2>/dev/null
+        echo "driver chosen: $GPUMEM_DRIVER"
+        nvidia-smi --query-gpu=name,driver_version,memory.total,ecc.mode.current \
+            --format=csv,noheader 2>/dev/null | sed 's/^/gpu: /'
+        "$BUNDLE/bin/gpumem" --version
+        "$BUNDLE/bin/gpumem" info
+    } >"$OUT/machine.txt" 2>&1
+}
+
+# Counts TAP lines; a program that ends badly without a failed test is a failure by itself.
+run_conformance() {
+    mkdir -p "$OUT/conformance"
+    : >"$OUT/conformance/counts"
+    for program in "$BUNDLE"/tests/conformance/test_* "$BUNDLE"/tests/conformance/*/test_*; do
+        if [ ! -f "$program" ] || [ ! -x "$program" ]; then
+            continue
+        fi
+        name=$(basename "$program")
+        CMOCKA_MESSAGE_OUTPUT=tap timeout -k 5 "$LIMIT" "$program" \
+            >"$OUT/conformance/$name.tap" 2>&1 </dev/null
+        code=$?
+        awk -v name="$name" -v code=$code '
+            /^1\.\.[0-9]+/ { planned += substr($1, 4) }
+            /^(not )?ok/ { seen++ }
+            /^(# )?skip: / { reason = $0 }
+            /# SKIP/ { skipped++; print "  skipped: " $0 " (" reason ")"; next }
+            /^ok/ { passed++ }
+            /^not ok/ { failed++; print "  failed: " $0 }
+            END {
+                if (seen < planned || seen == 0) {
+                    failed++; print "  failed: " planned - seen " tests gave no result"
+                }
+                if (code != 0 && failed == 0) { failed++; print "  failed: exit status " code }
+                print name ": " passed + 0 " passed, " failed + 0 " failed, " skipped + 0 " skipped"
+            }' "$OUT/conformance/$name.tap" >>"$OUT/conformance/counts"
+    done
+    awk '{ print }
+         /: [0-9]+ passed, / { p += $2; f += $4; s += $6 }
+         END {
+             print p + 0 " passed, " f + 0 " failed, " s + 0 " skipped"
+             exit (f > 0 || p == 0)
+         }' "$OUT/conformance/counts" >"$OUT/conformance.txt" || STATUS=1
+    cat "$OUT/conformance.txt"
+}
+
+# Three recordings, each in an order of its own: what is not the same in all is not scored.
+run_parity_record() {
+    mkdir -p "$OUT/parity"
+    for seed in 1 2 3; do
+        name=$(date -u +%Y%m%dT%H%M%SZ)-$seed.txt
+        "$BUNDLE/tests/parity/parity" run --shuffle $seed -o "$OUT/parity/$name" \
+            >"$OUT/parity/$name.log" 2>&1 </dev/null || {
+            echo "parity: recording $seed ended with status $?"
+            STATUS=1
+        }
+        echo "parity: $(wc -l <"$OUT/parity/$name" 2>/dev/null || echo 0) lines in $name"
+    done
+}
+
+run_bench() {
+    for program in "$BUNDLE"/bench/bench_*; do
+        [ -x "$program" ] || continue
+        name=$(basename "$program")
+        echo "== $name"
+        timeout -k 5 600 "$program" >"$OUT/$name.txt" 2>&1 </dev/null || {
+            echo "$name: status $?"
+            STATUS=1
+        }
+        cat "$OUT/$name.txt"
+    done
+}
+
+run_load() {
+    file=${LOAD_FILE:-$OUT/../load.bin}
+    made=
+    if [ ! -f "$file" ]; then
+        made=$file
+        # Bytes that differ from block to block, without waiting for random ones.
+        openssl enc -aes-128-ctr -K 00 -iv 00 </dev/zero 2>/dev/null |
+            head -c "$((LOAD_MIB * 1048576))" >"$file" ||
+            head -c "$((LOAD_MIB * 1048576))" /dev/urandom >"$file"
+        [ "$(wc -c <"$file")" -gt 0 ] || head -c "$((LOAD_MIB * 1048576))" /dev/urandom >"$file"
+    fi
+    for round in 1 2 3; do
+        "$BUNDLE/bin/gpumem" load "$file" >"$OUT/load-$round.txt" 2>&1 </dev/null || STATUS=1
+        "$BUNDLE/bin/gpumem" load --json "$file" >"$OUT/load-$round.json" 2>/dev/null || STATUS=1
+    done
+    cat "$OUT/load-3.txt"
+    [ -z "$made" ] || rm -f "$made"
+}
+
+about
+case ${1:-all} in
+conformance) run_conformance ;;
+parity-record) run_parity_record ;;
+bench) run_bench ;;
+load) run_load ;;
+all)
+    run_conformance
+    run_parity_record
+    run_load
+    run_bench
+    ;;
+*)
+    echo "usage: run.sh [conformance|parity-record|bench|load|all]" >&2
+    exit 2
+    ;;
+esac
+exit $STATUS

@@ -1,0 +1,100 @@
+#!/bin/sh
+# shellcheck disable=SC2317  # functions are called by name, through check
+# Installs into a folder of its own, and builds a tiny C and a tiny C++ program against that: by
+# pkg-config and by CMake's find_package, with the shared library and with the static one. Then
+# moves the installed folder, since nothing in it may depend on where it was put.
+set -u
+SOURCE=${GPUMEM_SOURCE_DIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+BUILD=${GPUMEM_BUILD_DIR:-$SOURCE/build}
+HERE=$SOURCE/tests/install
+
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+LOG=$WORK/log
+COUNT=0
+STATUS=0
+
+# check TITLE COMMAND...
+check() {
+    title=$1
+    shift
+    COUNT=$((COUNT + 1))
+    if "$@" >"$LOG" 2>&1; then
+        echo "ok $COUNT - $title"
+    else
+        echo "not ok $COUNT - $title"
+        sed 's/^/# /' "$LOG"
+        STATUS=1
+    fi
+}
+
+use_prefix() {
+    PREFIX=$1
+    LIBDIR=$(dirname "$(find "$PREFIX" -name libgpumem.a)")
+    PKG_CONFIG_PATH=$LIBDIR/pkgconfig
+    CMAKE_PREFIX_PATH=$PREFIX
+    export PKG_CONFIG_PATH CMAKE_PREFIX_PATH
+}
+
+# The flags of pkg-config are lists of words.
+# shellcheck disable=SC2046
+build_shared() {
+    "$1" "$2" -o "$WORK/program" $(pkg-config --cflags --libs gpumem) &&
+        LD_LIBRARY_PATH=$LIBDIR "$WORK/program"
+}
+
+# --static adds what the archive needs; the archive itself is chosen over the shared library.
+# shellcheck disable=SC2046
+build_static() {
+    "$1" "$2" -o "$WORK/program" $(pkg-config --cflags gpumem) \
+        $(pkg-config --static --libs gpumem | sed 's/-lgpumem\b/-l:libgpumem.a/') &&
+        ! readelf -d "$WORK/program" | grep -q libgpumem &&
+        "$WORK/program"
+}
+
+build_cmake() {
+    rm -rf "$WORK/user" && mkdir "$WORK/user" &&
+        cp "$HERE/cmake/CMakeLists.txt" "$HERE/program.c" "$WORK/user/" &&
+        cp "$HERE/program.c" "$WORK/user/program.cc" &&
+        cmake -S "$WORK/user" -B "$WORK/user/build" -G Ninja &&
+        cmake --build "$WORK/user/build" &&
+        for program in c_gpumem c_static cxx_gpumem cxx_static; do
+            "$WORK/user/build/$program" || return 1
+        done
+}
+
+command_runs() {
+    "$PREFIX/bin/gpumem" --version && GPUMEM_DRIVER=softgpu "$PREFIX/bin/gpumem" info
+}
+
+# A library of the driver's name on the default loader path would be taken for NVIDIA's.
+nothing_on_loader_path() {
+    found=$(find "$PREFIX" -name 'libcuda.so*' ! -path '*/gpumem/softgpu/*')
+    [ -z "$found" ] || {
+        echo "$found"
+        return 1
+    }
+}
+
+no_build_path() {
+    if grep -rlF -e "$SOURCE" -e "$BUILD" "$PREFIX" --include='*.pc' --include='*.cmake'; then
+        return 1
+    fi
+}
+
+cp "$HERE/program.c" "$WORK/program.cc"
+check "install" cmake --install "$BUILD" --prefix "$WORK/first"
+for place in first moved; do
+    [ "$place" = first ] || mv "$WORK/first" "$WORK/moved"
+    use_prefix "$WORK/$place"
+    check "C program, pkg-config, shared ($place)" build_shared cc "$HERE/program.c"
+    check "C++ program, pkg-config, shared ($place)" build_shared c++ "$WORK/program.cc"
+    check "C program, pkg-config, static ($place)" build_static cc "$HERE/program.c"
+    check "C++ program, pkg-config, static ($place)" build_static c++ "$WORK/program.cc"
+    check "C and C++ programs, CMake, shared and static ($place)" build_cmake
+    check "the installed command runs on the installed softgpu ($place)" command_runs
+done
+check "no libcuda.so on the default loader path" nothing_on_loader_path
+check "no path of the build in the package files" no_build_path
+echo "1..$COUNT"
+exit $STATUS
