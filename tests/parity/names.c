@@ -44,14 +44,19 @@ void par_forget(uint64_t value) {
 void par_name(uint64_t value, size_t range, const char *name) {
     char unique[64];
     par_forget(value);
-    if (value == 0 || table_count == sizeof(table) / sizeof(table[0])) {
+    size_t slot = 0;
+    while (slot < table_count && table[slot].used) {
+        slot++;
+    }
+    if (value == 0 || slot == sizeof(table) / sizeof(table[0])) {
         return;
     }
     snprintf(unique, sizeof(unique), "%.40s", name);
     for (int i = 2; name_taken(unique); i++) {
         snprintf(unique, sizeof(unique), "%.40s.%d", name, i);
     }
-    entry *e = &table[table_count++];
+    table_count += slot == table_count ? 1 : 0;
+    entry *e = &table[slot];
     e->value = value;
     e->range = range;
     e->used = true;

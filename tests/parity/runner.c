@@ -213,10 +213,9 @@ static void wait_for_lines(int running, unsigned seed, bool *ended) {
     }
 }
 
-static int run_tasks(const par_run_options *o, bool alone) {
+static void run_tasks(const par_run_options *o, bool alone, time_t give_up) {
     int running = 0, limit = alone ? 1 : o->jobs < MAX_JOBS ? o->jobs : MAX_JOBS;
     size_t next = 0;
-    time_t give_up = o->deadline_s > 0 ? now() + o->deadline_s : 0;
     for (;;) {
         while (running < limit && next < task_count) {
             const task *t = &tasks[next++];
@@ -226,7 +225,7 @@ static int run_tasks(const par_run_options *o, bool alone) {
             }
         }
         if (running == 0) {
-            return 0;
+            return;
         }
         bool ended[MAX_JOBS] = {false};
         for (int i = 0; give_up != 0 && now() > give_up && i < running; i++) {
@@ -292,8 +291,9 @@ int par_run(const par_run_options *options) {
     }
     shuffle(options->seed);
     print_header(options);
-    run_tasks(options, false);
-    run_tasks(options, true);
+    time_t give_up = options->deadline_s > 0 ? start + options->deadline_s : 0;
+    run_tasks(options, false, give_up);
+    run_tasks(options, true, give_up);
     fprintf(stderr, "parity: %zu processes, %lld s\n", task_count, (long long)(now() - start));
     return output == stdout || fclose(output) == 0 ? 0 : 2;
 }

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Merges runs of the recorder on one kind of hardware into a recording.
+
+A line is scored when every run has it with the same answer. Lines that differ or are missing in a run
+are kept, marked `!unstable`; lines whose process died or hung are kept, marked `!ended`.
+"""
+
+import argparse
+import os
+import re
+import sys
+
+import lines
+
+
+def name_of(headers):
+    text = "\n".join(headers)
+    device = re.search(r"^# device (?:NVIDIA )?(.*?) count", text, re.M)
+    module = re.search(r"^# module .*?(\d+\.\d+(?:\.\d+)?)", text, re.M)
+    driver = re.search(r"^# driver \S+ api (\d+)", text, re.M)
+    version = module or driver
+    if not device or not version:
+        raise SystemExit("merge: the header of the first run names no device or driver")
+    return f"{device[1].lower().replace(' ', '-')}-{version[1]}.txt"
+
+
+def merge(runs):
+    """Lines in the order of the first run that has them, with their mark."""
+    tables = [{line.key: line for line in run} for run in runs]
+    merged, done = [], set()
+    for run in runs:
+        for line in run:
+            if line.key in done:
+                continue
+            done.add(line.key)
+            answers = [table[line.key].answer if line.key in table else "(missing)" for table in tables]
+            if len(set(answers)) > 1:
+                line.mark = "unstable"
+                line.answer = " | ".join(answers)
+            elif line.ended:
+                line.mark = "ended"
+            merged.append(line)
+    return merged
+
+
+def write(path, headers, merged, count):
+    scenarios = {}
+    for line in merged:
+        scenarios.setdefault(line.scenario, []).append(line)
+    with open(path, "w", encoding="utf-8") as file:
+        for header in headers:
+            file.write(f"{header}\n")
+        file.write(f"# merged from {count} runs\n")
+        for scenario in sorted(scenarios):
+            file.write(f"\n[{scenario}]\n")
+            for line in sorted(scenarios[scenario], key=lambda line: (line.number, line.key)):
+                mark = f"!{line.mark} " if line.mark else ""
+                file.write(f"{mark}{line.number:03d} {line.head()} -> {line.answer}\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("runs", nargs="+", help="files written by `parity run`, three or more")
+    parser.add_argument("-o", "--output", help="default: recordings/DEVICE-DRIVER.txt")
+    parser.add_argument("--few", action="store_true", help="allow fewer than three runs")
+    options = parser.parse_args()
+    if len(options.runs) < 3 and not options.few:
+        raise SystemExit("merge: three runs are needed, on two starts of the machine (--few to go on)")
+    loaded = [lines.read(run) for run in options.runs]
+    headers = list(dict.fromkeys(header for head, _ in loaded for header in head))
+    merged = merge([run for _, run in loaded])
+    folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recordings")
+    path = options.output or os.path.join(folder, name_of(headers))
+    write(path, headers, merged, len(loaded))
+    marks = {mark: sum(line.mark == mark for line in merged) for mark in ("", "unstable", "ended")}
+    print(f"{path}: {marks['']} scored, {marks['unstable']} unstable, {marks['ended']} ended")
+    for line in merged:
+        if line.mark == "unstable":
+            print(f"  unstable: {line}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
