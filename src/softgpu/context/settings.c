@@ -1,6 +1,7 @@
 /* What the current context is and how it is set up. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/pool/pool.h"
 #include "softgpu/stream/stream.h"
 
 CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
@@ -177,6 +178,8 @@ static CUresult synchronize(struct sg_context *context) {
     sg_context_ref(context);
     CUresult result = sg_context_wait(context);
     sg_context_unref(context);
+    if (result == CUDA_SUCCESS)
+        sg_pools_synchronized();
     return result;
 }
 

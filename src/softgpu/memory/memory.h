@@ -28,6 +28,7 @@ struct sg_context;
 enum sg_phys_kind {
     SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
     SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
+    SG_PHYS_PART,  /* a part of a memory file that is a pool's */
 };
 
 struct sg_phys {
@@ -49,6 +50,11 @@ struct sg_phys {
 /* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
  * and exportability; it has been validated by the caller. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
+/* The same for bytes of a file of the caller's, which keeps `fd` open until the memory is mapped where
+ * it is wanted. When it ends, its bytes in the file are given back to the machine, unless it is
+ * `imported` (and so not charged either). */
+CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *prop, size_t size,
+                           bool imported, struct sg_phys **phys);
 void sg_phys_ref(struct sg_phys *phys);
 /* At 0 the bytes become reusable once no running operation can still see them. */
 void sg_phys_unref(struct sg_phys *phys);
@@ -154,9 +160,5 @@ void sg_segment_unmap(struct sg_segment *segment);
 CUresult sg_memory_init(void);
 /* Bytes of physical device memory in use. */
 uint64_t sg_memory_used(int device);
-
-/* cuMemFree of an allocation from a pool (SG_RANGE_POOL, `range->start` is the argument): pool/
- * defines it. The range may be gone on return. */
-CUresult sg_pool_free_pointer(struct sg_range *range) __attribute__((weak));
 
 #endif

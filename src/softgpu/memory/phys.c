@@ -5,6 +5,7 @@
 #include "softgpu/memory/arena.h"
 #include "softgpu/memory/epoch.h"
 #include "softgpu/memory/memfile.h"
+#include "softgpu/pool/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,16 +60,23 @@ static uint64_t limit_of(int device) {
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+static bool fits(int device, size_t size) {
+    uint64_t limit = limit_of(device), taken = used[slot_of(device)];
+    return taken <= limit && size <= limit - taken;
+}
+
+/* Pools keep freed memory: it goes back before anything is refused for want of it. */
 static bool charge(int device, size_t size) {
-    int slot = slot_of(device);
-    uint64_t limit = limit_of(device);
-    if (used[slot] > limit || size > limit - used[slot]) {
-        sg_log(2, "out of memory: %zu bytes wanted, %llu of %llu in use on %s %d", size,
-               (unsigned long long)used[slot], (unsigned long long)limit,
-               device < 0 ? "host" : "device", device);
-        return false;
+    if (!fits(device, size)) {
+        sg_pools_reclaim(device, size);
+        if (!fits(device, size)) {
+            sg_log(2, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
+                   device < 0 ? "host" : "device", device, size,
+                   (unsigned long long)used[slot_of(device)], (unsigned long long)limit_of(device));
+            return false;
+        }
     }
-    used[slot] += size;
+    used[slot_of(device)] += size;
     return true;
 }
 
@@ -154,6 +162,31 @@ CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_
     return CUDA_SUCCESS;
 }
 
+CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *prop, size_t size,
+                           bool imported, struct sg_phys **phys) {
+    int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
+    if (!imported && !charge(device, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct sg_phys_place *place = new_place(prop, device, size);
+    unsigned char *host = place ? sg_memfile_map(fd, offset, size) : NULL;
+    if (!host) {
+        free(place);
+        if (!imported)
+            used[slot_of(device)] -= size;
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    place->phys.kind = SG_PHYS_PART;
+    place->phys.host = host;
+    place->phys.fd = -1;
+    place->phys.file = fd;
+    place->phys.file_offset = offset;
+    place->phys.imported = imported;
+    if (!imported)
+        sg_poison(host, size, SG_POISON_FRESH);
+    *phys = &place->phys;
+    return CUDA_SUCCESS;
+}
+
 void sg_phys_ref(struct sg_phys *phys) {
     phys->refs++;
 }
@@ -171,6 +204,11 @@ static void reclaim(struct sg_retired *retired) {
     if (phys->kind == SG_PHYS_ARENA) {
         sg_poison(phys->host, phys->size, SG_POISON_FREED);
         sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
+    } else if (phys->kind == SG_PHYS_PART) {
+        /* The file may be closed by now; the mapping still knows it. */
+        if (!phys->imported)
+            madvise(phys->host, phys->size, MADV_REMOVE);
+        munmap(phys->host, phys->size);
     } else {
         munmap(phys->host, phys->size);
         close(phys->fd);

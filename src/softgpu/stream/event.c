@@ -1,6 +1,7 @@
 /* Event objects, and the operations that record and await them. */
 #include "softgpu/stream/event.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/pool/pool.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
@@ -312,6 +313,8 @@ CUresult sg_cuEventSynchronize(CUevent hEvent) {
     }
     sg_token_release(&token);
     sg_event_unref(event);
+    if (result == CUDA_SUCCESS)
+        sg_pools_synchronized();
     return result;
 }
 

@@ -1,5 +1,6 @@
 /* cuStream*: making streams, asking about them, waiting for them. */
 #include "softgpu/core/calls.h"
+#include "softgpu/pool/pool.h"
 #include "softgpu/stream/schedule.h"
 
 static int clamp_priority(int priority) {
@@ -78,11 +79,15 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream == stream->context->legacy && stream->busy_blocking > 0)
-        return synchronize_legacy(stream);
-    struct sg_token token = sg_stream_token(stream);
-    result = sg_token_wait(token);
-    sg_token_release(&token);
+    if (stream == stream->context->legacy && stream->busy_blocking > 0) {
+        result = synchronize_legacy(stream);
+    } else {
+        struct sg_token token = sg_stream_token(stream);
+        result = sg_token_wait(token);
+        sg_token_release(&token);
+    }
+    if (result == CUDA_SUCCESS)
+        sg_pools_synchronized();
     return result;
 }
 

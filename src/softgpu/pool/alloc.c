@@ -1,0 +1,236 @@
+/* Allocating and freeing in stream order. */
+#include "softgpu/pool/internal.h"
+
+#include "softgpu/core/config.h"
+
+#include <string.h>
+
+#define FREED_PATTERN 0xDF /* SOFTGPU_POISON: freed pool memory */
+
+/* ---- Choosing a block ---------------------------------------------------------------------------
+ */
+
+/* What the stream freed itself, or what is idle: the smaller, for the sake of what comes later. */
+static struct sg_block *find_own(struct sg_pool *pool, const struct sg_stream *stream,
+                                 size_t size) {
+    struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
+    struct sg_block *own = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
+    if (own && own->size == size)
+        return own;
+    struct sg_block *idle = sg_bins_find(&pool->idle, size, UINT64_MAX);
+    return own && (!idle || own->size <= idle->size) ? own : idle;
+}
+
+/* What another stream freed at a point that this stream comes after anyway. */
+static struct sg_block *find_ordered(struct sg_pool *pool, struct sg_stream *stream, size_t size) {
+    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
+        if (cache->stream == stream || !sg_bins_find(&cache->bins, size, UINT64_MAX))
+            continue;
+        uint64_t most = sg_ordered_after(stream, cache->stream);
+        struct sg_block *block = most ? sg_bins_find(&cache->bins, size, most) : NULL;
+        if (block)
+            return block;
+    }
+    return NULL;
+}
+
+/* What another stream freed, when this stream is made to wait for it. */
+static struct sg_block *find_by_waiting(struct sg_pool *pool, struct sg_stream *stream,
+                                        size_t size) {
+    struct sg_block *block = NULL;
+    struct sg_cache *cache = pool->caches;
+    for (; cache && !block; cache = block ? cache : cache->next)
+        block = sg_bins_find(&cache->bins, size, UINT64_MAX);
+    if (!block)
+        return NULL;
+    struct sg_op *op = sg_op_new(NULL);
+    if (!op)
+        return NULL;
+    if (!sg_op_wait_for(op, (struct sg_token){block->cache->stream, block->number})) {
+        sg_op_free(op);
+        return NULL;
+    }
+    return sg_stream_submit(stream, op) == CUDA_SUCCESS ? block : NULL;
+}
+
+/* The order of the reuse rules is that of the programming guide: inner dependencies are made only
+ * when no more memory can be had. */
+static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size,
+                     struct sg_block **out) {
+    if (pool->reuse_opportunistic && pool->caches)
+        sg_pool_promote(pool);
+    struct sg_block *block = find_own(pool, stream, size);
+    if (!block && pool->reuse_follow)
+        block = find_ordered(pool, stream, size);
+    if (!block && sg_pool_join(pool, stream))
+        block = find_own(pool, stream, size);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!block) {
+        result = sg_pool_grow(pool, size);
+        if (result == CUDA_SUCCESS)
+            block = find_own(pool, stream, size);
+    }
+    if (!block && pool->reuse_internal)
+        block = find_by_waiting(pool, stream, size);
+    *out = block;
+    return block ? CUDA_SUCCESS : result;
+}
+
+/* ---- Allocating ---------------------------------------------------------------------------------
+ */
+
+/* Puts the block into the address map: `bytes` at `offset` of its segment. */
+static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
+    struct sg_pool_segment *segment = block->segment;
+    struct sg_pool *pool = segment->pool;
+    block->state = SG_BLOCK_LIVE;
+    block->range = (struct sg_range){
+        .start = segment->map.address + offset,
+        .size = bytes,
+        .kind = SG_RANGE_POOL,
+        .device = pool->device,
+        .phys = segment->map.phys,
+        .phys_offset = offset,
+        .owner = block,
+    };
+    if (!sg_range_insert(&block->range)) {
+        /* The addresses of a segment are its pool's own, so nothing else can lie there. */
+        sg_log(0, "pool memory at 0x%llx overlaps something",
+               (unsigned long long)block->range.start);
+        return false;
+    }
+    pool->live++;
+    pool->used += block->size;
+    if (pool->used > pool->used_high)
+        pool->used_high = pool->used;
+    return true;
+}
+
+CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes) {
+    if (make_live(block, offset, bytes))
+        return CUDA_SUCCESS;
+    sg_token_release(&block->after);
+    sg_block_idle(block);
+    return CUDA_ERROR_UNKNOWN;
+}
+
+static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
+                         CUdeviceptr *address) {
+    if (bytes > SIZE_MAX / 2)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t size = (bytes + SG_BLOCK_UNIT - 1) / SG_BLOCK_UNIT * SG_BLOCK_UNIT;
+    struct sg_block *block;
+    CUresult result = find(pool, stream, size, &block);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_block_take(block, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = sg_block_live(block, block->offset, bytes);
+    if (result == CUDA_SUCCESS)
+        *address = block->range.start;
+    return result;
+}
+
+CUresult sg_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
+    if (!dptr || bytesize == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_stream *stream;
+    struct sg_pool *pool;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS)
+        result = sg_pool_current(stream->context->device, &pool);
+    return result == CUDA_SUCCESS ? allocate(pool, stream, bytesize, dptr) : result;
+}
+
+CUresult sg_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle,
+                                    CUstream hStream) {
+    struct sg_pool *pool = sg_pool_get(handle);
+    if (!dptr || bytesize == 0 || !pool || pool->imported)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    return result == CUDA_SUCCESS ? allocate(pool, stream, bytesize, dptr) : result;
+}
+
+/* ---- Freeing ------------------------------------------------------------------------------------
+ */
+
+static unsigned char *host_bytes(const struct sg_block *block) {
+    return block->segment->map.phys->host + block->offset;
+}
+
+static CUresult run_poison(struct sg_op *op) {
+    memset((void *)(uintptr_t)op->data.words[0], FREED_PATTERN, op->data.words[1]);
+    return CUDA_SUCCESS;
+}
+
+/* The block stays pending until this has run, so that its bytes stay where they are. */
+static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *stream) {
+    struct sg_op *op = sg_op_new(run_poison);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    op->data.words[0] = (uintptr_t)host_bytes(block);
+    op->data.words[1] = block->size;
+    return sg_stream_submit(stream, op);
+}
+
+static void count_out(struct sg_pool *pool, struct sg_block *block) {
+    sg_range_remove(&block->range);
+    pool->live--;
+    pool->used -= block->size;
+}
+
+/* Puts a live block aside until the token. With opportunistic reuse off, a free that is complete is
+ * still its stream's own until the host has synchronized. */
+static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint64_t number) {
+    struct sg_pool *pool = block->segment->pool;
+    struct sg_token after = block->after;
+    if (stream && (stream->completed < number || !pool->reuse_opportunistic)) {
+        if (!sg_block_pend(block, stream, number))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        count_out(pool, block);
+        block->after = (struct sg_token){0};
+    } else {
+        count_out(pool, block);
+        block->after = (struct sg_token){0};
+        sg_block_idle(block);
+    }
+    sg_token_release(&after);
+    if (!pool->handle)
+        sg_pool_collect(pool);
+    return CUDA_SUCCESS;
+}
+
+static CUresult free_in_order(struct sg_block *block, struct sg_stream *stream) {
+    CUresult result = CUDA_SUCCESS;
+    if (sg_config()->poison && !block->segment->pool->imported)
+        result = poison_in_order(block, stream);
+    struct sg_token point;
+    if (result == CUDA_SUCCESS)
+        result = sg_free_point(stream, &point);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = put_aside(block, stream, point.stream ? point.number : stream->submitted);
+    sg_token_release(&point);
+    return result;
+}
+
+CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_range *range = sg_range_find(dptr);
+    if (!range || range->start != dptr || range->kind != SG_RANGE_POOL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return free_in_order(range->owner, stream);
+}
+
+CUresult sg_pool_free(struct sg_range *range) {
+    struct sg_block *block = range->owner;
+    struct sg_token after = block->after;
+    bool pending = !sg_token_complete(after);
+    if (sg_config()->poison && !pending && !block->segment->pool->imported)
+        memset(host_bytes(block), FREED_PATTERN, block->size);
+    return put_aside(block, pending ? after.stream : NULL, after.number);
+}

@@ -1,0 +1,166 @@
+/*
+ * What a pool is made of. A pool owns segments (physical memory and the addresses it is mapped at);
+ * a segment is cut into blocks, which tile it. A block is live (the application has it), pending
+ * (freed, and the free has not been reached by its stream as far as the pool knows) or idle.
+ */
+#ifndef SG_POOL_INTERNAL_H
+#define SG_POOL_INTERNAL_H
+
+#include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
+#include "softgpu/pool/pool.h"
+
+#define SG_BLOCK_UNIT ((size_t)512)      /* alignment and rounding of allocations */
+#define SG_POOL_STEP  ((size_t)32 << 20) /* pools grow by multiples of this while memory allows */
+
+enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE };
+
+struct sg_block {
+    struct sg_range range; /* in the address map while live */
+    struct sg_pool_segment *segment;
+    size_t offset, size; /* its part of the segment, multiples of SG_BLOCK_UNIT */
+    enum sg_block_state state;
+    struct sg_block *previous, *next; /* neighbours in the segment */
+
+    /* Live: earlier work on these bytes that the block was handed out behind, in stream order. */
+    struct sg_token after;
+    /* Pending: reusable by anyone when cache->stream has completed `number`. */
+    struct sg_cache *cache;
+    uint64_t number;
+    struct sg_block *queue_previous, *queue_next; /* pending blocks of a cache, by time of free */
+    struct sg_block *bin_previous, *bin_next;     /* pending or idle: blocks of similar size */
+};
+
+/*
+ * Free blocks by size class: below 8 KiB a class per multiple of 512 bytes, above it eight classes
+ * per power of two, so that the first block of a higher class fits without a search.
+ */
+#define SG_BIN_COUNT 320
+struct sg_bins {
+    struct sg_block *bins[SG_BIN_COUNT];
+    uint64_t used[SG_BIN_COUNT / 64];
+};
+
+/* What one stream freed to one pool and has not been seen to complete. */
+struct sg_cache {
+    struct sg_cache *next;
+    struct sg_stream *stream; /* referenced */
+    struct sg_bins bins;
+    struct sg_block *first, *last;
+};
+
+struct sg_pool_segment {
+    struct sg_segment map;
+    struct sg_pool *pool;
+    struct sg_block *blocks;
+    struct sg_pool_segment *previous, *next; /* by time of making */
+    uint64_t file_offset;                    /* in the file of an exportable or imported pool */
+};
+
+struct sg_pool {
+    struct sg_pool *next; /* all pools, by time of making */
+    uint64_t handle;      /* 0 once destroyed */
+    uint64_t id;          /* never reused; the order in dumps */
+    CUmemPoolProps props;
+    int device; /* ordinal; -1 for host memory */
+    bool is_default;
+    bool imported;
+    unsigned rights[SG_MAX_DEVICES]; /* SG_READ | SG_WRITE per device */
+
+    bool reuse_follow, reuse_opportunistic, reuse_internal;
+    uint64_t threshold;
+    uint64_t limit; /* of reserved bytes */
+    uint64_t reserved, reserved_high;
+    uint64_t used, used_high;
+
+    size_t live;          /* blocks */
+    size_t idle_segments; /* segments that are one idle block */
+    struct sg_pool_segment *first, *last;
+    struct sg_bins idle;
+    struct sg_cache *caches; /* none is empty */
+    struct sg_cache *spare;  /* an empty one for the next free */
+
+    int file; /* memfd of an exportable or imported pool; -1 */
+    uint64_t file_used;
+    unsigned char uuid[16]; /* of an exportable or imported pool */
+};
+
+extern struct sg_pool *sg_pools;
+
+/* ---- bins.c -------------------------------------------------------------------------------------
+ */
+
+void sg_bins_add(struct sg_bins *bins, struct sg_block *block);
+void sg_bins_remove(struct sg_bins *bins, struct sg_block *block);
+/* A small block of at least `size` bytes, and with number <= `most`; NULL when there is none. */
+struct sg_block *sg_bins_find(const struct sg_bins *bins, size_t size, uint64_t most);
+
+/* ---- block.c ------------------------------------------------------------------------------------
+ */
+
+/* Takes a free block out of its index, cuts it to `size` (a multiple of SG_BLOCK_UNIT) and makes it
+ * live, with `after` set when it was pending. False when out of memory: nothing changed. */
+bool sg_block_take(struct sg_block *block, size_t size);
+/* A block that is no longer live becomes idle, joined with idle neighbours. */
+void sg_block_idle(struct sg_block *block);
+/* A block that is no longer live waits for `number` of `stream`. False when out of memory. */
+bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t number);
+/* Makes pending blocks idle whose streams have completed them. */
+void sg_pool_promote(struct sg_pool *pool);
+/* Joins the stream's pending blocks with neighbours that it may use as well. True when any was. */
+bool sg_pool_join(struct sg_pool *pool, struct sg_stream *stream);
+struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *stream);
+
+/* ---- alloc.c ------------------------------------------------------------------------------------
+ */
+
+/* Makes a block that is in no index live: the application gets `bytes` at `offset` of its segment.
+ * UNKNOWN when the address map does not take it; the block is idle then. */
+CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes);
+
+/* ---- order.c ------------------------------------------------------------------------------------
+ */
+
+/* The highest n such that work submitted to `later` from now on runs after operation n of
+ * `earlier`, as far as a bounded look at the queues tells; 0 when nothing is known. */
+uint64_t sg_ordered_after(struct sg_stream *later, struct sg_stream *earlier);
+/* The point of `stream` where a free made now takes place; with the default-stream rules. */
+CUresult sg_free_point(struct sg_stream *stream, struct sg_token *token);
+
+/* ---- reserve.c ----------------------------------------------------------------------------------
+ */
+
+/* A new segment with at least `size` bytes, all idle. */
+CUresult sg_pool_grow(struct sg_pool *pool, size_t size);
+/* Makes a segment of `phys` (the caller keeps its reference) with one block that is in no index. */
+CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_t file_offset,
+                             struct sg_pool_segment **segment);
+/* Unmaps a segment whose only block is idle. */
+void sg_segment_release(struct sg_pool_segment *segment);
+/* Releases idle segments while at least `keep` bytes stay reserved. Returns the bytes released. */
+uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep);
+
+/* ---- pool.c -------------------------------------------------------------------------------------
+ */
+
+struct sg_pool *sg_pool_get(CUmemoryPool handle);
+/* A pool with default attributes in the list of all pools, without a handle; NULL when out of
+ * memory. `props` have been checked. */
+struct sg_pool *sg_pool_new(const CUmemPoolProps *props);
+/* Gives it a handle; else ends it and answers OUT_OF_MEMORY. */
+CUresult sg_pool_publish(struct sg_pool *pool, CUmemoryPool *handle);
+/* Ends a destroyed pool that has nothing live and nothing pending. */
+void sg_pool_collect(struct sg_pool *pool);
+/* The pool that cuMemAllocAsync takes from. */
+CUresult sg_pool_current(int device, struct sg_pool **pool);
+
+/* ---- share.c ------------------------------------------------------------------------------------
+ */
+
+/* The file of an exportable pool, with what an importer must know at its start. */
+CUresult sg_pool_file_create(struct sg_pool *pool);
+/* The next `size` bytes of the file as physical memory. */
+CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
+                             uint64_t *offset);
+
+#endif

@@ -1,0 +1,289 @@
+/* Pools: making, ending, and which is the default and the current one of a place. */
+#include "softgpu/pool/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct sg_pool *sg_pools;
+
+/* A place has a default pool, made when first asked for, and a current one. */
+#define NUMA_NODES 16
+#define HOST_PLACE SG_MAX_DEVICES
+#define PLACES     (HOST_PLACE + 1 + NUMA_NODES)
+static struct {
+    struct sg_pool *fallback;
+    struct sg_pool *current; /* NULL: the default */
+} places[PLACES];
+
+static bool numa_node_exists(int node) {
+    char path[64];
+    if (node < 0 || node >= NUMA_NODES)
+        return false;
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
+    return node == 0 || access(path, F_OK) == 0;
+}
+
+/* The index of a place, or -1 when there is no such place for a pool. */
+static int place_of(const CUmemLocation *location) {
+    switch (location->type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        return sg_device(location->id) ? location->id : -1;
+    case CU_MEM_LOCATION_TYPE_HOST:
+        return HOST_PLACE;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        return numa_node_exists(location->id) ? HOST_PLACE + 1 + location->id : -1;
+    default:
+        return -1;
+    }
+}
+
+/* ---- Making -------------------------------------------------------------------------------------
+ */
+
+static CUresult check_handle_types(const CUmemPoolProps *props) {
+    unsigned types = (unsigned)props->handleTypes;
+    if (types == CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_SUCCESS;
+    /* H200 without an IMEX channel. */
+    if (types & CU_MEM_HANDLE_TYPE_FABRIC)
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (types != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* H200: host memory without a node cannot be shared. */
+    if (props->location.type == CU_MEM_LOCATION_TYPE_HOST)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static bool all_zero(const unsigned char *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (bytes[i])
+            return false;
+    return true;
+}
+
+static CUresult check_props(const CUmemPoolProps *props) {
+    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->win32SecurityAttributes)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (props->usage & ~CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!all_zero(props->reserved, sizeof props->reserved))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (place_of(&props->location) < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return check_handle_types(props);
+}
+
+static uint64_t limit_of(const CUmemPoolProps *props) {
+    if (props->maxSize == 0 || props->maxSize > UINT64_MAX - SG_POOL_STEP)
+        return UINT64_MAX;
+    return (props->maxSize + SG_POOL_STEP - 1) / SG_POOL_STEP * SG_POOL_STEP;
+}
+
+struct sg_pool *sg_pool_new(const CUmemPoolProps *props) {
+    static uint64_t last_id;
+    struct sg_pool *pool = calloc(1, sizeof *pool);
+    if (!pool)
+        return NULL;
+    bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    pool->id = ++last_id;
+    pool->props = *props;
+    pool->device = on_device ? props->location.id : -1;
+    if (on_device)
+        pool->rights[pool->device] = SG_READ | SG_WRITE;
+    pool->reuse_follow = pool->reuse_opportunistic = pool->reuse_internal = true;
+    pool->limit = limit_of(props);
+    pool->file = -1;
+    struct sg_pool **end = &sg_pools;
+    while (*end)
+        end = &(*end)->next;
+    *end = pool;
+    return pool;
+}
+
+static void end_pool(struct sg_pool *pool) {
+    sg_pool_shrink(pool, 0);
+    struct sg_pool **link = &sg_pools;
+    while (*link != pool)
+        link = &(*link)->next;
+    *link = pool->next;
+    if (pool->file >= 0)
+        close(pool->file);
+    free(pool->spare);
+    free(pool);
+}
+
+CUresult sg_pool_publish(struct sg_pool *pool, CUmemoryPool *handle) {
+    pool->handle = sg_handle_new(SG_KIND_POOL, pool);
+    if (!pool->handle) {
+        end_pool(pool);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *handle = SG_HANDLE_POINTER(CUmemoryPool, pool->handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props) {
+    if (!handle || !props)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_props(props);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_pool *pool = sg_pool_new(props);
+    if (!pool)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+        result = sg_pool_file_create(pool);
+        if (result != CUDA_SUCCESS) {
+            end_pool(pool);
+            return result;
+        }
+    }
+    return sg_pool_publish(pool, handle);
+}
+
+/* ---- Ending -------------------------------------------------------------------------------------
+ */
+
+struct sg_pool *sg_pool_get(CUmemoryPool handle) {
+    return sg_handle_get(SG_KIND_POOL, SG_HANDLE_VALUE(handle));
+}
+
+void sg_pool_collect(struct sg_pool *pool) {
+    if (pool->handle || pool->live > 0)
+        return;
+    sg_pool_promote(pool);
+    if (!pool->caches)
+        end_pool(pool);
+    else
+        sg_pool_shrink(pool, 0);
+}
+
+CUresult sg_cuMemPoolDestroy(CUmemoryPool handle) {
+    struct sg_pool *pool = sg_pool_get(handle);
+    if (!pool || pool->is_default)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (int i = 0; i < PLACES; i++)
+        if (places[i].current == pool)
+            places[i].current = NULL;
+    sg_handle_drop(SG_KIND_POOL, pool->handle);
+    pool->handle = 0;
+    /* What stays behind goes as soon as it is free. */
+    pool->threshold = 0;
+    sg_pool_collect(pool);
+    return CUDA_SUCCESS;
+}
+
+/* ---- Default and current ------------------------------------------------------------------------
+ */
+
+static CUresult default_of(const CUmemLocation *location, struct sg_pool **out) {
+    int place = place_of(location);
+    if (place < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!places[place].fallback) {
+        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = *location};
+        CUmemoryPool handle;
+        struct sg_pool *pool = sg_pool_new(&props);
+        if (!pool || sg_pool_publish(pool, &handle) != CUDA_SUCCESS)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        pool->is_default = true;
+        places[place].fallback = pool;
+    }
+    *out = places[place].fallback;
+    return CUDA_SUCCESS;
+}
+
+static CUresult current_of(const CUmemLocation *location, struct sg_pool **out) {
+    int place = place_of(location);
+    if (place >= 0 && places[place].current) {
+        *out = places[place].current;
+        return CUDA_SUCCESS;
+    }
+    return default_of(location, out);
+}
+
+static CUresult set_current(const CUmemLocation *location, struct sg_pool *pool) {
+    int place = place_of(location);
+    if (!pool || pool->imported || place < 0 || place_of(&pool->props.location) != place)
+        return CUDA_ERROR_INVALID_VALUE;
+    places[place].current = pool->is_default ? NULL : pool;
+    return CUDA_SUCCESS;
+}
+
+static CUmemLocation device_location(int device) {
+    return (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+}
+
+CUresult sg_pool_current(int device, struct sg_pool **pool) {
+    CUmemLocation location = device_location(device);
+    return current_of(&location, pool);
+}
+
+typedef CUresult (*lookup)(const CUmemLocation *location, struct sg_pool **pool);
+
+static CUresult answer(lookup of, CUmemoryPool *out, const CUmemLocation *location) {
+    struct sg_pool *pool;
+    CUresult result = of(location, &pool);
+    if (result == CUDA_SUCCESS)
+        *out = SG_HANDLE_POINTER(CUmemoryPool, pool->handle);
+    return result;
+}
+
+static CUresult answer_for_device(lookup of, CUmemoryPool *out, CUdevice dev) {
+    CUmemLocation location = device_location(dev);
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sg_device(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    return answer(of, out, &location);
+}
+
+static CUresult answer_for_location(lookup of, CUmemoryPool *out, const CUmemLocation *location,
+                                    CUmemAllocationType type) {
+    if (!out || !location)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* Pools of managed memory are not implemented. */
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    return answer(of, out, location);
+}
+
+CUresult sg_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+    return answer_for_device(default_of, pool_out, dev);
+}
+
+CUresult sg_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
+    return answer_for_device(current_of, pool, dev);
+}
+
+CUresult sg_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle) {
+    CUmemLocation location = device_location(dev);
+    if (!sg_device(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    return set_current(&location, sg_pool_get(handle));
+}
+
+CUresult sg_cuMemGetDefaultMemPool(CUmemoryPool *pool_out, CUmemLocation *location,
+                                   CUmemAllocationType type) {
+    return answer_for_location(default_of, pool_out, location, type);
+}
+
+CUresult sg_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type) {
+    return answer_for_location(current_of, pool, location, type);
+}
+
+CUresult sg_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
+                            CUmemoryPool handle) {
+    if (!location)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    return set_current(location, sg_pool_get(handle));
+}

@@ -1,0 +1,47 @@
+/*
+ * Stream-ordered memory pools, as the other chapters know them. Everything wants the lock.
+ */
+#ifndef SG_POOL_POOL_H
+#define SG_POOL_POOL_H
+
+#include "softgpu/memory/memory.h"
+#include "softgpu/stream/stream.h"
+
+struct sg_pool;
+
+/* ---- For memory/ --------------------------------------------------------------------------------
+ */
+
+/*
+ * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back segments that
+ * nothing uses, until that much is free or there are no more. Returns the bytes given back. Free
+ * operations that are not complete are not waited for.
+ */
+uint64_t sg_pools_reclaim(int device, uint64_t bytes);
+
+/*
+ * cuMemFree of a range of kind SG_RANGE_POOL. Waits for nothing: the driver's documentation of
+ * cuMemFree leaves that to the caller. Bytes that earlier work may still touch, because the block
+ * was handed on in stream order, are not reused before that work ends.
+ */
+CUresult sg_pool_free(struct sg_range *range);
+
+/* What cuPointerGetAttribute tells of a range of kind SG_RANGE_POOL. The handle is 0 once the pool
+ * was destroyed. */
+uint64_t sg_pool_handle(const struct sg_range *range);
+const CUmemPoolProps *sg_pool_props(const struct sg_range *range);
+/* SG_READ and SG_WRITE as the pool grants them to a device. */
+unsigned sg_pool_rights(const struct sg_range *range, int device);
+
+/* ---- For stream/ --------------------------------------------------------------------------------
+ */
+
+/*
+ * A stream, event or context synchronize succeeded: frees that are complete count as seen by the
+ * host, and pools give back what they hold above their release threshold. All pools are looked at,
+ * for a stream may have freed to a pool of another device. Cheap when none has anything to give
+ * back.
+ */
+void sg_pools_synchronized(void);
+
+#endif

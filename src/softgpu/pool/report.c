@@ -1,0 +1,73 @@
+/* Pools in the state dump and the leak report. */
+#include "softgpu/entry/entry.h"
+#include "softgpu/pool/internal.h"
+
+/* A default pool that nobody has used or changed is as good as none. */
+static bool is_pristine(const struct sg_pool *pool) {
+    bool attributes = pool->reuse_follow && pool->reuse_opportunistic && pool->reuse_internal &&
+                      pool->threshold == 0;
+    for (int i = 0; i < SG_MAX_DEVICES; i++)
+        if (pool->rights[i] != (i == pool->device ? (SG_READ | SG_WRITE) : 0))
+            return false;
+    return pool->is_default && attributes && pool->reserved == 0;
+}
+
+static const char *kind_of(const struct sg_pool *pool) {
+    if (pool->is_default)
+        return "default";
+    if (!pool->handle)
+        return "destroyed";
+    return pool->imported ? "imported" : "created";
+}
+
+static void dump_blocks(struct sg_text *text, unsigned number, const struct sg_pool *pool) {
+    unsigned segment_number = 0;
+    for (const struct sg_pool_segment *s = pool->first; s; s = s->next) {
+        sg_text_line(text, "pool %u segment %u size %zu", number, ++segment_number, s->map.size);
+        for (const struct sg_block *b = s->blocks; b; b = b->next)
+            if (b->state == SG_BLOCK_LIVE)
+                sg_text_line(text, "pool %u segment %u allocation offset %zu size %zu", number,
+                             segment_number, b->offset, b->range.size);
+    }
+}
+
+static void dump_pool(struct sg_text *text, unsigned number, const struct sg_pool *pool) {
+    sg_text_line(text,
+                 "pool %u %s location %d:%d handles %d reserved %llu used %llu threshold %llu "
+                 "reuse %d%d%d",
+                 number, kind_of(pool), (int)pool->props.location.type, pool->props.location.id,
+                 (int)pool->props.handleTypes, (unsigned long long)pool->reserved,
+                 (unsigned long long)pool->used, (unsigned long long)pool->threshold,
+                 pool->reuse_follow, pool->reuse_opportunistic, pool->reuse_internal);
+    for (int i = 0; i < SG_MAX_DEVICES; i++)
+        if (pool->rights[i])
+            sg_text_line(text, "pool %u device %d rights %u", number, i, pool->rights[i]);
+    dump_blocks(text, number, pool);
+}
+
+void sg_dump_pools(struct sg_text *text) {
+    unsigned number = 0;
+    struct sg_pool *next;
+    for (struct sg_pool *pool = sg_pools; pool; pool = next) {
+        next = pool->next;
+        /* When a free was noticed to be complete is no part of the state. */
+        sg_pool_collect(pool);
+    }
+    for (struct sg_pool *pool = sg_pools; pool; pool = pool->next)
+        if (!is_pristine(pool))
+            dump_pool(text, ++number, pool);
+}
+
+void sg_leaks_pools(struct sg_text *text) {
+    for (const struct sg_pool *pool = sg_pools; pool; pool = pool->next) {
+        if (!pool->is_default && pool->handle)
+            sg_text_line(text, "pool %llu: %s, not destroyed", (unsigned long long)pool->id,
+                         kind_of(pool));
+        for (const struct sg_pool_segment *s = pool->first; s; s = s->next)
+            for (const struct sg_block *b = s->blocks; b; b = b->next)
+                if (b->state == SG_BLOCK_LIVE)
+                    sg_text_line(text, "pool %llu: %zu bytes at 0x%llx, not freed",
+                                 (unsigned long long)pool->id, b->range.size,
+                                 (unsigned long long)b->range.start);
+    }
+}
