@@ -25,7 +25,7 @@ for folder in bench examples; do
     done
 done
 # Programs, and the links by which they find softgpu.
-(cd "$BUILD/tests" && find . -path ./CMakeFiles -prune -o \
+(cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner \) -prune -o \
     \( -type f -perm -u+x ! -name '*.cmake' -o -type l \) -print) |
     while read -r path; do
         mkdir -p "$BUNDLE/tests/$(dirname "$path")"
