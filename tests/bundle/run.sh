@@ -7,6 +7,8 @@ set -u
 BUNDLE=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-./out}
 LIMIT=${LIMIT:-120}           # seconds for one test program
+PARITY_JOBS=${PARITY_JOBS:-12}
+PARITY_SECONDS=${PARITY_SECONDS:-220}    # for each of the three recordings
 LOAD_MIB=${LOAD_MIB:-8192}    # size of the file that `load` streams
 GPUMEM_DRIVER=${GPUMEM_DRIVER:-nvidia}
 export GPUMEM_DRIVER
@@ -69,8 +71,8 @@ run_parity_record() {
     mkdir -p "$OUT/parity"
     for seed in 1 2 3; do
         name=$(date -u +%Y%m%dT%H%M%SZ)-$seed.txt
-        "$BUNDLE/tests/parity/parity" run --shuffle $seed -o "$OUT/parity/$name" \
-            >"$OUT/parity/$name.log" 2>&1 </dev/null || {
+        "$BUNDLE/tests/parity/parity" run --jobs "$PARITY_JOBS" --shuffle $seed \
+            --deadline "$PARITY_SECONDS" -o "$OUT/parity/$name" >"$OUT/parity/$name.log" 2>&1 </dev/null || {
             echo "parity: recording $seed ended with status $?"
             STATUS=1
         }
