@@ -1,0 +1,213 @@
+/* What softgpu tells of itself: counts, state, leaks, trace. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static void calls_are_counted(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("counts calls");
+    CUcontext current;
+    uint64_t all = soft->call_count(NULL), mine = soft->call_count("cuCtxGetCurrent");
+    OK(cu.cuCtxGetCurrent(&current));
+    OK(cu.cuCtxGetCurrent(&current));
+    assert_int_equal(soft->call_count("cuCtxGetCurrent"), mine + 2);
+    assert_int_equal(soft->call_count(NULL), all + 2);
+    assert_int_equal(soft->call_count("cuNoSuchFunction"), 0);
+}
+
+static void the_dump_sees_what_lives(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("dumps its state");
+    char *before = soft->state_dump();
+    CUdeviceptr memory;
+    CUstream stream;
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    char *with_memory = soft->state_dump();
+    OK(cu.cuStreamCreate(&stream, 0));
+    char *with_both = soft->state_dump();
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
+    char *after = soft->state_dump();
+    assert_string_not_equal(before, with_memory);
+    assert_string_not_equal(with_memory, with_both);
+    assert_string_equal(before, after);
+    soft->free_text(before);
+    soft->free_text(with_memory);
+    soft->free_text(with_both);
+    soft->free_text(after);
+}
+
+static void leaks_are_named(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reports leaks");
+    char *none = soft->leak_report();
+    CUdeviceptr memory;
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    char *one = soft->leak_report();
+    OK(cu.cuMemFree_v2(memory));
+    /* The harness holds the primary context, so there may be lines that are not about memory. */
+    assert_true(strlen(one) > strlen(none));
+    assert_non_null(strstr(one, "4096"));
+    soft->free_text(none);
+    soft->free_text(one);
+}
+
+static void functions_know_whether_they_are_real(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("knows its functions");
+    const char *test = NULL;
+    assert_int_not_equal(soft->function_state("cuMemAlloc_v2", &test), SOFTGPU_FUNCTION_REFUSED);
+    assert_non_null(test);
+    assert_int_equal(soft->function_state("cuGLGetDevices_v2", &test), SOFTGPU_FUNCTION_REFUSED);
+    assert_string_equal(test, "");
+    assert_int_equal(soft->function_state("cuNoSuchFunction", NULL), SOFTGPU_FUNCTION_REFUSED);
+}
+
+static void what_is_not_there_is_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("has no displays");
+    unsigned int count = 7;
+    CUdevice device = 7;
+    const void *table = NULL;
+    CUuuid id = {{0}};
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuGLGetDevices_v2(&count, &device, 1, 1));
+    assert_int_equal(count, 7);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuGetExportTable(&table, &id));
+    assert_null(table);
+}
+
+static void memory_is_accounted(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("tells its memory");
+    uint64_t before = 0, with = 0, limit = 0;
+    CUdeviceptr memory;
+    assert_int_equal(soft->memory_info(0, &before, &limit), 0);
+    OK(cu.cuMemAlloc_v2(&memory, 8 << 20));
+    assert_int_equal(soft->memory_info(0, &with, &limit), 0);
+    assert_int_equal(with - before, 8 << 20);
+    OK(cu.cuMemFree_v2(memory));
+    assert_int_equal(soft->memory_info(99, &with, &limit), -1);
+}
+
+static void another_version_of_the_control_is_not_there(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("has a control");
+    softgpu_get_control_fn get;
+    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
+    assert_ptr_equal(get(SOFTGPU_CONTROL_VERSION), soft);
+    assert_null(get(SOFTGPU_CONTROL_VERSION + 1));
+    assert_int_equal(soft->size, sizeof(softgpu_control));
+}
+
+/* ---- What a child writes ------------------------------------------------------------------------
+ */
+
+static char output[1 << 16];
+static const char *const template = "/tmp/gpumem-test-XXXXXX";
+
+/* Runs a child with a variable set to `value`, or to the name of its output file for NULL. With
+ * `value` the file is its standard error. Answers the exit status; what was written is in output.
+ */
+static int run_with(const char *variable, const char *value, const char *child) {
+    char name[64];
+    snprintf(name, sizeof name, "%s", template);
+    int fd = mkostemp(name, O_CLOEXEC | O_APPEND);
+    assert_true(fd >= 0);
+    setenv(variable, value ? value : name, 1);
+    int status = run_child(child, value ? name : "-", NULL);
+    unsetenv(variable);
+    ssize_t length = pread(fd, output, sizeof output - 1, 0);
+    output[length > 0 ? length : 0] = '\0';
+    close(fd);
+    unlink(name);
+    return status;
+}
+
+static void send_errors_to(const char *file) {
+    if (strcmp(file, "-") == 0)
+        return;
+    int fd = open(file, O_WRONLY | O_APPEND);
+    assert_true(fd >= 0);
+    dup2(fd, STDERR_FILENO);
+    close(fd);
+}
+
+static int leave_memory(int argc, char **argv) {
+    send_errors_to(argv[argc - 1]);
+    init_driver();
+    CUdeviceptr memory;
+    OK(cu.cuMemAlloc_v2(&memory, 12345));
+    return 3;
+}
+
+static void leaks_are_reported_at_exit(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reports leaks");
+    assert_int_equal(run_with("SOFTGPU_LEAKS", "1", "leave_memory"), 3);
+    assert_non_null(strstr(output, "still live at exit"));
+    assert_non_null(strstr(output, "12345"));
+    assert_int_equal(run_with("SOFTGPU_LEAKS", "0", "leave_memory"), 3);
+    assert_string_equal(output, "");
+}
+
+static void calls_are_traced(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("traces calls");
+    assert_int_equal(run_with("SOFTGPU_TRACE", NULL, "leave_memory"), 3);
+    const char *init = strstr(output, " cuInit CUDA_SUCCESS\n");
+    const char *allocation = strstr(output, " cuMemAlloc_v2 CUDA_SUCCESS\n");
+    assert_true(init && allocation && init < allocation);
+}
+
+static int refused_call(int argc, char **argv) {
+    send_errors_to(argv[argc - 1]);
+    const struct rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    init_driver();
+    CUdeviceptr memory;
+    cu.cuMemAlloc_v2(&memory, 0);
+    return 0;
+}
+
+static void a_refused_call_can_abort(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("aborts on demand");
+    assert_int_equal(run_with("SOFTGPU_ABORT", "1", "refused_call"), 128 + SIGABRT);
+    assert_non_null(strstr(output, "cuMemAlloc_v2 answered CUDA_ERROR_INVALID_VALUE"));
+    assert_int_equal(run_with("SOFTGPU_ABORT", "0", "refused_call"), 0);
+}
+
+static void nonsense_in_the_environment_is_explained(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its environment");
+    assert_int_equal(run_with("SOFTGPU_MEMORY", "lots", "leave_memory"), 3);
+    assert_non_null(strstr(output, "SOFTGPU_MEMORY='lots' is ignored: it takes a number of bytes"));
+    assert_int_equal(run_with("SOFTGPU_FAULT", "cuMemAlloc_v2:x:UNKNOWN:before", "leave_memory"),
+                     3);
+    assert_non_null(strstr(output, "no count 'x'"));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(calls_are_counted),
+        TEST(the_dump_sees_what_lives),
+        TEST(leaks_are_named),
+        TEST(functions_know_whether_they_are_real),
+        TEST(what_is_not_there_is_refused),
+        TEST(memory_is_accounted),
+        TEST(another_version_of_the_control_is_not_there),
+        TEST(leaks_are_reported_at_exit),
+        TEST(calls_are_traced),
+        TEST(a_refused_call_can_abort),
+        TEST(nonsense_in_the_environment_is_explained),
+    };
+    const struct child children[] = {{"leave_memory", leave_memory},
+                                     {"refused_call", refused_call}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,109 @@
+/* The end of the process: who can still call, and that nothing hangs. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What a child exits with once its last handler saw what it should see. */
+#define SEEN          42
+#define LIMIT_SECONDS 20
+
+static int child_result = SEEN;
+
+static void expect(CUresult wanted) {
+    CUdeviceptr memory;
+    CUcontext current;
+    if (cu.cuCtxGetCurrent(&current) != wanted)
+        child_result = 1;
+    if (cu.cuMemAlloc_v2(&memory, 4096) != wanted)
+        child_result = 2;
+}
+
+static void expect_work(void) {
+    expect(CUDA_SUCCESS);
+}
+
+static void expect_the_end(void) {
+    expect(CUDA_ERROR_DEINITIALIZED);
+    if (cu.cuInit(0) != CUDA_ERROR_DEINITIALIZED)
+        child_result = 3;
+    _exit(child_result);
+}
+
+static int handlers(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    alarm(LIMIT_SECONDS);
+    atexit(expect_the_end);
+    init_driver();
+    atexit(expect_work);
+    return 0;
+}
+
+static void handlers_from_before_init_are_too_late(void **state) {
+    (void)state;
+    assert_int_equal(run_child("handlers", NULL), SEEN);
+}
+
+static bool in_destructor;
+
+__attribute__((destructor)) static void last_words(void) {
+    if (in_destructor)
+        expect_the_end();
+}
+
+static int destructor(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    alarm(LIMIT_SECONDS);
+    init_driver();
+    in_destructor = true;
+    return 0;
+}
+
+static void destructors_are_too_late(void **state) {
+    (void)state;
+    assert_int_equal(run_child("destructor", NULL), SEEN);
+}
+
+static void *wait_for_ever(void *stream) {
+    OK(cu.cuCtxSetCurrent(ctx));
+    cu.cuStreamSynchronize(stream);
+    return NULL;
+}
+
+/* Work that never ends, a thread that waits for it, and a process that has had enough. */
+static int busy(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    alarm(LIMIT_SECONDS);
+    init_driver();
+    struct gate gate;
+    CUstream stream;
+    pthread_t thread;
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, stream), 0);
+    usleep(20000); /* it is likelier to wait by then; either way the process must end */
+    return SEEN;
+}
+
+static void a_waiting_thread_does_not_hold_it_up(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("the driver's own behaviour here is not promised");
+    assert_int_equal(run_child("busy", NULL), SEEN);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(handlers_from_before_init_are_too_late),
+        TEST(destructors_are_too_late),
+        TEST(a_waiting_thread_does_not_hold_it_up),
+    };
+    const struct child children[] = {
+        {"handlers", handlers}, {"destructor", destructor}, {"busy", busy}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,120 @@
+/* cuGetProcAddress: one name, several ABIs, two kinds of default stream. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LEGACY     CU_GET_PROC_ADDRESS_LEGACY_STREAM
+#define PER_THREAD CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+
+static void *ask(const char *name, int version, cuuint64_t flags) {
+    void *function = NULL;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    OK(cu.cuGetProcAddress_v2(name, &function, version, flags, &status));
+    assert_int_equal(status, CU_GET_PROC_ADDRESS_SUCCESS);
+    assert_non_null(function);
+    return function;
+}
+
+static void *exported(const char *symbol) {
+    return gpumem_driver_symbol(driver, symbol);
+}
+
+static void the_newest_abi_of_the_version_is_found(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("compares with exported symbols");
+    assert_ptr_equal(ask("cuMemAlloc", 2000, 0), exported("cuMemAlloc"));
+    assert_ptr_equal(ask("cuMemAlloc", 3010, 0), exported("cuMemAlloc"));
+    assert_ptr_equal(ask("cuMemAlloc", 3020, 0), exported("cuMemAlloc_v2"));
+    assert_ptr_equal(ask("cuMemAlloc", 13000, 0), exported("cuMemAlloc_v2"));
+    assert_ptr_equal(ask("cuCtxCreate", 11040, 0), exported("cuCtxCreate_v3"));
+    assert_ptr_equal(ask("cuCtxCreate", 12050, 0), exported("cuCtxCreate_v4"));
+    assert_ptr_equal(ask("cuGetProcAddress", 12000, 0), exported("cuGetProcAddress_v2"));
+    assert_ptr_equal(ask("cuGetProcAddress", 11030, 0), exported("cuGetProcAddress"));
+}
+
+static void the_flag_chooses_the_default_stream(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("compares with exported symbols");
+    assert_ptr_equal(ask("cuMemcpyHtoD", 7000, LEGACY), exported("cuMemcpyHtoD_v2"));
+    assert_ptr_equal(ask("cuMemcpyHtoD", 7000, PER_THREAD), exported("cuMemcpyHtoD_v2_ptds"));
+    assert_ptr_equal(ask("cuMemcpyHtoDAsync", 7000, PER_THREAD),
+                     exported("cuMemcpyHtoDAsync_v2_ptsz"));
+    /* Without a twin the function itself is right for both. */
+    assert_ptr_equal(ask("cuMemAlloc", 7000, PER_THREAD), exported("cuMemAlloc_v2"));
+}
+
+static void what_is_found_can_be_called(void **state) {
+    (void)state;
+    CUresult(CUDAAPI * get_version)(int *);
+    void *function = ask("cuDriverGetVersion", 12000, 0);
+    memcpy(&get_version, &function, sizeof function);
+    int version = 0, same = 0;
+    OK(get_version(&version));
+    OK(cu.cuDriverGetVersion(&same));
+    assert_int_equal(version, same);
+}
+
+static void every_row_is_found_at_its_version(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("a driver may lack some");
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
+        const gpumem_driver_fn_info *row = gpumem_driver_fn_info_get((gpumem_driver_fn)i);
+        cuuint64_t flags = row->kind == GPUMEM_FN_PLAIN ? LEGACY : PER_THREAD;
+        void *found = ask(row->name, row->version, flags);
+        if (found != exported(row->symbol))
+            fail_msg("%s at %d is not %s", row->name, row->version, row->symbol);
+    }
+}
+
+static void an_unknown_name_is_a_null_pointer(void **state) {
+    (void)state;
+    void *function = &function;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    OK(cu.cuGetProcAddress_v2("cuNoSuchFunction", &function, 12000, 0, &status));
+    assert_null(function);
+    assert_int_equal(status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    function = &function;
+    OK(cu.cuGetProcAddress_v2("", &function, 12000, 0, &status));
+    assert_null(function);
+}
+
+static void a_version_before_the_function_is_said(void **state) {
+    (void)state;
+    void *function = &function;
+    CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SUCCESS;
+    OK(cu.cuGetProcAddress_v2("cuMemCreate", &function, 9000, 0, &status));
+    assert_null(function);
+    assert_int_equal(status, CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+}
+
+static void bad_arguments_are_refused(void **state) {
+    (void)state;
+    void *function = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2(NULL, &function, 12000, 0, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", NULL, 12000, 0, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress_v2("cuInit", &function, 12000, 64, NULL));
+}
+
+static void the_first_abi_refuses_unknown_names(void **state) {
+    (void)state;
+    void *function = NULL;
+    OK(cu.cuGetProcAddress("cuDriverGetVersion", &function, 11030, 0));
+    assert_non_null(function);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuGetProcAddress("cuNoSuchFunction", &function, 11030, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGetProcAddress(NULL, &function, 11030, 0));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_newest_abi_of_the_version_is_found),
+        TEST(the_flag_chooses_the_default_stream),
+        TEST(what_is_found_can_be_called),
+        TEST(every_row_is_found_at_its_version),
+        TEST(an_unknown_name_is_a_null_pointer),
+        TEST(a_version_before_the_function_is_said),
+        TEST(bad_arguments_are_refused),
+        TEST(the_first_abi_refuses_unknown_names),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,78 @@
+/* Many threads in the driver at once; the run under ThreadSanitizer is what gives this its worth.
+ */
+#include "harness.h"
+
+#include <pthread.h>
+
+#define THREADS 6
+#define ROUNDS  300
+#define BYTES   4096
+
+static void *work(void *argument) {
+    unsigned seed = *(unsigned *)argument;
+    unsigned char sent[BYTES], got[BYTES];
+    OK(cu.cuCtxSetCurrent(ctx));
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        CUdeviceptr memory;
+        CUcontext current;
+        const char *name;
+        OK(cu.cuMemAlloc_v2(&memory, BYTES));
+        fill_pattern(sent, BYTES, seed + round);
+        OK(cu.cuMemcpyHtoDAsync_v2(memory, sent, BYTES, stream));
+        OK(cu.cuMemcpyDtoHAsync_v2(got, memory, BYTES, stream));
+        OK(cu.cuCtxPushCurrent_v2(ctx));
+        OK(cu.cuCtxPopCurrent_v2(&current));
+        OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));
+        OK(cu.cuStreamSynchronize(stream));
+        assert_true(has_pattern(got, BYTES, seed + round));
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&memory, 0));
+        OK(cu.cuMemFree_v2(memory));
+    }
+    OK(cu.cuStreamDestroy_v2(stream));
+    return NULL;
+}
+
+static void threads_do_not_meet(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    unsigned seeds[THREADS];
+    uint64_t before = soft ? soft->call_count("cuMemAlloc_v2") : 0;
+    for (unsigned i = 0; i < THREADS; i++) {
+        seeds[i] = 1000 * i;
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &seeds[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    if (soft) /* none of them is lost */
+        assert_int_equal(soft->call_count("cuMemAlloc_v2") - before, 2 * THREADS * ROUNDS);
+}
+
+static void *arm_and_disarm(void *argument) {
+    (void)argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        soft->fault_arm("cuDeviceGetUuid_v2", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
+        soft->fault_disarm();
+    }
+    return NULL;
+}
+
+static void faults_come_and_go_under_calls(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("injects faults");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, arm_and_disarm, NULL), 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        CUuuid id;
+        CUresult result = cu.cuDeviceGetUuid_v2(&id, dev);
+        assert_true(result == CUDA_SUCCESS || result == CUDA_ERROR_UNKNOWN);
+    }
+    pthread_join(thread, NULL);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(threads_do_not_meet),
+                                       TEST(faults_come_and_go_under_calls)};
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
