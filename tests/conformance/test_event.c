@@ -1,0 +1,154 @@
+/* Events: recorded, asked, awaited, re-recorded, destroyed while pending. */
+#include "harness.h"
+
+struct scene {
+    CUstream stream;
+    CUevent event;
+    struct gate gate;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&scene.event, CU_EVENT_DEFAULT));
+    gate_make(&scene.gate);
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    gate_release(&scene->gate);
+    OK(cu.cuStreamSynchronize(scene->stream));
+    gate_free(&scene->gate);
+    OK(cu.cuEventDestroy_v2(scene->event));
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+}
+
+static void an_event_never_recorded_is_complete(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuEventQuery(scene.event));
+    OK(cu.cuEventSynchronize(scene.event));
+    OK(cu.cuStreamWaitEvent(scene.stream, scene.event, 0));
+    OK(cu.cuStreamQuery(scene.stream));
+    end(&scene);
+}
+
+static void a_record_completes_with_its_stream(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUdeviceptr bytes;
+    unsigned char out = 0;
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuMemsetD8Async(bytes, 8, 4096, scene.stream));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(scene.event));
+    gate_release(&scene.gate);
+    OK(cu.cuEventSynchronize(scene.event));
+    OK(cu.cuEventQuery(scene.event));
+    OK(cu.cuMemcpyDtoHAsync_v2(&out, bytes, 1, scene.stream));
+    assert_int_equal(out, 8);
+    OK(cu.cuMemFree_v2(bytes));
+    end(&scene);
+}
+
+/* What follows in the stream is no part of the record. */
+static void a_record_is_of_what_came_before(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuEventSynchronize(scene.event));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    end(&scene);
+}
+
+static void the_last_record_counts(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuEventSynchronize(scene.event));
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuEventRecordWithFlags(scene.event, scene.stream, CU_EVENT_RECORD_DEFAULT));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(scene.event));
+    gate_release(&scene.gate);
+    OK(cu.cuEventSynchronize(scene.event));
+    OK(cu.cuEventQuery(scene.event));
+    end(&scene);
+}
+
+static void an_event_may_be_destroyed_while_pending(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUevent gone;
+    CUstream waiting;
+    OK(cu.cuStreamCreate(&waiting, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&gone, CU_EVENT_DEFAULT));
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuEventRecord(gone, scene.stream));
+    OK(cu.cuStreamWaitEvent(waiting, gone, 0));
+    OK(cu.cuEventDestroy_v2(gone));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(waiting));
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(waiting));
+    OK(cu.cuStreamDestroy_v2(waiting));
+    end(&scene);
+}
+
+static void the_first_destroy_still_works(void **state) {
+    (void)state;
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC));
+    OK(cu.cuEventDestroy(event));
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUevent event = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventCreate(NULL, CU_EVENT_DEFAULT));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventCreate(&event, 0x100));
+    /* Interprocess events cannot be timed. */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventCreate(&event, CU_EVENT_INTERPROCESS));
+    assert_null(event);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitEvent(scene.stream, scene.event, 0x100));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventRecordWithFlags(scene.event, scene.stream, 0x100));
+    end(&scene);
+}
+
+static void event_and_stream_must_share_a_context(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUcontext second;
+    CUstream foreign;
+    OK(cu.cuCtxCreate_v2(&second, 0, dev));
+    OK(cu.cuStreamCreate(&foreign, CU_STREAM_NON_BLOCKING));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuEventRecord(scene.event, foreign));
+    /* Waiting across contexts is allowed. */
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuCtxSetCurrent(second));
+    OK(cu.cuStreamWaitEvent(foreign, scene.event, 0));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(foreign));
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(foreign));
+    OK(cu.cuStreamDestroy_v2(foreign));
+    OK(cu.cuCtxDestroy_v2(second));
+    OK(cu.cuCtxSetCurrent(ctx));
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(an_event_never_recorded_is_complete),
+        TEST(a_record_completes_with_its_stream),
+        TEST(a_record_is_of_what_came_before),
+        TEST(the_last_record_counts),
+        TEST(an_event_may_be_destroyed_while_pending),
+        TEST(the_first_destroy_still_works),
+        TEST(wrong_arguments_are_refused),
+        TEST(event_and_stream_must_share_a_context),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

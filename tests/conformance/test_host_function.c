@@ -1,0 +1,156 @@
+/* Host functions and stream callbacks: in the stream's order, on a thread of the driver's. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+struct record {
+    atomic_int calls;
+    int order[8]; /* tags in order of calls; written by one stream's functions only */
+    pthread_t thread;
+    CUresult answers[3];
+    CUstream stream, seen_stream;
+    CUresult status;
+};
+
+struct step {
+    struct record *record;
+    int tag;
+};
+
+static void CUDAAPI note(void *argument) {
+    struct step *step = argument;
+    struct record *record = step->record;
+    record->thread = pthread_self();
+    record->order[atomic_fetch_add(&record->calls, 1)] = step->tag;
+}
+
+static void they_run_in_stream_order(void **state) {
+    (void)state;
+    CUstream stream;
+    struct gate gate;
+    struct record record = {0};
+    struct step steps[3] = {{&record, 1}, {&record, 2}, {&record, 3}};
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    for (unsigned i = 0; i < COUNT(steps); i++)
+        OK(cu.cuLaunchHostFunc(stream, note, &steps[i]));
+    assert_int_equal(atomic_load(&record.calls), 0);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(atomic_load(&record.calls), 3);
+    assert_int_equal(record.order[0], 1);
+    assert_int_equal(record.order[1], 2);
+    assert_int_equal(record.order[2], 3);
+    assert_false(pthread_equal(record.thread, pthread_self()));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void CUDAAPI ask(void *argument) {
+    struct record *record = argument;
+    CUdeviceptr memory;
+    CUcontext context;
+    record->answers[0] = cu.cuMemAlloc_v2(&memory, 64);
+    record->answers[1] = cu.cuCtxGetCurrent(&context);
+    record->answers[2] = cu.cuStreamQuery(record->stream);
+}
+
+static void the_driver_may_not_be_called_from_them(void **state) {
+    (void)state;
+    struct record record = {0};
+    OK(cu.cuStreamCreate(&record.stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuLaunchHostFunc(record.stream, ask, &record));
+    OK(cu.cuStreamSynchronize(record.stream));
+    FAILS(CUDA_ERROR_NOT_PERMITTED, record.answers[0]);
+    FAILS(CUDA_ERROR_NOT_PERMITTED, record.answers[1]);
+    FAILS(CUDA_ERROR_NOT_READY, record.answers[2]);
+    OK(cu.cuStreamDestroy_v2(record.stream));
+}
+
+static void CUDAAPI called_back(CUstream stream, CUresult status, void *argument) {
+    struct record *record = argument;
+    record->seen_stream = stream;
+    record->status = status;
+    atomic_fetch_add(&record->calls, 1);
+}
+
+static void callbacks_are_told_stream_and_status(void **state) {
+    (void)state;
+    struct record record = {.status = CUDA_ERROR_UNKNOWN};
+    OK(cu.cuStreamCreate(&record.stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamAddCallback(record.stream, called_back, &record, 0));
+    OK(cu.cuStreamSynchronize(record.stream));
+    assert_int_equal(atomic_load(&record.calls), 1);
+    assert_ptr_equal(record.seen_stream, record.stream);
+    OK(record.status);
+    OK(cu.cuStreamDestroy_v2(record.stream));
+}
+
+struct block {
+    atomic_bool release;
+    atomic_bool entered;
+};
+
+static void CUDAAPI stay(void *argument) {
+    struct block *block = argument;
+    struct timespec pause = {0, 100000};
+    atomic_store(&block->entered, true);
+    while (!atomic_load(&block->release))
+        nanosleep(&pause, NULL);
+}
+
+static void wait_until(atomic_bool *flag) {
+    struct timespec pause = {0, 100000};
+    while (!atomic_load(flag))
+        nanosleep(&pause, NULL);
+}
+
+/* As many as a small pool of threads might have, and one more thing to do. */
+static void a_function_that_stays_stops_no_other_stream(void **state) {
+    (void)state;
+    CUstream held[4], other;
+    static struct block blocks[4];
+    CUdeviceptr bytes;
+    unsigned char out = 0;
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (unsigned i = 0; i < (soft ? COUNT(held) : 1); i++) {
+        OK(cu.cuStreamCreate(&held[i], CU_STREAM_NON_BLOCKING));
+        OK(cu.cuLaunchHostFunc(held[i], stay, &blocks[i]));
+        wait_until(&blocks[i].entered);
+    }
+    OK(cu.cuMemsetD8Async(bytes, 4, 4096, other));
+    while (cu.cuStreamQuery(other) == CUDA_ERROR_NOT_READY)
+        ;
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(held[0]));
+    for (unsigned i = 0; i < (soft ? COUNT(held) : 1); i++) {
+        atomic_store(&blocks[i].release, true);
+        OK(cu.cuStreamSynchronize(held[i]));
+        OK(cu.cuStreamDestroy_v2(held[i]));
+    }
+    OK(cu.cuMemcpyDtoH_v2(&out, bytes, 1));
+    assert_int_equal(out, 4);
+    OK(cu.cuStreamDestroy_v2(other));
+    OK(cu.cuMemFree_v2(bytes));
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchHostFunc(NULL, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(NULL, NULL, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAddCallback(NULL, called_back, NULL, 1));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(they_run_in_stream_order),
+        TEST(the_driver_may_not_be_called_from_them),
+        TEST(callbacks_are_told_stream_and_status),
+        TEST(a_function_that_stays_stops_no_other_stream),
+        TEST(wrong_arguments_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,166 @@
+/* Synchronous copies of one row: every direction, sizes and ends, and what is refused. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE ((size_t)5 << 20) /* more than two pages of device memory, and no multiple of one */
+
+struct places {
+    CUdeviceptr a, b;
+    unsigned char *in, *out, *pinned;
+};
+
+static CUdeviceptr unified(void *host) {
+    return (CUdeviceptr)(uintptr_t)host;
+}
+
+static struct places make(void) {
+    struct places at;
+    void *pinned;
+    OK(cu.cuMemAlloc_v2(&at.a, SIZE));
+    OK(cu.cuMemAlloc_v2(&at.b, SIZE));
+    OK(cu.cuMemHostAlloc(&pinned, SIZE, CU_MEMHOSTALLOC_PORTABLE));
+    at.pinned = pinned;
+    at.in = malloc(SIZE);
+    at.out = malloc(SIZE);
+    assert_true(at.in && at.out);
+    fill_pattern(at.in, SIZE, 3);
+    memset(at.out, 0, SIZE);
+    memset(at.pinned, 0, SIZE);
+    return at;
+}
+
+static void end(struct places *at) {
+    OK(cu.cuMemFree_v2(at->a));
+    OK(cu.cuMemFree_v2(at->b));
+    OK(cu.cuMemFreeHost(at->pinned));
+    free(at->in);
+    free(at->out);
+}
+
+static void to_the_device_and_back(void **state) {
+    (void)state;
+    struct places at = make();
+    OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
+    OK(cu.cuMemcpyDtoD_v2(at.b, at.a, SIZE));
+    OK(cu.cuMemcpyDtoH_v2(at.out, at.b, SIZE));
+    assert_true(has_pattern(at.out, SIZE, 3));
+    end(&at);
+}
+
+static void through_pinned_memory(void **state) {
+    (void)state;
+    struct places at = make();
+    fill_pattern(at.pinned, SIZE, 9);
+    OK(cu.cuMemcpyHtoD_v2(at.a, at.pinned, SIZE));
+    memset(at.pinned, 0, SIZE);
+    OK(cu.cuMemcpyDtoH_v2(at.pinned, at.a, SIZE));
+    assert_true(has_pattern(at.pinned, SIZE, 9));
+    end(&at);
+}
+
+static void the_generic_copy_finds_the_direction(void **state) {
+    (void)state;
+    struct places at = make();
+    OK(cu.cuMemcpy(at.a, unified(at.in), SIZE));
+    OK(cu.cuMemcpy(at.b, at.a, SIZE));
+    OK(cu.cuMemcpy(unified(at.pinned), at.b, SIZE));
+    assert_true(has_pattern(at.pinned, SIZE, 3));
+    OK(cu.cuMemcpy(unified(at.out), unified(at.pinned), SIZE));
+    assert_true(has_pattern(at.out, SIZE, 3));
+    end(&at);
+}
+
+static void only_the_named_bytes_move(void **state) {
+    (void)state;
+    struct places at = make();
+    OK(cu.cuMemsetD8_v2(at.a, 0xee, SIZE));
+    const size_t page = (size_t)2 << 20, begin = page - 13, size = 29;
+    OK(cu.cuMemcpyHtoD_v2(at.a + begin, at.in, size));
+    OK(cu.cuMemcpyDtoH_v2(at.out, at.a, SIZE));
+    assert_int_equal(at.out[begin - 1], 0xee);
+    assert_memory_equal(at.out + begin, at.in, size);
+    assert_int_equal(at.out[begin + size], 0xee);
+    end(&at);
+}
+
+static void peer_copies_name_contexts(void **state) {
+    (void)state;
+    struct places at = make();
+    OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
+    OK(cu.cuMemcpyPeer(at.b, ctx, at.a, ctx, SIZE));
+    OK(cu.cuMemcpyDtoH_v2(at.out, at.b, SIZE));
+    assert_true(has_pattern(at.out, SIZE, 3));
+    OK(cu.cuMemsetD8_v2(at.b, 0, SIZE));
+    OK(cu.cuMemcpyPeerAsync(at.b, ctx, at.a, ctx, SIZE, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    memset(at.out, 0, SIZE);
+    OK(cu.cuMemcpyDtoH_v2(at.out, at.b, SIZE));
+    assert_true(has_pattern(at.out, SIZE, 3));
+    end(&at);
+}
+
+static void peer_copies_reach_another_device(void **state) {
+    (void)state;
+    NEEDS_DEVICES(2);
+    struct places at = make();
+    CUdevice second;
+    CUcontext other;
+    CUdeviceptr there;
+    OK(cu.cuDeviceGet(&second, 1));
+    OK(cu.cuDevicePrimaryCtxRetain(&other, second));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&there, SIZE));
+    OK(cu.cuCtxPopCurrent_v2(&other));
+    OK(cu.cuMemcpyHtoD_v2(at.a, at.in, SIZE));
+    OK(cu.cuMemcpyPeer(there, other, at.a, ctx, SIZE));
+    OK(cu.cuMemcpyPeer(at.b, ctx, there, other, SIZE));
+    OK(cu.cuMemcpyDtoH_v2(at.out, at.b, SIZE));
+    assert_true(has_pattern(at.out, SIZE, 3));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemFree_v2(there));
+    OK(cu.cuCtxPopCurrent_v2(&other));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(second));
+    end(&at);
+}
+
+static void empty_copies_look_at_nothing(void **state) {
+    (void)state;
+    OK(cu.cuMemcpyHtoD_v2(0, NULL, 0));
+    OK(cu.cuMemcpyDtoH_v2(NULL, 0, 0));
+    OK(cu.cuMemcpyDtoD_v2(0x1000, 0x2000, 0));
+    OK(cu.cuMemcpy(0, 0, 0));
+}
+
+static void wrong_addresses_are_refused(void **state) {
+    (void)state;
+    struct places at = make();
+    CUdeviceptr gone;
+    OK(cu.cuMemAlloc_v2(&gone, SIZE));
+    OK(cu.cuMemFree_v2(gone));
+    OK(cu.cuMemsetD8_v2(at.a, 7, SIZE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoD_v2(0, at.in, 16));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoD_v2(gone, at.in, 16));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(at.out, gone, 16));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoD_v2(at.a, gone, 16));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoD_v2(gone, at.a, 16));
+    OK(cu.cuMemcpyDtoH_v2(at.out, at.a, SIZE));
+    assert_int_equal(at.out[0], 7);
+    assert_int_equal(at.out[SIZE - 1], 7);
+    end(&at);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(to_the_device_and_back),
+        TEST(through_pinned_memory),
+        TEST(the_generic_copy_finds_the_direction),
+        TEST(only_the_named_bytes_move),
+        TEST(peer_copies_name_contexts),
+        TEST(peer_copies_reach_another_device),
+        TEST(empty_copies_look_at_nothing),
+        TEST(wrong_addresses_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,119 @@
+/* Per-thread default streams: CU_STREAM_PER_THREAD, and NULL in the _ptds and _ptsz twins. */
+#include "harness.h"
+
+#include <pthread.h>
+
+static unsigned long long id_of(CUstream stream) {
+    unsigned long long id = 0;
+    OK(cu.cuStreamGetId(stream, &id));
+    return id;
+}
+
+struct other {
+    unsigned long long id;
+    CUresult query;
+};
+
+static void *look_from_another_thread(void *argument) {
+    struct other *other = argument;
+    other->query = cu.cuCtxSetCurrent(ctx);
+    if (other->query == CUDA_SUCCESS)
+        other->query = cu.cuStreamGetId(CU_STREAM_PER_THREAD, &other->id);
+    if (other->query == CUDA_SUCCESS)
+        other->query = cu.cuStreamQuery(CU_STREAM_PER_THREAD);
+    return NULL;
+}
+
+static void each_thread_has_its_own(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct other other = {0, CUDA_ERROR_UNKNOWN};
+    struct gate gate;
+    gate_make(&gate);
+    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    assert_int_equal(pthread_create(&thread, NULL, look_from_another_thread, &other), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(other.query);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
+    assert_int_not_equal(other.id, id_of(CU_STREAM_PER_THREAD));
+    assert_int_equal(id_of(CU_STREAM_PER_THREAD), id_of(CU_STREAM_PER_THREAD));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    gate_free(&gate);
+}
+
+static void twins_take_null_for_it(void **state) {
+    (void)state;
+    const gpumem_driver_api *plain = gpumem_driver_table(driver);
+    struct gate gate;
+    unsigned char out = 0;
+    CUdeviceptr bytes;
+    gate_make(&gate);
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    OK(cu.cuMemsetD8_v2(bytes, 1, 4096));
+    OK(cu.cuCtxSynchronize());
+    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    OK(plain->cuMemsetD8Async_ptsz(bytes, 9, 4096, NULL));
+    FAILS(CUDA_ERROR_NOT_READY, plain->cuStreamQuery_ptsz(NULL));
+    gate_release(&gate);
+    OK(plain->cuStreamSynchronize_ptsz(NULL));
+    OK(cu.cuStreamQuery(CU_STREAM_PER_THREAD));
+    OK(plain->cuMemcpyDtoH_v2_ptds(&out, bytes, 1));
+    assert_int_equal(out, 9);
+    gate_free(&gate);
+    OK(cu.cuMemFree_v2(bytes));
+}
+
+static void it_is_ordered_with_the_legacy_stream(void **state) {
+    (void)state;
+    struct gate gate;
+    gate_make(&gate);
+    CUdeviceptr bytes;
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    OK(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_LEGACY));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    gate_hold(&gate, CU_STREAM_LEGACY);
+    OK(cu.cuMemsetD8Async(bytes, 1, 4096, CU_STREAM_PER_THREAD));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_PER_THREAD));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    gate_free(&gate);
+    OK(cu.cuMemFree_v2(bytes));
+}
+
+static void *leave_work_behind(void *bytes) {
+    CUdeviceptr to = *(CUdeviceptr *)bytes;
+    if (cu.cuCtxSetCurrent(ctx) != CUDA_SUCCESS ||
+        cu.cuMemsetD8Async(to, 6, 4096, CU_STREAM_PER_THREAD) != CUDA_SUCCESS)
+        return NULL;
+    return bytes;
+}
+
+static void work_outlives_its_thread(void **state) {
+    (void)state;
+    pthread_t thread;
+    CUdeviceptr bytes;
+    void *left;
+    unsigned char out = 0;
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    assert_int_equal(pthread_create(&thread, NULL, leave_work_behind, &bytes), 0);
+    assert_int_equal(pthread_join(thread, &left), 0);
+    assert_ptr_equal(left, &bytes);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemcpyDtoH_v2(&out, bytes + 4095, 1));
+    assert_int_equal(out, 6);
+    OK(cu.cuMemFree_v2(bytes));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(each_thread_has_its_own),
+        TEST(twins_take_null_for_it),
+        TEST(it_is_ordered_with_the_legacy_stream),
+        TEST(work_outlives_its_thread),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

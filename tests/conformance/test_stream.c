@@ -1,0 +1,255 @@
+/* What a stream is, and the calls that ask it. */
+#include "harness.h"
+
+static void flags_and_priority_are_kept(void **state) {
+    (void)state;
+    CUstream blocking, other;
+    unsigned flags = 99;
+    int priority = 99, least, greatest;
+    OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamCreateWithPriority(&other, CU_STREAM_NON_BLOCKING, greatest));
+    OK(cu.cuStreamGetFlags(blocking, &flags));
+    assert_int_equal(flags, CU_STREAM_DEFAULT);
+    OK(cu.cuStreamGetFlags(other, &flags));
+    assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
+    OK(cu.cuStreamGetPriority(blocking, &priority));
+    assert_int_equal(priority, 0);
+    OK(cu.cuStreamGetPriority(other, &priority));
+    assert_int_equal(priority, greatest);
+    OK(cu.cuStreamDestroy_v2(blocking));
+    OK(cu.cuStreamDestroy_v2(other));
+}
+
+static void a_priority_out_of_range_is_clamped(void **state) {
+    (void)state;
+    CUstream high, low;
+    int priority, least, greatest;
+    OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+    OK(cu.cuStreamCreateWithPriority(&high, CU_STREAM_DEFAULT, greatest - 100));
+    OK(cu.cuStreamCreateWithPriority(&low, CU_STREAM_DEFAULT, least + 100));
+    OK(cu.cuStreamGetPriority(high, &priority));
+    assert_int_equal(priority, greatest);
+    OK(cu.cuStreamGetPriority(low, &priority));
+    assert_int_equal(priority, least);
+    OK(cu.cuStreamDestroy_v2(high));
+    OK(cu.cuStreamDestroy_v2(low));
+}
+
+static void a_stream_knows_context_and_device(void **state) {
+    (void)state;
+    CUstream stream;
+    CUcontext context = NULL;
+    CUgreenCtx green = (CUgreenCtx)(uintptr_t)1;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamGetCtx(stream, &context));
+    assert_ptr_equal(context, ctx);
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuStreamGetCtx_v2)) {
+        context = NULL;
+        OK(cu.cuStreamGetCtx_v2(stream, &context, &green));
+        assert_ptr_equal(context, ctx);
+        assert_null(green);
+    }
+    context = NULL;
+    OK(cu.cuStreamGetCtx(NULL, &context));
+    assert_ptr_equal(context, ctx);
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuStreamGetDevice)) {
+        CUdevice device = -1;
+        OK(cu.cuStreamGetDevice(stream, &device));
+        assert_int_equal(device, dev);
+    }
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void ids_are_unique(void **state) {
+    (void)state;
+    CUstream a, b;
+    unsigned long long first = 0, second = 0, again = 0, legacy = 0;
+    OK(cu.cuStreamCreate(&a, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamCreate(&b, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamGetId(a, &first));
+    OK(cu.cuStreamGetId(b, &second));
+    OK(cu.cuStreamGetId(a, &again));
+    OK(cu.cuStreamGetId(CU_STREAM_LEGACY, &legacy));
+    assert_int_equal(first, again);
+    assert_int_not_equal(first, second);
+    assert_int_not_equal(first, legacy);
+    OK(cu.cuStreamDestroy_v2(a));
+    OK(cu.cuStreamDestroy_v2(b));
+}
+
+static void query_tells_whether_work_is_left(void **state) {
+    (void)state;
+    CUstream stream;
+    struct gate gate;
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamQuery(stream));
+    gate_hold(&gate, stream);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamQuery(stream));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+/* Nobody waits: polling alone must come to an end. */
+static void polling_makes_progress(void **state) {
+    (void)state;
+    CUstream stream;
+    CUdeviceptr bytes;
+    unsigned char out = 0;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    OK(cu.cuMemsetD8Async(bytes, 0x5a, 4096, stream));
+    while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+        ;
+    OK(cu.cuMemcpyDtoH_v2(&out, bytes + 4095, 1));
+    assert_int_equal(out, 0x5a);
+    OK(cu.cuMemFree_v2(bytes));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void a_destroyed_stream_finishes_its_work(void **state) {
+    (void)state;
+    CUstream stream;
+    CUdeviceptr bytes;
+    struct gate gate;
+    unsigned char out = 0;
+    gate_make(&gate);
+    OK(cu.cuMemAlloc_v2(&bytes, 4096));
+    OK(cu.cuMemsetD8_v2(bytes, 1, 4096));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(bytes, 2, 4096, stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_release(&gate);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemcpyDtoH_v2(&out, bytes, 1));
+    assert_int_equal(out, 2);
+    gate_free(&gate);
+    OK(cu.cuMemFree_v2(bytes));
+}
+
+static void a_destroyed_stream_is_gone(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("a dangling stream handle is undefined behaviour elsewhere");
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamDestroy_v2(stream));
+    assert_int_not_equal(cu.cuStreamQuery(stream), CUDA_SUCCESS);
+    assert_int_not_equal(cu.cuStreamSynchronize(stream), CUDA_SUCCESS);
+    assert_int_not_equal(cu.cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+}
+
+static void the_first_destroy_still_works(void **state) {
+    (void)state;
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamDestroy(stream));
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    CUstream stream = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(NULL, CU_STREAM_DEFAULT));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreate(&stream, 0x100));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamCreateWithPriority(&stream, 0x100, 0));
+    assert_null(stream);
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+/* ---- Attributes
+ * ---------------------------------------------------------------------------------- */
+
+static void attributes_are_kept_and_copied(void **state) {
+    (void)state;
+    CUstream from, to;
+    CUstreamAttrValue value = {.syncPolicy = CU_SYNC_POLICY_BLOCKING_SYNC};
+    OK(cu.cuStreamCreate(&from, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamCreate(&to, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamSetAttribute(from, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+    value.syncPolicy = CU_SYNC_POLICY_SPIN;
+    OK(cu.cuStreamGetAttribute(from, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+    assert_int_equal(value.syncPolicy, CU_SYNC_POLICY_BLOCKING_SYNC);
+    OK(cu.cuStreamCopyAttributes(to, from));
+    value.syncPolicy = CU_SYNC_POLICY_SPIN;
+    OK(cu.cuStreamGetAttribute(to, CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+    assert_int_equal(value.syncPolicy, CU_SYNC_POLICY_BLOCKING_SYNC);
+    OK(cu.cuStreamDestroy_v2(from));
+    OK(cu.cuStreamDestroy_v2(to));
+}
+
+static void priority_is_an_attribute(void **state) {
+    (void)state;
+    CUstream stream;
+    CUstreamAttrValue value = {.priority = 99};
+    int least, greatest;
+    OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+    OK(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_DEFAULT, greatest));
+    OK(cu.cuStreamGetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value));
+    assert_int_equal(value.priority, greatest);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuStreamGetAttribute(stream, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+/* ---- Capture: what can be asked of a stream that does not
+ * ------------------------------------------ */
+
+static void no_stream_captures(void **state) {
+    (void)state;
+    CUstream stream;
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamIsCapturing(stream, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    OK(cu.cuStreamGetCaptureInfo(stream, &status, NULL));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    OK(cu.cuStreamGetCaptureInfo_v2(stream, &status, NULL, NULL, NULL, NULL));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuStreamGetCaptureInfo_v3)) {
+        status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        OK(cu.cuStreamGetCaptureInfo_v3(stream, &status, NULL, NULL, NULL, NULL, NULL));
+        assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    }
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void the_capture_mode_is_the_thread_s(void **state) {
+    (void)state;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+    mode = (CUstreamCaptureMode)7;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuThreadExchangeStreamCaptureMode(&mode));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(flags_and_priority_are_kept),
+        TEST(a_priority_out_of_range_is_clamped),
+        TEST(a_stream_knows_context_and_device),
+        TEST(ids_are_unique),
+        TEST(query_tells_whether_work_is_left),
+        TEST(polling_makes_progress),
+        TEST(a_destroyed_stream_finishes_its_work),
+        TEST(a_destroyed_stream_is_gone),
+        TEST(the_first_destroy_still_works),
+        TEST(wrong_arguments_are_refused),
+        TEST(attributes_are_kept_and_copied),
+        TEST(priority_is_an_attribute),
+        TEST(no_stream_captures),
+        TEST(the_capture_mode_is_the_thread_s),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

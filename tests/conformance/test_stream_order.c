@@ -1,0 +1,237 @@
+/* What is ordered after what, and what is not. States in between are held by gates. */
+#include "harness.h"
+
+#include <pthread.h>
+
+/* Two streams and a counter in pinned memory that streams write: what has happened so far. */
+struct scene {
+    CUstream a, b;
+    struct gate gate;
+    uint32_t *mark;
+    CUdeviceptr mark_address;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    void *memory;
+    OK(cu.cuStreamCreate(&scene.a, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&scene.b, CU_STREAM_NON_BLOCKING));
+    gate_make(&scene.gate);
+    OK(cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
+    scene.mark = memory;
+    *scene.mark = 0;
+    OK(cu.cuMemHostGetDevicePointer_v2(&scene.mark_address, memory, 0));
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    gate_release(&scene->gate);
+    OK(cu.cuCtxSynchronize());
+    gate_free(&scene->gate);
+    OK(cu.cuMemFreeHost(scene->mark));
+    OK(cu.cuStreamDestroy_v2(scene->a));
+    OK(cu.cuStreamDestroy_v2(scene->b));
+}
+
+static uint32_t mark(const struct scene *scene) {
+    return __atomic_load_n(scene->mark, __ATOMIC_ACQUIRE);
+}
+
+static void write_mark(struct scene *scene, CUstream stream, uint32_t value) {
+    OK(cu.cuStreamWriteValue32_v2(stream, scene->mark_address, value, 0));
+}
+
+static void a_stream_runs_in_order(void **state) {
+    (void)state;
+    struct scene scene = make();
+    gate_hold(&scene.gate, scene.a);
+    for (uint32_t i = 1; i <= 100; i++)
+        write_mark(&scene, scene.a, i);
+    assert_int_equal(mark(&scene), 0);
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.a));
+    assert_int_equal(mark(&scene), 100);
+    end(&scene);
+}
+
+static void streams_do_not_wait_for_each_other(void **state) {
+    (void)state;
+    struct scene scene = make();
+    gate_hold(&scene.gate, scene.a);
+    write_mark(&scene, scene.a, 1);
+    write_mark(&scene, scene.b, 2);
+    OK(cu.cuStreamSynchronize(scene.b));
+    assert_int_equal(mark(&scene), 2);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.a));
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.a));
+    assert_int_equal(mark(&scene), 1);
+    end(&scene);
+}
+
+static void a_wait_for_an_event_orders_streams(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    gate_hold(&scene.gate, scene.a);
+    write_mark(&scene, scene.a, 1);
+    OK(cu.cuEventRecord(event, scene.a));
+    OK(cu.cuStreamWaitEvent(scene.b, event, 0));
+    write_mark(&scene, scene.b, 2);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.b));
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.b));
+    assert_int_equal(mark(&scene), 2);
+    OK(cu.cuEventDestroy_v2(event));
+    end(&scene);
+}
+
+/* A wait is for what the event stood for when the wait was made. */
+static void a_later_record_changes_no_earlier_wait(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventRecord(event, scene.b));
+    OK(cu.cuStreamSynchronize(scene.b));
+    OK(cu.cuStreamWaitEvent(scene.b, event, 0));
+    gate_hold(&scene.gate, scene.a);
+    OK(cu.cuEventRecord(event, scene.a));
+    write_mark(&scene, scene.b, 5);
+    OK(cu.cuStreamSynchronize(scene.b));
+    assert_int_equal(mark(&scene), 5);
+    OK(cu.cuEventDestroy_v2(event));
+    end(&scene);
+}
+
+static void a_chain_of_streams_is_worked_off(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUstream chain[20];
+    CUevent events[20];
+    gate_hold(&scene.gate, scene.a);
+    for (unsigned i = 0; i < COUNT(chain); i++) {
+        OK(cu.cuStreamCreate(&chain[i], CU_STREAM_NON_BLOCKING));
+        OK(cu.cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+        OK(cu.cuEventRecord(events[i], i ? chain[i - 1] : scene.a));
+        OK(cu.cuStreamWaitEvent(chain[i], events[i], 0));
+        write_mark(&scene, chain[i], i + 1);
+    }
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(chain[COUNT(chain) - 1]));
+    assert_int_equal(mark(&scene), COUNT(chain));
+    for (unsigned i = 0; i < COUNT(chain); i++) {
+        OK(cu.cuStreamDestroy_v2(chain[i]));
+        OK(cu.cuEventDestroy_v2(events[i]));
+    }
+    end(&scene);
+}
+
+static void context_synchronize_waits_for_all_streams(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUdeviceptr bytes;
+    unsigned char out[2] = {0, 0};
+    OK(cu.cuMemAlloc_v2(&bytes, (size_t)8 << 20));
+    OK(cu.cuMemsetD8Async(bytes, 1, (size_t)4 << 20, scene.a));
+    OK(cu.cuMemsetD8Async(bytes + ((size_t)4 << 20), 2, (size_t)4 << 20, scene.b));
+    write_mark(&scene, scene.a, 7);
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(mark(&scene), 7);
+    OK(cu.cuStreamQuery(scene.a));
+    OK(cu.cuStreamQuery(scene.b));
+    OK(cu.cuMemcpyDtoH_v2(&out[0], bytes, 1));
+    OK(cu.cuMemcpyDtoH_v2(&out[1], bytes + ((size_t)8 << 20) - 1, 1));
+    assert_int_equal(out[0], 1);
+    assert_int_equal(out[1], 2);
+    OK(cu.cuMemFree_v2(bytes));
+    end(&scene);
+}
+
+/* ---- Contexts as a whole
+ * ------------------------------------------------------------------------- */
+
+static void a_context_s_event_stands_for_all_its_streams(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    gate_hold(&scene.gate, scene.a);
+    write_mark(&scene, scene.a, 3);
+    if (cu.cuCtxRecordEvent(ctx, event) == CUDA_ERROR_NOT_SUPPORTED)
+        SKIP("the driver records no contexts");
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    gate_release(&scene.gate);
+    OK(cu.cuEventSynchronize(event));
+    assert_int_equal(mark(&scene), 3);
+    OK(cu.cuEventDestroy_v2(event));
+    end(&scene);
+}
+
+static void a_context_can_wait_as_a_whole(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUevent event;
+    CUstream later;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    gate_hold(&scene.gate, scene.a);
+    OK(cu.cuEventRecord(event, scene.a));
+    OK(cu.cuCtxWaitEvent(ctx, event));
+    write_mark(&scene, scene.b, 4);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.b));
+    OK(cu.cuStreamCreate(&later, CU_STREAM_NON_BLOCKING));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(later));
+    assert_int_equal(mark(&scene), 0);
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.b));
+    assert_int_equal(mark(&scene), 4);
+    OK(cu.cuStreamSynchronize(later));
+    OK(cu.cuStreamDestroy_v2(later));
+    OK(cu.cuEventDestroy_v2(event));
+    end(&scene);
+}
+
+/* ---- Several threads
+ * ----------------------------------------------------------------------------- */
+
+static void *synchronize(void *stream) {
+    if (cu.cuCtxSetCurrent(ctx) != CUDA_SUCCESS)
+        return NULL;
+    return cu.cuStreamSynchronize(stream) == CUDA_SUCCESS ? stream : NULL;
+}
+
+static void many_threads_may_wait_for_one_stream(void **state) {
+    (void)state;
+    struct scene scene = make();
+    pthread_t threads[8];
+    gate_hold(&scene.gate, scene.a);
+    for (uint32_t i = 1; i <= 1000; i++)
+        write_mark(&scene, scene.a, i);
+    for (unsigned i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, synchronize, scene.a), 0);
+    assert_int_equal(mark(&scene), 0);
+    gate_release(&scene.gate);
+    for (unsigned i = 0; i < COUNT(threads); i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, scene.a);
+        assert_int_equal(mark(&scene), 1000);
+    }
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_stream_runs_in_order),
+        TEST(streams_do_not_wait_for_each_other),
+        TEST(a_wait_for_an_event_orders_streams),
+        TEST(a_later_record_changes_no_earlier_wait),
+        TEST(a_chain_of_streams_is_worked_off),
+        TEST(context_synchronize_waits_for_all_streams),
+        TEST(a_context_s_event_stands_for_all_its_streams),
+        TEST(a_context_can_wait_as_a_whole),
+        TEST(many_threads_may_wait_for_one_stream),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
