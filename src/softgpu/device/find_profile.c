@@ -54,6 +54,26 @@ static bool library_folder(char *folder, size_t size) {
     return true;
 }
 
+/* The folder `levels` above; false when there are not so many. */
+static bool climb(char *folder, int levels) {
+    while (levels--) {
+        char *slash = strrchr(folder, '/');
+        if (!slash)
+            return false;
+        *slash = 0;
+    }
+    return true;
+}
+
+/* The profile folder of a build, an install or a bundle, by the place of the library in it. */
+static bool profile_folder(char *folder, int levels) {
+    static const char below[] = "/share/gpumem/profiles";
+    if (!library_folder(folder, PATH_MAX - sizeof below) || !climb(folder, levels))
+        return false;
+    strcat(folder, below);
+    return true;
+}
+
 bool sg_profile_load(struct sg_profile *profile, const char *choice, char *message, size_t size) {
     if (!choice[0]) {
         snprintf(message, size, "SOFTGPU_PROFILE is empty: wanted a name or a path");
@@ -64,17 +84,14 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
     if (strcmp(choice, "h200") == 0)
         return sg_profile_parse(profile, "profile h200", sg_profile_builtin(), message, size);
 
-    /* lib/gpumem/softgpu, or lib/<machine>/gpumem/softgpu where the distribution has that level. */
-    static const char *const folders[] = {"../../../share/gpumem/profiles",
-                                          "../../../../share/gpumem/profiles"};
-    char folder[PATH_MAX];
-    if (!library_folder(folder, sizeof folder)) {
-        snprintf(message, size, "profile %s: the folder of softgpu's library is not known", choice);
-        return false;
-    }
-    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    /* From lib/gpumem/softgpu, or lib/<machine>/gpumem/softgpu where a distribution has that level.
+     */
+    char folder[PATH_MAX] = "";
+    for (int levels = 4; levels >= 3; levels--) {
         char path[2 * PATH_MAX];
-        snprintf(path, sizeof path, "%s/%s/%s.ini", folder, folders[i], choice);
+        if (!profile_folder(folder, levels))
+            continue;
+        snprintf(path, sizeof path, "%s/%s.ini", folder, choice);
         FILE *file = fopen(path, "re");
         if (!file)
             continue;
@@ -82,7 +99,7 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
         return load_file(profile, path, message, size);
     }
     snprintf(message, size,
-             "there is no profile %s: h200 is built in, others are <name>.ini in %s/%s, or a path",
-             choice, folder, folders[0]);
+             "there is no profile %s: h200 is built in, others are <name>.ini in %s, or a path",
+             choice, folder);
     return false;
 }

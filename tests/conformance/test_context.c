@@ -1,0 +1,275 @@
+/* Contexts that the application creates. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+static CUcontext current(void) {
+    CUcontext context = NULL;
+    OK(cu.cuCtxGetCurrent(&context));
+    return context;
+}
+
+static void every_version_makes_one(void **state) {
+    (void)state;
+    CUcontext made[4] = {0};
+    CUctxCreateParams params;
+    memset(&params, 0, sizeof params);
+    OK(cu.cuCtxCreate(&made[0], 0, 0));
+    OK(cu.cuCtxCreate_v2(&made[1], 0, 0));
+    OK(cu.cuCtxCreate_v3(&made[2], NULL, 0, 0, 0));
+    OK(cu.cuCtxCreate_v4(&made[3], NULL, 0, 0));
+    for (int i = 3; i >= 0; i--) {
+        unsigned version = 0;
+        assert_ptr_equal(current(), made[i]);
+        OK(cu.cuCtxGetApiVersion(made[i], &version));
+        assert_in_range(version, 3010, 13000);
+        OK(i & 1 ? cu.cuCtxDestroy_v2(made[i]) : cu.cuCtxDestroy(made[i]));
+    }
+    assert_ptr_equal(current(), ctx);
+}
+
+static void arguments_are_checked(void **state) {
+    (void)state;
+    CUcontext context = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuCtxCreate_v2(&context, 0, 99));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(&context, 3, 0)); /* two ways to wait */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(&context, ~0u, 0));
+    assert_null(context);
+    assert_ptr_equal(current(), ctx);
+}
+
+static void flags_are_kept_and_changed(void **state) {
+    (void)state;
+    CUcontext context;
+    unsigned flags = 0;
+    OK(cu.cuCtxCreate_v2(&context, CU_CTX_SCHED_YIELD, 0));
+    OK(cu.cuCtxGetFlags(&flags));
+    assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
+    OK(cu.cuCtxSetFlags(CU_CTX_SCHED_BLOCKING_SYNC));
+    OK(cu.cuCtxGetFlags(&flags));
+    assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetFlags(~0u));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetFlags(NULL));
+    OK(cu.cuCtxDestroy_v2(context));
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetFlags(&flags));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetFlags(0));
+}
+
+static void knows_its_device_and_id(void **state) {
+    (void)state;
+    CUcontext first, second;
+    CUdevice device = -1;
+    unsigned long long id[3] = {0, 0, 0};
+    OK(cu.cuCtxCreate_v2(&first, 0, 0));
+    OK(cu.cuCtxCreate_v2(&second, 0, 0));
+    OK(cu.cuCtxGetDevice(&device));
+    assert_int_equal(device, 0);
+    device = -1;
+    OK(cu.cuCtxGetDevice_v2(&device, first));
+    assert_int_equal(device, 0);
+    OK(cu.cuCtxGetId(first, &id[0]));
+    OK(cu.cuCtxGetId(second, &id[1]));
+    OK(cu.cuCtxGetId(NULL, &id[2]));
+    assert_int_not_equal(id[0], id[1]);
+    assert_int_equal(id[1], id[2]);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetId(first, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetDevice(NULL));
+    OK(cu.cuCtxDestroy_v2(second));
+    OK(cu.cuCtxDestroy_v2(first));
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetDevice(&device));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetId(NULL, &id[0]));
+}
+
+static void destroyed_below_the_top(void **state) {
+    (void)state;
+    CUcontext below, top, popped = NULL;
+    OK(cu.cuCtxCreate_v2(&below, 0, 0));
+    OK(cu.cuCtxCreate_v2(&top, 0, 0));
+    OK(cu.cuCtxDestroy_v2(below));
+    assert_ptr_equal(current(), top);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxDestroy_v2(top));
+    /* It stays on the stack, and answers nothing any more. */
+    assert_ptr_equal(current(), below);
+    assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
+    OK(cu.cuCtxPopCurrent_v2(&popped));
+    assert_ptr_equal(popped, below);
+    assert_ptr_equal(current(), ctx);
+}
+
+static void *destroy_it(void *context) {
+    CUresult result = cu.cuCtxDestroy_v2(context);
+    return (void *)(uintptr_t)result;
+}
+
+static void destroyed_by_another_thread(void **state) {
+    (void)state;
+    CUcontext context;
+    pthread_t thread;
+    void *result;
+    unsigned flags;
+    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    assert_int_equal(pthread_create(&thread, NULL, destroy_it, context), 0);
+    pthread_join(thread, &result);
+    assert_int_equal((uintptr_t)result, CUDA_SUCCESS);
+    assert_ptr_equal(current(), context);
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxGetFlags(&flags));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+}
+
+/* ---- Synchronize --------------------------------------------------------------------------------
+ */
+
+static atomic_int released, finished;
+
+static void wait_for_release(void *unused) {
+    (void)unused;
+    while (!atomic_load(&released))
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    atomic_store(&finished, 1);
+}
+
+static void *release_soon(void *unused) {
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    atomic_store(&released, 1);
+    return unused;
+}
+
+static CUresult synchronize_v1(CUcontext context) {
+    (void)context;
+    return cu.cuCtxSynchronize();
+}
+
+/* A call that does not wait finds the host function still held: nothing releases it for 20 ms. */
+static void check_that_it_waits(CUresult (*synchronize)(CUcontext), CUcontext context,
+                                CUstream stream) {
+    pthread_t thread;
+    atomic_store(&released, 0);
+    atomic_store(&finished, 0);
+    OK(cu.cuLaunchHostFunc(stream, wait_for_release, NULL));
+    assert_int_equal(pthread_create(&thread, NULL, release_soon, NULL), 0);
+    CUresult result = synchronize(context);
+    int was_finished = atomic_load(&finished);
+    pthread_join(thread, NULL);
+    assert_int_equal(result, CUDA_SUCCESS);
+    assert_int_equal(was_finished, 1);
+}
+
+static void synchronize_waits_for_all_streams(void **state) {
+    (void)state;
+    CUcontext context;
+    CUstream stream;
+    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    check_that_it_waits(synchronize_v1, context, stream);
+    check_that_it_waits(synchronize_v1, context, NULL);
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuCtxSynchronize_v2)) {
+        OK(cu.cuCtxSetCurrent(NULL));
+        OK(cu.cuCtxSetCurrent(NULL));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize());
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize_v2(NULL));
+        check_that_it_waits(cu.cuCtxSynchronize_v2, context, stream);
+        OK(cu.cuCtxPushCurrent_v2(context));
+    }
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxDestroy_v2(context));
+}
+
+static void destroy_waits_for_work(void **state) {
+    (void)state;
+    CUcontext context;
+    CUstream stream;
+    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    check_that_it_waits(cu.cuCtxDestroy_v2, context, stream);
+}
+
+/* ---- Counted uses, as before CUDA 4.0 -----------------------------------------------------------
+ */
+
+static void attach_and_detach(void **state) {
+    (void)state;
+    CUcontext context, attached = NULL;
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxAttach(&attached, 0));
+    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK(cu.cuCtxAttach(&attached, 0));
+    assert_ptr_equal(attached, context);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxAttach(&attached, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxAttach(NULL, 0));
+    OK(cu.cuCtxDetach(context));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxDetach(context));
+    assert_null(current());
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize());
+}
+
+/* NVIDIA's driver dereferences such values, so only softgpu is asked. */
+static void wrong_handles_are_recognised(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("a wrong handle is undefined behaviour on hardware");
+    CUcontext stale, wrong[4];
+    CUdevice device;
+    unsigned version;
+    unsigned long long id;
+    OK(cu.cuCtxCreate_v2(&stale, 0, 0));
+    OK(cu.cuCtxDestroy_v2(stale));
+    wrong[0] = stale;
+    wrong[1] = (CUcontext)(uintptr_t)0x1234;
+    wrong[2] = (CUcontext)&wrong;
+    wrong[3] = (CUcontext)(uintptr_t)UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(wrong[i]));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetCurrent(wrong[i]));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxPushCurrent_v2(wrong[i]));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetDevice_v2(&device, wrong[i]));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(wrong[i], &version));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetId(wrong[i], &id));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSynchronize_v2(wrong[i]));
+        FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDetach(wrong[i]));
+    }
+    assert_ptr_equal(current(), ctx);
+}
+
+static void affinity_needs_mps(void **state) {
+    (void)state;
+    CUcontext context = NULL;
+    CUexecAffinityParam one = {CU_EXEC_AFFINITY_TYPE_SM_COUNT, {{1}}}, got;
+    int supported = 1, processors = -1;
+    OK(cu.cuDeviceGetExecAffinitySupport(&supported, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
+    if (supported)
+        SKIP("this machine runs MPS");
+    FAILS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cu.cuCtxCreate_v3(&context, &one, 1, 0, 0));
+    assert_null(context);
+    OK(cu.cuCtxCreate_v2(&context, 0, 0));
+    OK(cu.cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0));
+    memset(&got, 0xff, sizeof got);
+    OK(cu.cuCtxGetExecAffinity(&got, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+    assert_int_equal(got.type, CU_EXEC_AFFINITY_TYPE_SM_COUNT);
+    assert_int_equal(got.param.smCount.val, processors);
+    OK(cu.cuCtxDestroy_v2(context));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_version_makes_one),
+        TEST(arguments_are_checked),
+        TEST(flags_are_kept_and_changed),
+        TEST(knows_its_device_and_id),
+        TEST(destroyed_below_the_top),
+        TEST(destroyed_by_another_thread),
+        TEST(synchronize_waits_for_all_streams),
+        TEST(destroy_waits_for_work),
+        TEST(attach_and_detach),
+        TEST(wrong_handles_are_recognised),
+        TEST(affinity_needs_mps),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,106 @@
+/* Limits and preferences: each context has its own, and gives them back. */
+#include "harness.h"
+
+static size_t limit(CUlimit which) {
+    size_t value = 12345;
+    OK(cu.cuCtxGetLimit(&value, which));
+    return value;
+}
+
+static void limits_belong_to_the_context(void **state) {
+    (void)state;
+    size_t before = limit(CU_LIMIT_MALLOC_HEAP_SIZE);
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    assert_int_equal(limit(CU_LIMIT_MALLOC_HEAP_SIZE), before);
+    OK(cu.cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 2 * before));
+    assert_true(limit(CU_LIMIT_MALLOC_HEAP_SIZE) >= 2 * before);
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    assert_int_equal(limit(CU_LIMIT_MALLOC_HEAP_SIZE), before);
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+static void stack_size_can_grow(void **state) {
+    (void)state;
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    size_t before = limit(CU_LIMIT_STACK_SIZE);
+    assert_true(before > 0);
+    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 4 * before));
+    assert_int_equal(limit(CU_LIMIT_STACK_SIZE), 4 * before);
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+static void limits_are_checked(void **state) {
+    (void)state;
+    size_t value = 77;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetLimit(NULL, CU_LIMIT_STACK_SIZE));
+    assert_int_not_equal(cu.cuCtxGetLimit(&value, (CUlimit)1000), CUDA_SUCCESS);
+    assert_int_not_equal(cu.cuCtxSetLimit((CUlimit)1000, 1), CUDA_SUCCESS);
+    assert_int_equal(value, 77);
+}
+
+static void preferences_are_kept(void **state) {
+    (void)state;
+    CUcontext other;
+    CUfunc_cache cache = CU_FUNC_CACHE_PREFER_EQUAL;
+    CUsharedconfig shared = (CUsharedconfig)77;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK(cu.cuCtxGetCacheConfig(&cache));
+    assert_int_equal(cache, CU_FUNC_CACHE_PREFER_NONE);
+    OK(cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_L1));
+    OK(cu.cuCtxGetCacheConfig(&cache));
+    assert_int_equal(cache, CU_FUNC_CACHE_PREFER_L1);
+    OK(cu.cuCtxGetSharedMemConfig(&shared));
+    assert_in_range(shared, CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE,
+                    CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE);
+    OK(cu.cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE));
+    OK(cu.cuCtxDestroy_v2(other));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetCacheConfig(NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetSharedMemConfig(NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxSetCacheConfig((CUfunc_cache)77));
+}
+
+/* The range is that of real devices: 0 is the least, numbers below it come first. */
+static void priorities_have_a_range(void **state) {
+    (void)state;
+    int least = 77, greatest = 77, again = 77;
+    OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+    assert_int_equal(least, 0);
+    assert_true(greatest < least);
+    OK(cu.cuCtxGetStreamPriorityRange(NULL, &again));
+    assert_int_equal(again, greatest);
+    OK(cu.cuCtxGetStreamPriorityRange(&again, NULL));
+    assert_int_equal(again, least);
+}
+
+static void all_need_a_context(void **state) {
+    (void)state;
+    size_t value;
+    int least, greatest;
+    unsigned version;
+    CUfunc_cache cache;
+    CUsharedconfig shared;
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetLimit(&value, CU_LIMIT_STACK_SIZE));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 1024));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetCacheConfig(&cache));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxSetCacheConfig(CU_FUNC_CACHE_PREFER_NONE));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetSharedMemConfig(&shared));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(NULL, &version));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxResetPersistingL2Cache());
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuCtxResetPersistingL2Cache());
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(limits_belong_to_the_context), TEST(stack_size_can_grow),     TEST(limits_are_checked),
+        TEST(preferences_are_kept),         TEST(priorities_have_a_range), TEST(all_need_a_context),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

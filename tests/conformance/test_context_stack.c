@@ -1,0 +1,185 @@
+/* The stack of contexts that each thread has. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static CUcontext current(void) {
+    CUcontext context = NULL;
+    OK(cu.cuCtxGetCurrent(&context));
+    return context;
+}
+
+static CUcontext pop(void) {
+    CUcontext context = NULL;
+    OK(cu.cuCtxPopCurrent_v2(&context));
+    return context;
+}
+
+static void last_in_first_out(void **state) {
+    (void)state;
+    CUcontext a, b;
+    OK(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK(cu.cuCtxCreate_v2(&b, 0, dev));
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    OK(cu.cuCtxPushCurrent_v2(a));
+    assert_ptr_equal(pop(), a);
+    assert_ptr_equal(pop(), ctx);
+    assert_ptr_equal(current(), b);
+    assert_ptr_equal(pop(), b);
+    assert_ptr_equal(pop(), a);
+    assert_ptr_equal(current(), ctx);
+    OK(cu.cuCtxDestroy_v2(b));
+    OK(cu.cuCtxDestroy_v2(a));
+    assert_ptr_equal(current(), ctx);
+}
+
+static void first_versions_move_it_too(void **state) {
+    (void)state;
+    CUcontext a, popped = NULL;
+    OK(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK(cu.cuCtxPopCurrent(&popped));
+    assert_ptr_equal(popped, a);
+    assert_ptr_equal(current(), ctx);
+    OK(cu.cuCtxPushCurrent(a));
+    assert_ptr_equal(current(), a);
+    OK(cu.cuCtxDestroy_v2(a));
+}
+
+static void set_replaces_the_top(void **state) {
+    (void)state;
+    CUcontext a;
+    OK(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK(cu.cuCtxSetCurrent(ctx));
+    assert_ptr_equal(pop(), ctx);
+    assert_ptr_equal(pop(), ctx);
+    assert_null(current());
+    OK(cu.cuCtxSetCurrent(a)); /* on an empty stack */
+    assert_ptr_equal(pop(), a);
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    OK(cu.cuCtxDestroy_v2(a));
+}
+
+static void setting_null_pops(void **state) {
+    (void)state;
+    CUcontext a;
+    OK(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK(cu.cuCtxSetCurrent(NULL));
+    assert_ptr_equal(current(), ctx);
+    OK(cu.cuCtxSetCurrent(NULL));
+    assert_null(current());
+    OK(cu.cuCtxSetCurrent(NULL)); /* nothing left, no error */
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuCtxDestroy_v2(a));
+}
+
+static void empty_stack(void **state) {
+    (void)state;
+    CUcontext popped = ctx;
+    CUdevice device;
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxPopCurrent_v2(&popped));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetDevice(&device));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxGetCurrent(NULL));
+    assert_ptr_equal(popped, ctx);
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+/* A destroyed context that is not on top stays where it is. */
+static void destroyed_in_the_middle(void **state) {
+    (void)state;
+    CUcontext a, b;
+    OK(cu.cuCtxCreate_v2(&a, 0, dev));
+    OK(cu.cuCtxCreate_v2(&b, 0, dev));
+    OK(cu.cuCtxDestroy_v2(a));
+    assert_ptr_equal(current(), b);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxDestroy_v2(b));
+    assert_ptr_equal(pop(), a);
+    assert_ptr_equal(current(), ctx);
+}
+
+/* ---- Threads ------------------------------------------------------------------------------------
+ */
+
+#define THREADS 8
+#define ROUNDS  200
+
+static CUcontext shared[2];
+static atomic_int wrong;
+
+static void expect(bool holds) {
+    if (!holds)
+        atomic_fetch_add(&wrong, 1);
+}
+
+static void *use_own_stack(void *unused) {
+    CUcontext got = ctx;
+    expect(cu.cuCtxGetCurrent(&got) == CUDA_SUCCESS && got == NULL);
+    for (int i = 0; i < ROUNDS; i++) {
+        CUcontext outer = shared[i & 1], inner = shared[!(i & 1)];
+        expect(cu.cuCtxPushCurrent_v2(outer) == CUDA_SUCCESS);
+        expect(cu.cuCtxPushCurrent_v2(inner) == CUDA_SUCCESS);
+        expect(cu.cuCtxSynchronize() == CUDA_SUCCESS);
+        expect(cu.cuCtxPopCurrent_v2(&got) == CUDA_SUCCESS && got == inner);
+        expect(cu.cuCtxGetCurrent(&got) == CUDA_SUCCESS && got == outer);
+        expect(cu.cuCtxPopCurrent_v2(&got) == CUDA_SUCCESS && got == outer);
+    }
+    /* The stack of a thread that ends gives back what is on it. */
+    expect(cu.cuCtxPushCurrent_v2(shared[0]) == CUDA_SUCCESS);
+    return unused;
+}
+
+static void threads_have_their_own(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    atomic_store(&wrong, 0);
+    shared[0] = ctx;
+    OK(cu.cuCtxCreate_v2(&shared[1], 0, dev));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_own_stack, NULL), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_ptr_equal(current(), shared[1]);
+    OK(cu.cuCtxDestroy_v2(shared[1]));
+}
+
+static void *make_and_end(void *unused) {
+    CUcontext made = NULL, got = NULL;
+    for (int i = 0; i < 20; i++) {
+        expect(cu.cuCtxCreate_v2(&made, 0, dev) == CUDA_SUCCESS);
+        expect(cu.cuCtxGetCurrent(&got) == CUDA_SUCCESS && got == made);
+        expect(cu.cuCtxDestroy_v2(made) == CUDA_SUCCESS);
+        expect(cu.cuCtxGetCurrent(&got) == CUDA_SUCCESS && got == NULL);
+        expect(cu.cuDevicePrimaryCtxRetain(&got, dev) == CUDA_SUCCESS && got == ctx);
+        expect(cu.cuDevicePrimaryCtxRelease_v2(dev) == CUDA_SUCCESS);
+    }
+    return unused;
+}
+
+static void threads_make_and_end_contexts(void **state) {
+    (void)state;
+    pthread_t threads[THREADS / 2];
+    atomic_store(&wrong, 0);
+    for (int i = 0; i < THREADS / 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_end, NULL), 0);
+    for (int i = 0; i < THREADS / 2; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+    OK(cu.cuCtxSynchronize());
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(last_in_first_out),
+        TEST(first_versions_move_it_too),
+        TEST(set_replaces_the_top),
+        TEST(setting_null_pops),
+        TEST(empty_stack),
+        TEST(destroyed_in_the_middle),
+        TEST(threads_have_their_own),
+        TEST(threads_make_and_end_contexts),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,187 @@
+/* Devices: their number, names, identities, attributes. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void numbered_from_zero(void **state) {
+    (void)state;
+    int count = -1;
+    OK(cu.cuDeviceGetCount(&count));
+    assert_true(count >= 1);
+    for (int i = 0; i < count; i++) {
+        CUdevice device = -1;
+        OK(cu.cuDeviceGet(&device, i));
+        assert_int_equal(device, i);
+    }
+    CUdevice device = 77;
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGet(&device, count));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGet(&device, -1));
+    assert_int_equal(device, 77);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGet(NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetCount(NULL));
+}
+
+static void name_is_cut_to_length(void **state) {
+    (void)state;
+    char whole[256] = "", cut[256];
+    OK(cu.cuDeviceGetName(whole, sizeof whole, 0));
+    size_t length = strlen(whole);
+    assert_true(length > 4);
+    memset(cut, '#', sizeof cut);
+    OK(cu.cuDeviceGetName(cut, 4, 0));
+    assert_memory_equal(cut, whole, 3);
+    assert_int_equal(cut[3], 0);
+    assert_int_equal(cut[4], '#');
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetName(cut, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetName(NULL, 8, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetName(cut, 8, 99));
+}
+
+static void uuid_tells_devices_apart(void **state) {
+    (void)state;
+    CUuuid first, again, second;
+    memset(&first, 0, sizeof first);
+    memset(&again, 0xff, sizeof again);
+    OK(cu.cuDeviceGetUuid(&first, 0));
+    OK(cu.cuDeviceGetUuid_v2(&again, 0));
+    assert_memory_equal(&first, &again, sizeof first);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetUuid_v2(NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetUuid_v2(&again, 99));
+    if (device_count < 2)
+        return;
+    OK(cu.cuDeviceGetUuid_v2(&second, 1));
+    assert_memory_not_equal(&first, &second, sizeof first);
+}
+
+static void pci_address_finds_the_device(void **state) {
+    (void)state;
+    char before[16] = "";
+    for (int i = 0; i < device_count; i++) {
+        char address[16] = "";
+        CUdevice found = -1;
+        OK(cu.cuDeviceGetPCIBusId(address, sizeof address, i));
+        assert_int_equal(strlen(address), 12);
+        assert_string_not_equal(address, before);
+        OK(cu.cuDeviceGetByPCIBusId(&found, address));
+        assert_int_equal(found, i);
+        strcpy(before, address);
+
+        unsigned domain, bus, slot;
+        int value = -1;
+        assert_int_equal(sscanf(address, "%x:%x:%x", &domain, &bus, &slot), 3);
+        OK(cu.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, i));
+        assert_int_equal(value, bus);
+        OK(cu.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, i));
+        assert_int_equal(value, slot);
+        OK(cu.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, i));
+        assert_int_equal(value, domain);
+    }
+}
+
+static void pci_address_is_checked(void **state) {
+    (void)state;
+    char address[16];
+    CUdevice found = 77;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetPCIBusId(NULL, 16, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetPCIBusId(address, 5, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetPCIBusId(address, sizeof address, 99));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetByPCIBusId(&found, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetByPCIBusId(NULL, "0000:00:06.0"));
+    assert_int_not_equal(cu.cuDeviceGetByPCIBusId(&found, "0000:fe:1f.0"), CUDA_SUCCESS);
+    assert_int_not_equal(cu.cuDeviceGetByPCIBusId(&found, "nonsense"), CUDA_SUCCESS);
+    assert_int_equal(found, 77);
+}
+
+static void attributes_agree_with_older_calls(void **state) {
+    (void)state;
+    CUdevprop prop;
+    int major = -1, minor = -1;
+    memset(&prop, 0, sizeof prop);
+    OK(cu.cuDeviceGetProperties(&prop, 0));
+    assert_int_equal(prop.maxThreadsPerBlock,
+                     device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+    assert_int_equal(prop.maxThreadsDim[2], device_attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z));
+    assert_int_equal(prop.maxGridSize[0], device_attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X));
+    assert_int_equal(prop.SIMDWidth, device_attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE));
+    assert_int_equal(prop.textureAlign, device_attribute(CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT));
+    OK(cu.cuDeviceComputeCapability(&major, &minor, 0));
+    assert_int_equal(major, device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+    assert_int_equal(minor, device_attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetProperties(&prop, 99));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceComputeCapability(&major, &minor, 99));
+}
+
+static void unknown_attributes_are_refused(void **state) {
+    (void)state;
+    int value = 77;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, (CUdevice_attribute)0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, (CUdevice_attribute)1000, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, (CUdevice_attribute)-1, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceGetAttribute(NULL, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE,
+          cu.cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99));
+    assert_int_equal(value, 77);
+}
+
+static void memory_is_told_twice_alike(void **state) {
+    (void)state;
+    size_t bytes = 0;
+    unsigned small = 0;
+    OK(cu.cuDeviceTotalMem_v2(&bytes, 0));
+    assert_true(bytes >= (size_t)2 << 20);
+    OK(cu.cuDeviceTotalMem(&small, 0));
+    assert_int_equal(small, bytes > UINT32_MAX ? UINT32_MAX : bytes);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceTotalMem_v2(NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceTotalMem_v2(&bytes, 99));
+}
+
+static void texture_width_by_format(void **state) {
+    (void)state;
+    size_t width = 0;
+    OK(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 0));
+    assert_true(width > 0);
+    width = 77;
+    FAILS(CUDA_ERROR_INVALID_DEVICE,
+          cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 99));
+    assert_int_equal(width, 77);
+}
+
+static void affinity_needs_mps(void **state) {
+    (void)state;
+    int value = 77;
+    OK(cu.cuDeviceGetExecAffinitySupport(&value, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
+    assert_in_range(value, 0, 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceGetExecAffinitySupport(NULL, CU_EXEC_AFFINITY_TYPE_SM_COUNT, 0));
+}
+
+/* A device must not claim what the same driver then refuses. */
+static void claims_hold(void **state) {
+    (void)state;
+    if (!device_attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
+        CUdeviceptr address = 0;
+        assert_int_not_equal(cu.cuMemAllocManaged(&address, 4096, CU_MEM_ATTACH_GLOBAL),
+                             CUDA_SUCCESS);
+    }
+    assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING), 1);
+    assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED), 1);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(numbered_from_zero),
+        TEST(name_is_cut_to_length),
+        TEST(uuid_tells_devices_apart),
+        TEST(pci_address_finds_the_device),
+        TEST(pci_address_is_checked),
+        TEST(attributes_agree_with_older_calls),
+        TEST(unknown_attributes_are_refused),
+        TEST(memory_is_told_twice_alike),
+        TEST(texture_width_by_format),
+        TEST(affinity_needs_mps),
+        TEST(claims_hold),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,116 @@
+/* Contexts of two devices, and which may access the other's memory. */
+#include "harness.h"
+
+static void needs_peers(void) {
+    int can = 0;
+    NEEDS_DEVICES(2);
+    OK(cu.cuDeviceCanAccessPeer(&can, 0, 1));
+    if (!can)
+        SKIP("device 0 cannot access device 1");
+}
+
+static void links_are_described(void **state) {
+    (void)state;
+    needs_peers();
+    int value = -1;
+    OK(cu.cuDeviceCanAccessPeer(&value, 1, 0));
+    assert_int_equal(value, 1);
+    OK(cu.cuDeviceCanAccessPeer(&value, 0, 0));
+    assert_int_equal(value, 0);
+    value = -1;
+    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+    assert_int_equal(value, 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceGetP2PAttribute(NULL, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceGetP2PAttribute(&value, (CUdevice_P2PAttribute)77, 0, 1));
+    FAILS(CUDA_ERROR_INVALID_DEVICE,
+          cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE,
+          cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 0, 99));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceCanAccessPeer(&value, 0, 99));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceCanAccessPeer(NULL, 0, 1));
+}
+
+static void enabled_once_and_in_one_direction(void **state) {
+    (void)state;
+    needs_peers();
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
+    OK(cu.cuCtxEnablePeerAccess(ctx, 0));
+    FAILS(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, cu.cuCtxEnablePeerAccess(ctx, 0));
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(other));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuCtxDisablePeerAccess(ctx));
+    FAILS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cu.cuCtxDisablePeerAccess(ctx));
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+/* Seen without a second enable or disable, whose refusal would be enough otherwise. */
+static void shown_in_the_state(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its state dump");
+    needs_peers();
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    char *off = soft->state_dump();
+    OK(cu.cuCtxEnablePeerAccess(ctx, 0));
+    char *on = soft->state_dump();
+    assert_string_not_equal(on, off);
+    OK(cu.cuCtxDisablePeerAccess(ctx));
+    char *off_again = soft->state_dump();
+    assert_string_equal(off_again, off);
+    soft->free_text(off);
+    soft->free_text(on);
+    soft->free_text(off_again);
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+static void arguments_are_checked(void **state) {
+    (void)state;
+    needs_peers();
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxEnablePeerAccess(other, 0));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxEnablePeerAccess(NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDisablePeerAccess(NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxEnablePeerAccess(ctx, 1));
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+static void same_device_needs_none(void **state) {
+    (void)state;
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(ctx, 0));
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+/* A peer that ends takes the access with it, and does not come back by a new context's handle. */
+static void ends_with_either_context(void **state) {
+    (void)state;
+    needs_peers();
+    CUcontext other, again;
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxCreate_v2(&again, 0, 1));
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    OK(cu.cuCtxEnablePeerAccess(again, 0));
+    OK(cu.cuCtxDisablePeerAccess(again));
+    OK(cu.cuCtxDestroy_v2(again));
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuCtxPopCurrent_v2(NULL));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(links_are_described),    TEST(enabled_once_and_in_one_direction),
+        TEST(shown_in_the_state),     TEST(arguments_are_checked),
+        TEST(same_device_needs_none), TEST(ends_with_either_context),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

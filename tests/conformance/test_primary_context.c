@@ -1,0 +1,186 @@
+/* The primary context: retained, released, reset, and the same handle throughout. */
+#include "harness.h"
+
+static void assert_state(int active, unsigned flags) {
+    unsigned got_flags = 77;
+    int got_active = 77;
+    OK(cu.cuDevicePrimaryCtxGetState(0, &got_flags, &got_active));
+    assert_int_equal(got_active, active);
+    assert_int_equal(got_flags, flags);
+}
+
+static CUcontext retain(void) {
+    CUcontext context = NULL;
+    OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    assert_non_null(context);
+    return context;
+}
+
+static int retains_are_counted(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    assert_state(0, 0);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
+    CUcontext first = retain();
+    CUcontext second = retain();
+    assert_ptr_equal(first, second);
+    assert_state(1, 0);
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    assert_state(1, 0);
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    assert_state(0, 0);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
+    return 0;
+}
+
+static int is_not_made_current(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    CUcontext current = (CUcontext)&current;
+    retain();
+    OK(cu.cuCtxGetCurrent(&current));
+    assert_null(current);
+    OK(cu.cuDevicePrimaryCtxRelease(0));
+    assert_state(0, 0);
+    return 0;
+}
+
+static int arguments_are_checked(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    CUcontext context = NULL;
+    unsigned flags;
+    int active;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevicePrimaryCtxRetain(NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxRetain(&context, 99));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxRelease_v2(99));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxReset_v2(99));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxSetFlags_v2(99, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDevicePrimaryCtxGetState(99, &flags, &active));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevicePrimaryCtxSetFlags_v2(0, 3)); /* two ways to wait */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevicePrimaryCtxSetFlags_v2(0, ~0u));
+    assert_null(context);
+    assert_state(0, 0);
+    return 0;
+}
+
+static int flags_last_beyond_a_life(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    unsigned flags = 0;
+    OK(cu.cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
+    assert_state(0, CU_CTX_SCHED_YIELD);
+    CUcontext context = retain();
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuCtxGetFlags(&flags));
+    assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
+    OK(cu.cuDevicePrimaryCtxSetFlags_v2(0, CU_CTX_SCHED_BLOCKING_SYNC));
+    assert_state(1, CU_CTX_SCHED_BLOCKING_SYNC);
+    OK(cu.cuCtxGetFlags(&flags));
+    assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    assert_state(0, CU_CTX_SCHED_BLOCKING_SYNC);
+    OK(cu.cuDevicePrimaryCtxSetFlags_v2(0, 0));
+    assert_state(0, 0);
+    return 0;
+}
+
+/* A reset ends everything in the context, but not the retains. */
+static int reset_ends_what_it_holds(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    CUcontext context = retain();
+    CUstream stream = NULL;
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuDevicePrimaryCtxReset_v2(0));
+    assert_state(0, 0);
+    assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
+    CUcontext again = retain();
+    assert_ptr_equal(again, context);
+    OK(cu.cuCtxSetCurrent(again));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK(cu.cuDevicePrimaryCtxReset(0));
+    assert_state(0, 0);
+    return 0;
+}
+
+static int id_is_new_in_each_life(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    unsigned long long first = 0, second = 0;
+    OK(cu.cuCtxGetId(retain(), &first));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK(cu.cuCtxGetId(retain(), &second));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    assert_int_not_equal(first, 0);
+    assert_int_not_equal(first, second);
+    return 0;
+}
+
+/* Unlike cuCtxDestroy a release pops nothing: the thread keeps a context that is no more. */
+static int released_while_current(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    CUcontext context = retain(), current = NULL;
+    OK(cu.cuCtxPushCurrent_v2(context));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    OK(cu.cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, context);
+    assert_int_not_equal(cu.cuCtxSynchronize(), CUDA_SUCCESS);
+    retain();
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxPopCurrent_v2(&current));
+    assert_ptr_equal(current, context);
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    return 0;
+}
+
+static int cannot_be_destroyed(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    CUcontext context = retain();
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
+    assert_state(1, 0);
+    OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    return 0;
+}
+
+/* Each in a process of its own, where nobody has retained the primary context yet. */
+static void in_child(void **state) {
+    assert_int_equal(run_child(*state, NULL), 0);
+}
+
+#define ALONE(function)                                                                            \
+    { #function, in_child, test_begin, test_end, (void *)#function }
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        ALONE(retains_are_counted),      ALONE(is_not_made_current),
+        ALONE(arguments_are_checked),    ALONE(flags_last_beyond_a_life),
+        ALONE(reset_ends_what_it_holds), ALONE(id_is_new_in_each_life),
+        ALONE(released_while_current),   ALONE(cannot_be_destroyed),
+    };
+    static const struct child children[] = {
+        {"retains_are_counted", retains_are_counted},
+        {"is_not_made_current", is_not_made_current},
+        {"arguments_are_checked", arguments_are_checked},
+        {"flags_last_beyond_a_life", flags_last_beyond_a_life},
+        {"reset_ends_what_it_holds", reset_ends_what_it_holds},
+        {"id_is_new_in_each_life", id_is_new_in_each_life},
+        {"released_while_current", released_while_current},
+        {"cannot_be_destroyed", cannot_be_destroyed},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
