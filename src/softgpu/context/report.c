@@ -84,8 +84,8 @@ void sg_dump_contexts(struct sg_text *text) {
 
 static void leak(struct sg_text *text, size_t number, struct sg_context *context) {
     if (context->primary)
-        sg_text_line(text, "context %zu: primary of device %d, retained %u times", number,
-                     context->device, context->uses);
+        sg_text_line(text, "context %zu: primary of device %d, retained %u time%s", number,
+                     context->device, context->uses, context->uses == 1 ? "" : "s");
     else
         sg_text_line(text, "context %zu: created on device %d, not destroyed", number,
                      context->device);

@@ -1,0 +1,122 @@
+/* A context that a device fault has poisoned: what still answers, and how long it lasts. */
+#include "harness.h"
+
+/* As queued work that reads an address that is no more would do. */
+static void poison(void) {
+    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
+}
+
+static int begin(void) {
+    init_driver();
+    return soft ? 0 : 1;
+}
+
+static int later_calls_answer_the_fault(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUevent event;
+    CUcontext current = NULL;
+    CUdevice device = -1;
+    unsigned flags;
+    if (begin())
+        return 1;
+    poison();
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventCreate(&event, 0));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetFlags(&flags));
+    OK(cu.cuCtxGetDevice(&device));
+    assert_int_equal(device, 0);
+    OK(cu.cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, ctx);
+    return 0;
+}
+
+/* Seen on H200: the reset succeeds, and the next retain answers the fault again. */
+static int reset_does_not_repair(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUcontext again = NULL;
+    int active = 77;
+    unsigned flags;
+    if (begin())
+        return 1;
+    poison();
+    OK(cu.cuDevicePrimaryCtxReset_v2(dev));
+    OK(cu.cuDevicePrimaryCtxGetState(dev, &flags, &active));
+    assert_int_equal(active, 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuDevicePrimaryCtxRetain(&again, dev));
+    assert_null(again);
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxCreate_v2(&again, 0, dev));
+    assert_null(again);
+    return 0;
+}
+
+static int first_fault_stays(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    if (begin())
+        return 1;
+    poison();
+    assert_int_equal(soft->context_poison(CUDA_ERROR_LAUNCH_FAILED), 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    return 0;
+}
+
+static int other_device_goes_on(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUcontext other;
+    if (begin())
+        return 1;
+    poison();
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxDestroy_v2(other));
+    return 0;
+}
+
+static int poisoned_context_can_be_destroyed(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUcontext other, current = NULL;
+    if (begin())
+        return 1;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    poison();
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, ctx);
+    OK(cu.cuCtxSynchronize());
+    return 0;
+}
+
+/* A fault lasts as long as the process: each in one of its own. */
+static void in_child(void **state) {
+    NEEDS_SOFTGPU("faults are made by its controls");
+    NEEDS_DEVICES(2);
+    assert_int_equal(run_child(*state, NULL), 0);
+}
+
+#define ALONE(function)                                                                            \
+    { #function, in_child, test_begin, test_end, (void *)#function }
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        ALONE(later_calls_answer_the_fault),
+        ALONE(reset_does_not_repair),
+        ALONE(first_fault_stays),
+        ALONE(other_device_goes_on),
+        ALONE(poisoned_context_can_be_destroyed),
+    };
+    static const struct child children[] = {
+        {"later_calls_answer_the_fault", later_calls_answer_the_fault},
+        {"reset_does_not_repair", reset_does_not_repair},
+        {"first_fault_stays", first_fault_stays},
+        {"other_device_goes_on", other_device_goes_on},
+        {"poisoned_context_can_be_destroyed", poisoned_context_can_be_destroyed},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

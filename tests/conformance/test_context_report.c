@@ -1,0 +1,74 @@
+/* Devices and contexts in softgpu's state dump and leak report. */
+#include "harness.h"
+
+#include <string.h>
+
+static bool dump_has(const char *text) {
+    char *dump = soft->state_dump();
+    assert_non_null(dump);
+    bool has = strstr(dump, text) != NULL;
+    soft->free_text(dump);
+    return has;
+}
+
+static unsigned leaked(const char *text) {
+    char *report = soft->leak_report();
+    assert_non_null(report);
+    unsigned count = 0;
+    for (const char *at = report; (at = strstr(at, text)); at++)
+        count++;
+    soft->free_text(report);
+    return count;
+}
+
+static void dump_lists_devices_and_contexts(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its state dump");
+    CUcontext other;
+    assert_true(dump_has("device 0 "));
+    assert_true(dump_has("context 1 device 0 primary uses 1"));
+    assert_false(dump_has("created"));
+    OK(cu.cuCtxCreate_v2(&other, CU_CTX_SCHED_YIELD, dev));
+    assert_true(dump_has("context 2 device 0 created uses 1 flags 0x2"));
+    OK(cu.cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 8192));
+    assert_true(dump_has("context 2 limit 0 8192"));
+    OK(cu.cuCtxDestroy_v2(other));
+    assert_false(dump_has("created"));
+}
+
+/* Two equal states give equal text, whatever was made and ended between them. */
+static void dump_forgets_what_has_ended(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its state dump");
+    char *before = soft->state_dump();
+    for (int i = 0; i < 3; i++) {
+        CUcontext other;
+        OK(cu.cuCtxCreate_v2(&other, 0, dev));
+        OK(cu.cuCtxDestroy_v2(other));
+    }
+    char *after = soft->state_dump();
+    assert_string_equal(before, after);
+    soft->free_text(before);
+    soft->free_text(after);
+}
+
+static void leaks_name_live_contexts(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its leak report");
+    CUcontext other;
+    assert_int_equal(leaked("created on device"), 0);
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    assert_int_equal(leaked("created on device 0, not destroyed"), 1);
+    OK(cu.cuCtxDestroy_v2(other));
+    assert_int_equal(leaked("created on device"), 0);
+    assert_int_equal(leaked("primary of device 0, retained 1 time"), 1);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(dump_lists_devices_and_contexts),
+        TEST(dump_forgets_what_has_ended),
+        TEST(leaks_name_live_contexts),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
