@@ -72,12 +72,9 @@ function(gpumem_test_program folder source harness link internal)
         GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
     target_link_libraries(${target} PRIVATE
         ${link} gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
-    # A linked-in copy of the loader looks beside the program. Programs of libgpumem.so get the
-    # same path, and one more for cmocka, which a bundle puts into lib/.
+    # The build's path first, which a bundle keeps: it puts cmocka into lib/.
     file(RELATIVE_PATH to_lib ${PROJECT_BINARY_DIR}/tests/${output} ${PROJECT_BINARY_DIR}/lib)
     set_target_properties(${target} PROPERTIES
         OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output}
         BUILD_RPATH "$ORIGIN/${to_lib}")
-    file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/tests/${output})
-    file(CREATE_LINK ${to_lib}/gpumem ${PROJECT_BINARY_DIR}/tests/${output}/gpumem SYMBOLIC)
 endfunction()

@@ -24,9 +24,8 @@ for folder in bench examples; do
         cp -a "$program" "$BUNDLE/$folder/"
     done
 done
-# Programs, and the links by which they find softgpu.
 (cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner \) -prune -o \
-    \( -type f -perm -u+x ! -name '*.cmake' -o -type l \) -print) |
+    -type f -perm -u+x ! -name '*.cmake' -print) |
     while read -r path; do
         mkdir -p "$BUNDLE/tests/$(dirname "$path")"
         cp -a "$BUILD/tests/$path" "$BUNDLE/tests/$path"
