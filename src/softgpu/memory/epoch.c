@@ -4,7 +4,7 @@ static uint64_t epoch = 1;
 /* Running work, oldest first: stamps never decrease along the list. */
 static struct sg_work *oldest, *newest;
 static struct sg_retired *retired_head, *retired_tail;
-static unsigned drainers;
+static unsigned waiters;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 
 void sg_work_begin(struct sg_work *work) {
@@ -39,7 +39,7 @@ void sg_work_end(struct sg_work *work) {
     else
         newest = work->previous;
     reclaim_unseen();
-    if (drainers)
+    if (waiters)
         pthread_cond_broadcast(&ended);
 }
 
@@ -58,13 +58,17 @@ void sg_retire(struct sg_retired *retired, void (*reclaim)(struct sg_retired *))
     retired_tail = retired;
 }
 
-bool sg_work_drain(void) {
-    if (!oldest)
-        return false;
-    uint64_t until = ++epoch;
-    drainers++;
-    while (oldest && oldest->epoch < until)
+uint64_t sg_epoch_mark(void) {
+    return ++epoch;
+}
+
+bool sg_epoch_passed(uint64_t mark) {
+    return !oldest || oldest->epoch >= mark;
+}
+
+void sg_epoch_wait(uint64_t mark) {
+    waiters++;
+    while (!sg_epoch_passed(mark))
         sg_wait(&ended, 0);
-    drainers--;
-    return true;
+    waiters--;
 }

@@ -18,8 +18,11 @@ struct sg_retired {
 /* Calls reclaim (with the lock) as soon as no work that is running now can see the object: at once
  * when none runs. */
 void sg_retire(struct sg_retired *retired, void (*reclaim)(struct sg_retired *));
-/* Blocks until all work that runs now has ended; the lock is released meanwhile. True when it was,
- * so that the caller looks again at what it knew. */
-bool sg_work_drain(void);
+/* A moment: work that begins later does not see what was taken away before it. */
+uint64_t sg_epoch_mark(void);
+/* Has all work that ran at that moment ended? */
+bool sg_epoch_passed(uint64_t mark);
+/* Blocks until it has; the lock is released meanwhile. */
+void sg_epoch_wait(uint64_t mark);
 
 #endif

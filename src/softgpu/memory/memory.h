@@ -50,10 +50,14 @@ struct sg_phys {
 /* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
  * and exportability; it has been validated by the caller. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
-/* The same for bytes of a file of the caller's, which keeps `fd` open until the memory is mapped where
- * it is wanted. When it ends, its bytes in the file are given back to the machine, unless it is
- * `imported` (and so not charged either). */
+/* The same for bytes of a file of the caller's, which keeps `fd` open until the memory is mapped
+ * where it is wanted. When it ends, its bytes in the file are given back to the machine, unless it
+ * is `imported` (and so not charged either). */
 CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *prop, size_t size,
+                           bool imported, struct sg_phys **phys);
+/* Memory that lies in somebody's memory file at `offset` (multiple of SG_PAGE): takes over `fd` on
+ * success. Charged to prop's device unless `imported`. OUT_OF_MEMORY as above. */
+CUresult sg_phys_from_file(int fd, uint64_t offset, size_t size, const CUmemAllocationProp *prop,
                            bool imported, struct sg_phys **phys);
 void sg_phys_ref(struct sg_phys *phys);
 /* At 0 the bytes become reusable once no running operation can still see them. */
@@ -83,7 +87,8 @@ struct sg_range {
     struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
     unsigned cpu_rights; /* SG_RANGE_MAPPING of host memory: what cuMemSetAccess gave the CPU */
-    void *owner;         /* the pool block, the suballocator page, ... of its chapter */
+    uint64_t cpu_mark; /* the epoch since when new work does not use the CPU mapping; 0 for none */
+    void *owner;       /* the pool block, the suballocator page, ... of its chapter */
     struct sg_tree_node node; /* range.c's */
 };
 

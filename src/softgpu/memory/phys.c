@@ -93,17 +93,22 @@ static bool place_in_arena(struct sg_phys_place *place) {
 }
 
 /* Takes over `fd` on success. */
-static bool place_in_file(struct sg_phys_place *place, int fd) {
+static bool place_in_file(struct sg_phys_place *place, int fd, uint64_t offset) {
     struct sg_phys *phys = &place->phys;
-    struct stat status;
-    if (fstat(fd, &status) != 0)
-        return false;
-    phys->host = sg_memfile_map(fd, 0, phys->size);
+    phys->host = sg_memfile_map(fd, offset, phys->size);
     if (!phys->host)
         return false;
     phys->kind = SG_PHYS_FD;
     phys->fd = phys->file = fd;
-    phys->file_offset = 0;
+    phys->file_offset = offset;
+    return true;
+}
+
+/* Lets importers find this file. */
+static bool remember_file(struct sg_phys_place *place) {
+    struct stat status;
+    if (fstat(place->phys.fd, &status) != 0)
+        return false;
     place->file_device = status.st_dev;
     place->file_inode = status.st_ino;
     place->next_file = files;
@@ -127,8 +132,11 @@ static bool make_file(struct sg_phys_place *place) {
     int fd = sg_memfile_new("softgpu shared", place->phys.size + SG_SHARE_PAGE);
     if (fd < 0)
         return false;
-    if (write_trailer(fd, &place->phys) && place_in_file(place, fd))
-        return true;
+    if (write_trailer(fd, &place->phys) && place_in_file(place, fd, 0)) {
+        if (remember_file(place))
+            return true;
+        munmap(place->phys.host, place->phys.size);
+    }
     sg_log(0, "cannot make shareable memory: %s", strerror(errno));
     close(fd);
     return false;
@@ -193,9 +201,10 @@ void sg_phys_ref(struct sg_phys *phys) {
 
 static void forget_file(struct sg_phys_place *place) {
     struct sg_phys_place **link = &files;
-    while (*link != place)
+    while (*link && *link != place)
         link = &(*link)->next_file;
-    *link = place->next_file;
+    if (*link)
+        *link = place->next_file;
 }
 
 static void reclaim(struct sg_retired *retired) {
@@ -247,8 +256,8 @@ static const char *read_trailer(int fd, struct stat *status, struct sg_share_tra
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     if (fstat(fd, status) != 0)
         return "not an open file descriptor";
-    if (!S_ISREG(status->st_mode) || (fcntl(fd, F_GET_SEALS) & seals) != seals ||
-        fcntl(fd, F_GET_SEALS) < 0)
+    int sealed = fcntl(fd, F_GET_SEALS);
+    if (!S_ISREG(status->st_mode) || sealed < 0 || (sealed & seals) != seals)
         return "not a sealed memory file";
     if (status->st_size <= (off_t)SG_SHARE_PAGE ||
         pread(fd, trailer, sizeof *trailer, status->st_size - (off_t)SG_SHARE_PAGE) !=
@@ -276,15 +285,30 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
         }
         prop.location.id = device;
     }
-    struct sg_phys_place *place = new_place(&prop, device, (size_t)trailer->size);
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (!place || own < 0 || !place_in_file(place, own)) {
-        if (own >= 0)
-            close(own);
+    if (own < 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_phys_from_file(own, 0, (size_t)trailer->size, &prop, true, phys);
+    if (result != CUDA_SUCCESS)
+        close(own);
+    else if (!remember_file((*phys)->place))
+        sg_log(1, "imported memory will not be recognised when it is imported again");
+    return result;
+}
+
+CUresult sg_phys_from_file(int fd, uint64_t offset, size_t size, const CUmemAllocationProp *prop,
+                           bool imported, struct sg_phys **phys) {
+    int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
+    if (!imported && !charge(device, size))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct sg_phys_place *place = new_place(prop, device, size);
+    if (!place || !place_in_file(place, fd, offset)) {
         free(place);
+        if (!imported)
+            used[slot_of(device)] -= size;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    place->phys.imported = true;
+    place->phys.imported = imported;
     *phys = &place->phys;
     return CUDA_SUCCESS;
 }

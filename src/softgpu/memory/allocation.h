@@ -1,0 +1,34 @@
+/* Plain allocations, of device and of pinned host memory: a range with bytes under it. */
+#ifndef SG_MEMORY_ALLOCATION_H
+#define SG_MEMORY_ALLOCATION_H
+
+#include "softgpu/context/context.h"
+#include "softgpu/memory/small.h"
+
+/* What range->owner is for the kinds DEVICE and HOST. */
+struct sg_allocation {
+    struct sg_range range;
+    struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
+    struct sg_segment segment; /* large ones */
+};
+
+/* `size` bytes on `device` (-1: pinned host memory), accessible to every device, owned by `context`
+ * (referenced). Whole or nothing. */
+CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsigned flags,
+                     struct sg_range **range);
+void sg_allocation_free(struct sg_range *range);
+
+/* Waits for the work of the range's context, as cuMemFree and its kin do, and looks the range up
+ * again. INVALID_VALUE when another thread freed it meanwhile; else the context's own error. */
+CUresult sg_allocation_wait(struct sg_range **range);
+
+/* Ends what cuMemHostRegister began. */
+void sg_registration_end(struct sg_range *range);
+
+/* The memory that plain allocations are made of. */
+CUmemAllocationProp sg_plain_prop(int device);
+
+/* The range at exactly `address` of that kind, or NULL. */
+struct sg_range *sg_range_at(CUdeviceptr address, enum sg_range_kind kind);
+
+#endif

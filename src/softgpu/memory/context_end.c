@@ -1,0 +1,20 @@
+#include "softgpu/memory/allocation.h"
+
+#include "softgpu/ipc/memory.h"
+
+/* Memory of VMM and of pools belongs to no context and stays. */
+void sg_memory_context_end(struct sg_context *context) {
+    struct sg_range *range = sg_range_from(0);
+    while (range) {
+        struct sg_range *next = sg_range_next(range);
+        if (range->context == context) {
+            if (range->kind == SG_RANGE_DEVICE || range->kind == SG_RANGE_HOST)
+                sg_allocation_free(range);
+            else if (range->kind == SG_RANGE_REGISTERED)
+                sg_registration_end(range);
+            else if (range->kind == SG_RANGE_IPC)
+                sg_ipc_memory_end(range);
+        }
+        range = next;
+    }
+}

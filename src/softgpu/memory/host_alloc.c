@@ -1,0 +1,81 @@
+/* Pinned host memory. */
+#include "softgpu/core/calls.h"
+#include "softgpu/memory/allocation.h"
+
+#define ALLOC_FLAGS                                                                                \
+    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
+
+static CUdeviceptr address_of(const void *p) {
+    return (CUdeviceptr)(uintptr_t)p;
+}
+
+CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (bytesize == 0) {
+        *pp = NULL;
+        return CUDA_SUCCESS;
+    }
+    struct sg_range *range;
+    result = sg_allocate(context, -1, bytesize, Flags, &range);
+    if (result == CUDA_SUCCESS)
+        *pp = (void *)(uintptr_t)range->start;
+    return result;
+}
+
+CUresult sg_cuMemAllocHost_v2(void **pp, size_t bytesize) {
+    return sg_cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult sg_cuMemAllocHost(void **pp, unsigned int bytesize) {
+    return sg_cuMemHostAlloc(pp, bytesize, 0);
+}
+
+CUresult sg_cuMemFreeHost(void *p) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!p)
+        return CUDA_SUCCESS;
+    struct sg_range *range = sg_range_at(address_of(p), SG_RANGE_HOST);
+    if (!range)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = sg_allocation_wait(&range);
+    if (result == CUDA_SUCCESS)
+        sg_allocation_free(range);
+    return result;
+}
+
+static struct sg_range *pinned_at(const void *p) {
+    struct sg_range *range = sg_range_find(address_of(p));
+    bool pinned = range && (range->kind == SG_RANGE_HOST || range->kind == SG_RANGE_REGISTERED);
+    return pinned ? range : NULL;
+}
+
+CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pdptr || Flags != 0 || !pinned_at(p))
+        return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = address_of(p);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuMemHostGetFlags(unsigned int *pFlags, void *p) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_range *range = pinned_at(p);
+    if (!pFlags || !range)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pFlags = range->flags;
+    return CUDA_SUCCESS;
+}

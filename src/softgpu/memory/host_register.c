@@ -1,0 +1,114 @@
+/* Host memory of the application, pinned afterwards. */
+#include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
+#include "softgpu/memory/allocation.h"
+#include "softgpu/memory/window.h"
+#include "softgpu/stream/stream.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define REGISTER_FLAGS                                                                             \
+    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |    \
+     CU_MEMHOSTREGISTER_READ_ONLY)
+
+/* Linux 5.14; older headers lack them. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Is all of it mapped, on a kernel that cannot populate? */
+static bool is_mapped(unsigned char *start, size_t size, size_t page) {
+    unsigned char resident[1024];
+    for (size_t done = 0; done < size; done += sizeof resident * page) {
+        size_t part = size - done < sizeof resident * page ? size - done : sizeof resident * page;
+        if (mincore(start + done, part, resident) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* Pinning brings every page in and needs the right to write; softgpu needs only to know that the
+ * pages are there, and populating answers that without a fault. */
+static bool pin(CUdeviceptr address, size_t size, bool read_only) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    CUdeviceptr first = address & ~(CUdeviceptr)(page - 1);
+    size_t whole = (size_t)((address + size + page - 1) & ~(CUdeviceptr)(page - 1)) - (size_t)first;
+    unsigned char *start = (unsigned char *)(uintptr_t)first;
+    if (madvise(start, whole, read_only ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0)
+        return true;
+    if (errno == EINVAL && is_mapped(start, whole, page))
+        return true;
+    sg_log(1, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size, (void *)start,
+           strerror(errno));
+    return false;
+}
+
+/* The first range that shares a byte with [address, address + size), or NULL. */
+static struct sg_range *overlap(CUdeviceptr address, size_t size) {
+    struct sg_range *range = sg_range_find(address);
+    if (range)
+        return range;
+    range = sg_range_from(address);
+    return range && range->start - address < size ? range : NULL;
+}
+
+CUresult sg_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)p;
+    if (!p || bytesize == 0 || address + bytesize < address ||
+        (Flags & ~(unsigned)REGISTER_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_range *other = overlap(address, bytesize);
+    if (other)
+        return other->device < 0 ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                 : CUDA_ERROR_INVALID_VALUE;
+    if (sg_window_find(address) ||
+        !pin(address, bytesize, (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_range *range = malloc(sizeof *range);
+    if (!range)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *range = (struct sg_range){.start = address,
+                               .size = bytesize,
+                               .kind = SG_RANGE_REGISTERED,
+                               .device = -1,
+                               .context = context,
+                               .flags = Flags};
+    sg_range_insert(range);
+    sg_context_ref(context);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuMemHostRegister(void *p, size_t bytesize, unsigned int Flags) {
+    return sg_cuMemHostRegister_v2(p, bytesize, Flags);
+}
+
+void sg_registration_end(struct sg_range *range) {
+    sg_range_remove(range);
+    sg_context_unref(range->context);
+    free(range);
+}
+
+CUresult sg_cuMemHostUnregister(void *p) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!p)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_range *range = sg_range_at((CUdeviceptr)(uintptr_t)p, SG_RANGE_REGISTERED);
+    if (!range)
+        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+    result = sg_allocation_wait(&range);
+    if (result == CUDA_SUCCESS)
+        sg_registration_end(range);
+    return result;
+}

@@ -1,0 +1,178 @@
+/* Who may access a mapping. */
+#include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
+#include "softgpu/memory/pagetable.h"
+#include "softgpu/memory/vmm.h"
+
+/* What a call asks for, put together from its descriptions; a later one wins. */
+struct wish {
+    sg_rights mask, rights; /* devices */
+    bool cpu;
+    unsigned cpu_rights;
+};
+
+static bool rights_of_flags(CUmemAccess_flags flags, unsigned *rights) {
+    switch (flags) {
+    case CU_MEM_ACCESS_FLAGS_PROT_NONE:
+        *rights = 0;
+        return true;
+    case CU_MEM_ACCESS_FLAGS_PROT_READ:
+        *rights = SG_READ;
+        return true;
+    case CU_MEM_ACCESS_FLAGS_PROT_READWRITE:
+        *rights = SG_READ | SG_WRITE;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* May `device` reach memory of `owner` (-1: host) at all? */
+static bool reaches(int device, int owner) {
+    int can = 0;
+    if (owner < 0 || owner == device)
+        return true;
+    return sg_cuDeviceCanAccessPeer(&can, device, owner) == CUDA_SUCCESS && can;
+}
+
+static CUresult add_wish(struct wish *wish, const CUmemAccessDesc *desc,
+                         const struct sg_range *range) {
+    unsigned rights;
+    if (!rights_of_flags(desc->flags, &rights))
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (desc->location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        if (!sg_device(desc->location.id) || !reaches(desc->location.id, range->device))
+            return CUDA_ERROR_INVALID_DEVICE;
+        sg_rights both = sg_rights_of(desc->location.id, SG_READ | SG_WRITE);
+        wish->mask |= both;
+        wish->rights = (wish->rights & ~both) | sg_rights_of(desc->location.id, rights);
+        return CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        if (range->device >= 0)
+            return CUDA_ERROR_NOT_SUPPORTED;
+        wish->cpu = true;
+        wish->cpu_rights = rights;
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* Is [ptr, ptr + size) tiled by whole mappings? */
+static bool tiled(CUdeviceptr ptr, size_t size) {
+    CUdeviceptr at = ptr, end = ptr + size;
+    if (!sg_page_aligned(ptr, size) || end < ptr)
+        return false;
+    struct sg_range *range = sg_mapping_first(ptr, size);
+    for (; range && range->start == at && range->kind == SG_RANGE_MAPPING;
+         range = sg_mapping_next(range, end))
+        at = range->start + range->size;
+    return !range && at == end;
+}
+
+static CUresult make_wish(struct wish *wish, CUdeviceptr ptr, size_t size,
+                          const CUmemAccessDesc *desc, size_t count) {
+    *wish = (struct wish){0};
+    if (!desc || count == 0 || !tiled(ptr, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (struct sg_range *range = sg_mapping_first(ptr, size); range;
+         range = sg_mapping_next(range, ptr + size)) {
+        for (size_t i = 0; i < count; i++) {
+            CUresult result = add_wish(wish, &desc[i], range);
+            if (result != CUDA_SUCCESS)
+                return result;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+/* While a call is at work, what the CPU had before stands beside what it has now. */
+#define OLD_SHIFT 4
+#define NOW_MASK  3u
+
+static void settle_cpu(CUdeviceptr ptr, CUdeviceptr end) {
+    for (struct sg_range *range = sg_mapping_first(ptr, (size_t)(end - ptr)); range;
+         range = sg_mapping_next(range, end))
+        range->cpu_rights &= NOW_MASK;
+}
+
+/* Replacing a mapping by one of its own size needs no more of what can run out, so this works. */
+static void take_cpu_back(CUdeviceptr ptr, CUdeviceptr end) {
+    for (struct sg_range *range = sg_mapping_first(ptr, (size_t)(end - ptr)); range;
+         range = sg_mapping_next(range, end)) {
+        unsigned old = range->cpu_rights >> OLD_SHIFT;
+        if (old == 0)
+            sg_mapping_cpu_take(range);
+        else
+            sg_mapping_cpu_give(range, old);
+    }
+}
+
+/* Whole or nothing. */
+static bool give_cpu(CUdeviceptr ptr, size_t size, unsigned rights) {
+    for (struct sg_range *range = sg_mapping_first(ptr, size); range;
+         range = sg_mapping_next(range, ptr + size)) {
+        unsigned old = range->cpu_rights;
+        if (old != rights && !sg_mapping_cpu_give(range, rights)) {
+            if (range->start > ptr)
+                take_cpu_back(ptr, range->start);
+            return false;
+        }
+        range->cpu_rights = rights | old << OLD_SHIFT;
+    }
+    settle_cpu(ptr, ptr + size);
+    return true;
+}
+
+static void take_cpu(CUdeviceptr ptr, size_t size) {
+    for (struct sg_range *range = sg_mapping_first(ptr, size); range;
+         range = sg_mapping_next(range, ptr + size))
+        sg_mapping_cpu_take(range);
+}
+
+CUresult sg_cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+                           size_t count) {
+    struct wish wish;
+    do {
+        CUresult result = make_wish(&wish, ptr, size, desc, count);
+        if (result != CUDA_SUCCESS)
+            return result;
+        /* Running work must not be caught writing where the CPU's right to write ends. */
+    } while (wish.cpu && !(wish.cpu_rights & SG_WRITE) && sg_mappings_leave_cpu(ptr, size));
+    if (wish.cpu && wish.cpu_rights && !give_cpu(ptr, size, wish.cpu_rights))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (wish.cpu && !wish.cpu_rights)
+        take_cpu(ptr, size);
+    sg_table_rights(ptr, size, wish.mask, wish.rights);
+    return CUDA_SUCCESS;
+}
+
+static unsigned long long flags_of_rights(unsigned rights) {
+    if (rights & SG_WRITE)
+        return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return rights & SG_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
+CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                           CUdeviceptr ptr) {
+    if (!flags || !location)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_range *range = sg_range_find(ptr);
+    if (!range || range->kind != SG_RANGE_MAPPING)
+        return CUDA_ERROR_INVALID_VALUE;
+    switch (location->type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        if (!sg_device(location->id))
+            return CUDA_ERROR_INVALID_DEVICE;
+        *flags = flags_of_rights(sg_table_get(ptr, NULL) >> (2 * location->id) & NOW_MASK);
+        return CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        *flags = flags_of_rights(range->cpu_rights);
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}

@@ -1,0 +1,121 @@
+/* Handles of physical memory. */
+#include "softgpu/core/calls.h"
+#include "softgpu/core/handle.h"
+#include "softgpu/device/device.h"
+#include "softgpu/memory/vmm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct sg_memory *sg_memory_from_handle(CUmemGenericAllocationHandle handle) {
+    struct sg_memory *memory = sg_handle_get(SG_KIND_MEMORY, handle);
+    return memory && memory->refs ? memory : NULL;
+}
+
+CUresult sg_memory_new(struct sg_phys *phys, CUmemGenericAllocationHandle *handle) {
+    struct sg_memory *memory = malloc(sizeof *memory);
+    uint64_t value = memory ? sg_handle_new(SG_KIND_MEMORY, memory) : 0;
+    if (!value) {
+        free(memory);
+        sg_phys_unref(phys);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *memory = (struct sg_memory){.handle = value, .refs = 1, .phys = phys};
+    *handle = value;
+    return CUDA_SUCCESS;
+}
+
+void sg_memory_settle(struct sg_memory *memory) {
+    if (memory->refs || memory->mappings)
+        return;
+    sg_handle_drop(SG_KIND_MEMORY, memory->handle);
+    sg_phys_unref(memory->phys);
+    free(memory);
+}
+
+bool sg_numa_node_exists(int node) {
+    char path[64];
+    if (node < 0)
+        return false;
+    if (node == 0)
+        return true; /* also on a kernel without NUMA, which has no such folder */
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
+    return access(path, F_OK) == 0;
+}
+
+/* As H200 answers: location HOST takes no handle type, HOST_NUMA_CURRENT is not for cuMemCreate. */
+static CUresult check_location(const CUmemAllocationProp *prop) {
+    switch (prop->location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        return sg_device(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    case CU_MEM_LOCATION_TYPE_HOST:
+        return prop->requestedHandleTypes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+        return sg_numa_node_exists(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    default:
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult sg_vmm_check_prop(const CUmemAllocationProp *prop) {
+    const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
+    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        ((unsigned)prop->requestedHandleTypes & ~known) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return check_location(prop);
+}
+
+CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                        const CUmemAllocationProp *prop, unsigned long long flags) {
+    if (!handle || !sg_page_aligned(0, size) || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_vmm_check_prop(prop);
+    if (result != CUDA_SUCCESS)
+        return result;
+    /* Fabric handles need an IMEX channel, which this machine has not: as on H200 without one. */
+    if ((prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
+        return CUDA_ERROR_NOT_PERMITTED;
+    struct sg_phys *phys;
+    result = sg_phys_create(prop, size, &phys);
+    return result == CUDA_SUCCESS ? sg_memory_new(phys, handle) : result;
+}
+
+CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle) {
+    struct sg_memory *memory = sg_memory_from_handle(handle);
+    if (!memory)
+        return CUDA_ERROR_INVALID_VALUE;
+    memory->refs--;
+    sg_memory_settle(memory);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
+    struct sg_range *range = sg_range_find((CUdeviceptr)(uintptr_t)addr);
+    if (!handle || !range || range->kind != SG_RANGE_MAPPING)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_memory *memory = range->owner;
+    memory->refs++;
+    *handle = memory->handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
+                                          CUmemAllocationGranularity_flags option) {
+    if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+                         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_vmm_check_prop(prop);
+    if (result == CUDA_SUCCESS)
+        *granularity = SG_PAGE;
+    return result;
+}
+
+CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                   CUmemGenericAllocationHandle handle) {
+    struct sg_memory *memory = sg_memory_from_handle(handle);
+    if (!prop || !memory)
+        return CUDA_ERROR_INVALID_VALUE;
+    *prop = memory->phys->prop;
+    return CUDA_SUCCESS;
+}
