@@ -1,0 +1,123 @@
+/* The environment of softgpu: what is understood, and that the rest leaves the default. */
+#include "softgpu/core/config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka wants the three above before it. */
+#include <cmocka.h>
+#include <stdlib.h>
+
+static struct sg_config read_with(const char *variable, const char *value) {
+    struct sg_config config;
+    setenv(variable, value, 1);
+    sg_config_read(&config);
+    unsetenv(variable);
+    return config;
+}
+
+static void sizes_have_suffixes(void **state) {
+    (void)state;
+    uint64_t bytes;
+    assert_true(sg_config_size("0", &bytes) && bytes == 0);
+    assert_true(sg_config_size("4096", &bytes) && bytes == 4096);
+    assert_true(sg_config_size("64K", &bytes) && bytes == 65536);
+    assert_true(sg_config_size("64k", &bytes) && bytes == 65536);
+    assert_true(sg_config_size("3M", &bytes) && bytes == 3145728);
+    assert_true(sg_config_size("140G", &bytes) && bytes == (uint64_t)140 << 30);
+    assert_true(sg_config_size("16T", &bytes) && bytes == (uint64_t)16 << 40);
+    assert_true(sg_config_size("8388607T", &bytes));
+}
+
+static void other_sizes_are_refused(void **state) {
+    (void)state;
+    static const char *const bad[] = {"",
+                                      "M",
+                                      "-1",
+                                      "+1",
+                                      "1 G",
+                                      "1GB",
+                                      "1.5G",
+                                      "0x10",
+                                      "12Q",
+                                      "8388608T",
+                                      " 1",
+                                      "G1",
+                                      "99999999999999999999"};
+    uint64_t bytes = 7;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        if (sg_config_size(bad[i], &bytes))
+            fail_msg("'%s' was taken for %llu", bad[i], (unsigned long long)bytes);
+    }
+    assert_int_equal(bytes, 7);
+}
+
+static void nothing_said_is_the_default(void **state) {
+    (void)state;
+    struct sg_config config;
+    sg_config_read(&config);
+    assert_int_equal(config.devices, 1);
+    assert_string_equal(config.profile, "h200");
+    assert_int_equal(config.memory, 0);
+    assert_int_equal(config.schedule, SG_SCHEDULE_EAGER);
+    assert_int_equal(config.workers, 2);
+    assert_int_equal(config.log_level, 1);
+    assert_null(config.fault);
+    assert_null(config.trace);
+    assert_false(config.leaks || config.poison || config.abort_on_error);
+    assert_int_equal(read_with("SOFTGPU_DEVICES", "").devices, 1);
+}
+
+static void values_are_taken(void **state) {
+    (void)state;
+    assert_int_equal(read_with("SOFTGPU_DEVICES", "8").devices, 8);
+    assert_int_equal(read_with("SOFTGPU_DEVICES", "0").devices, 0);
+    assert_int_equal(read_with("SOFTGPU_MEMORY", "2G").memory, (uint64_t)2 << 30);
+    assert_int_equal(read_with("SOFTGPU_ADDRESS_SPACE", "1T").address_space, (uint64_t)1 << 40);
+    assert_int_equal(read_with("SOFTGPU_SCHEDULE", "late").schedule, SG_SCHEDULE_LATE);
+    assert_int_equal(read_with("SOFTGPU_SEED", "0x10").seed, 16);
+    assert_int_equal(read_with("SOFTGPU_WORKERS", "1").workers, 1);
+    assert_int_equal(read_with("SOFTGPU_LOG", "off").log_level, -1);
+    assert_int_equal(read_with("SOFTGPU_LOG", "debug").log_level, 3);
+    assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
+    assert_true(read_with("SOFTGPU_POISON", "1").poison);
+    assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
+    assert_string_equal(read_with("SOFTGPU_TRACE", "-").trace, "-");
+    assert_string_equal(read_with("SOFTGPU_PROFILE", "other").profile, "other");
+}
+
+static void bad_values_leave_the_default(void **state) {
+    (void)state;
+    assert_int_equal(read_with("SOFTGPU_DEVICES", "9").devices, 1);
+    assert_int_equal(read_with("SOFTGPU_DEVICES", "two").devices, 1);
+    assert_int_equal(read_with("SOFTGPU_DEVICES", "-1").devices, 1);
+    assert_int_equal(read_with("SOFTGPU_WORKERS", "0").workers, 2);
+    assert_int_equal(read_with("SOFTGPU_MEMORY", "lots").memory, 0);
+    assert_int_equal(read_with("SOFTGPU_SCHEDULE", "EAGER").schedule, SG_SCHEDULE_EAGER);
+    assert_int_equal(read_with("SOFTGPU_LOG", "loud").log_level, 1);
+    assert_false(read_with("SOFTGPU_LEAKS", "yes").leaks);
+}
+
+static void a_random_schedule_draws_its_seed(void **state) {
+    (void)state;
+    setenv("SOFTGPU_SEED", "77", 1);
+    assert_int_equal(read_with("SOFTGPU_SCHEDULE", "random").seed, 77);
+    unsetenv("SOFTGPU_SEED");
+    uint64_t first = read_with("SOFTGPU_SCHEDULE", "random").seed;
+    bool differs = false;
+    for (int i = 0; i < 8 && !differs; i++)
+        differs = read_with("SOFTGPU_SCHEDULE", "random").seed != first;
+    assert_true(differs);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_have_suffixes),
+        cmocka_unit_test(other_sizes_are_refused),
+        cmocka_unit_test(nothing_said_is_the_default),
+        cmocka_unit_test(values_are_taken),
+        cmocka_unit_test(bad_values_leave_the_default),
+        cmocka_unit_test(a_random_schedule_draws_its_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
