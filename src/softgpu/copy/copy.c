@@ -183,6 +183,14 @@ static bool must_wait(const struct sg_box *box, enum sg_manner manner) {
     return host_to_host || to->where == SG_WHERE_PAGEABLE || large;
 }
 
+CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op) {
+    void *snapshot = move_of(op)->snapshot;
+    CUresult result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS)
+        free(snapshot);
+    return result;
+}
+
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -202,25 +210,26 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
         sg_op_free(op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    void *snapshot = move_of(op)->snapshot;
-    result = sg_stream_submit(stream, op);
-    if (result != CUDA_SUCCESS)
-        free(snapshot);
+    result = sg_copy_submit(stream, op);
     sg_schedule_chance();
     return result;
 }
 
-CUresult sg_copy_prepare(struct sg_box *box, struct sg_stream *stream, struct sg_op **op) {
-    (void)stream;
+CUresult sg_copy_prepare(struct sg_box *box, bool now, struct sg_op **op) {
     CUresult result = sg_box_check(box);
     if (result != CUDA_SUCCESS)
         return result;
     *op = make_move(box);
     if (!*op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (box->from.where == SG_WHERE_PAGEABLE && !take_snapshot(*op)) {
+    if (now && on_host(&box->from) && !take_snapshot(*op)) {
         sg_op_free(*op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     return CUDA_SUCCESS;
+}
+
+void sg_copy_discard(struct sg_op *op) {
+    free(move_of(op)->snapshot);
+    sg_op_free(op);
 }

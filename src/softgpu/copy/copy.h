@@ -42,9 +42,19 @@ enum sg_manner {
  * `handle` is NULL for synchronous copies. May block, helping, with the lock released.
  */
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
-/* For several copies that must be queued together or not at all: what sg_copy does after its
- * checks, with the source of pageable memory read before it returns, whatever its size. */
-CUresult sg_copy_prepare(struct sg_box *box, struct sg_stream *stream, struct sg_op **op);
+/* For copies that must be queued together or not at all: checks one and makes its operation. With
+ * `now`, a source in host memory is read before this returns. sg_copy_discard for one that will not
+ * be submitted. */
+CUresult sg_copy_prepare(struct sg_box *box, bool now, struct sg_op **op);
+void sg_copy_discard(struct sg_op *op);
+/* Queues a prepared copy, or frees it. */
+CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);
+
+/* The end of a copy as the descriptors of boxes give it: (x, y, z) in rows of `pitch` bytes and
+ * layers of `rows` rows; 0 for rows or layers without a gap. Adds the offset to the address that
+ * `place` holds; INVALID_VALUE when the box does not fit its rows and layers. */
+CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
+                          size_t pitch, size_t rows);
 
 /* The host bytes behind `address` for an operation of `device`, where the memory is on `owner`. */
 unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,

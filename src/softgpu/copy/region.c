@@ -35,26 +35,34 @@ static CUresult base_of(const struct end *end, struct sg_place *place) {
     }
 }
 
-/* The place of the first byte; a pitch of 0 stands for rows without a gap, a height likewise. */
-static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
-    CUresult result = base_of(end, place);
-    if (result != CUDA_SUCCESS)
-        return result;
-    size_t pitch = end->pitch ? end->pitch : end->x + box->width;
-    size_t height = end->height ? end->height : end->y + box->height;
-    if (pitch > PITCH_LIMIT || pitch < box->width || end->x > pitch - box->width)
+CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
+                          size_t pitch, size_t rows) {
+    size_t x = offset[0], y = offset[1], z = offset[2];
+    if (!pitch && __builtin_add_overflow(x, box->width, &pitch))
         return CUDA_ERROR_INVALID_VALUE;
-    if (height < box->height || end->y > height - box->height || !place->address)
+    if (!rows && __builtin_add_overflow(y, box->height, &rows))
         return CUDA_ERROR_INVALID_VALUE;
-    size_t offset, part;
-    bool overflow = __builtin_mul_overflow(pitch, height, &place->layer) ||
-                    __builtin_mul_overflow(end->z, place->layer, &offset) ||
-                    __builtin_mul_overflow(end->y, pitch, &part) ||
-                    __builtin_add_overflow(offset, part, &offset) ||
-                    __builtin_add_overflow(offset, end->x, &offset) ||
-                    __builtin_add_overflow(place->address, offset, &place->address);
+    if (pitch > PITCH_LIMIT || pitch < box->width || x > pitch - box->width)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (rows < box->height || y > rows - box->height || !place->address)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t distance, part;
+    bool overflow = __builtin_mul_overflow(pitch, rows, &place->layer) ||
+                    __builtin_mul_overflow(z, place->layer, &distance) ||
+                    __builtin_mul_overflow(y, pitch, &part) ||
+                    __builtin_add_overflow(distance, part, &distance) ||
+                    __builtin_add_overflow(distance, x, &distance) ||
+                    __builtin_add_overflow(place->address, distance, &place->address);
     place->pitch = pitch;
     return overflow ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
+    CUresult result = base_of(end, place);
+    const size_t offset[3] = {end->x, end->y, end->z};
+    if (result == CUDA_SUCCESS)
+        result = sg_place_in_rows(place, box, offset, end->pitch, end->height);
+    return result;
 }
 
 static bool empty(const struct sg_box *box) {

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-#define BLOCK ((size_t)32 << 10) /* bytes that are filled once and copied on: they stay in cache   \
-                                  */
+#define BLOCK                                                                                      \
+    ((size_t)32 << 10) /* bytes that are filled once and copied on: they stay in cache             \
+                        */
 
 struct set {
     CUdeviceptr to;

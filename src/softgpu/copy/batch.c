@@ -1,0 +1,162 @@
+/*
+ * cuMemcpyBatchAsync and cuMemcpy3DBatchAsync: many copies, queued together or not at all.
+ *
+ * "The batch as a whole executes in stream order"; within it any order is right, so that of the
+ * arrays is.
+ */
+#include "softgpu/copy/copy.h"
+#include "softgpu/core/calls.h"
+
+/* Prepared copies, linked by `next` in order. */
+struct batch {
+    struct sg_op *first, *last;
+    bool wait; /* a device source must be read before the call returns */
+};
+
+static CUresult add(struct batch *batch, struct sg_box *box, CUmemcpySrcAccessOrder order) {
+    if (order < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || order > CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool now = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    struct sg_op *op;
+    CUresult result = sg_copy_prepare(box, now, &op);
+    if (result != CUDA_SUCCESS)
+        return result;
+    batch->wait |= now && box->from.where == SG_WHERE_DEVICE;
+    if (batch->last)
+        batch->last->next = op;
+    else
+        batch->first = op;
+    batch->last = op;
+    return CUDA_SUCCESS;
+}
+
+static void discard(struct sg_op *op) {
+    while (op) {
+        struct sg_op *next = op->next;
+        sg_copy_discard(op);
+        op = next;
+    }
+}
+
+/* Only the first can fail: what the default-stream rules ask of the others it waits for already. */
+static CUresult submit(struct batch *batch, struct sg_stream *stream) {
+    CUresult result = CUDA_SUCCESS;
+    struct sg_op *op = batch->first;
+    while (op && result == CUDA_SUCCESS) {
+        struct sg_op *next = op->next;
+        result = sg_copy_submit(stream, op);
+        op = next;
+    }
+    if (result != CUDA_SUCCESS) {
+        discard(op);
+        return result;
+    }
+    struct sg_token token = batch->wait ? sg_stream_token(stream) : (struct sg_token){0};
+    result = sg_token_wait(token);
+    sg_token_release(&token);
+    sg_schedule_chance();
+    return result;
+}
+
+static CUresult find_stream(CUstream handle, struct sg_stream **stream) {
+    bool legacy = handle == CU_STREAM_LEGACY || (!handle && !sg_thread()->per_thread_stream);
+    return legacy ? CUDA_ERROR_INVALID_VALUE : sg_stream_from_handle(handle, stream);
+}
+
+/* ---- Rows
+ * ---------------------------------------------------------------------------------------- */
+
+static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *indices,
+                                 size_t attributes, size_t count) {
+    if (!attrs || !indices || attributes == 0 || attributes > count || indices[0] != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 1; i < attributes; i++)
+        if (indices[i] <= indices[i - 1] || indices[i] >= count)
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                               CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+                               size_t *failIdx, CUstream hStream) {
+    struct sg_stream *stream;
+    CUresult result = find_stream(hStream, &stream);
+    if (result == CUDA_SUCCESS && (!dsts || !srcs || !sizes || count == 0))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        result = check_attributes(attrs, attrsIdxs, numAttrs, count);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct batch batch = {0};
+    size_t attribute = 0, i;
+    for (i = 0; i < count && result == CUDA_SUCCESS; i++) {
+        if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i)
+            attribute++;
+        struct sg_box box = sg_box_linear(dsts[i], SG_ROLE_ANY, srcs[i], SG_ROLE_ANY, sizes[i]);
+        result = sizes[i] == 0 ? CUDA_ERROR_INVALID_VALUE
+                               : add(&batch, &box, attrs[attribute].srcAccessOrder);
+    }
+    if (result == CUDA_SUCCESS)
+        return submit(&batch, stream);
+    discard(batch.first);
+    if (failIdx)
+        *failIdx = i - 1;
+    return result;
+}
+
+CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
+                                  CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
+                                  CUstream hStream) {
+    return sg_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL,
+                                 hStream);
+}
+
+/* ---- Boxes
+ * --------------------------------------------------------------------------------------- */
+
+static CUresult place(const CUmemcpy3DOperand *operand, const struct sg_box *box,
+                      struct sg_place *place) {
+    static const size_t origin[3] = {0, 0, 0};
+    if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+        return CUDA_ERROR_INVALID_VALUE; /* there are no arrays here */
+    place->address = operand->op.ptr.ptr;
+    place->role = SG_ROLE_ANY;
+    return sg_place_in_rows(place, box, origin, operand->op.ptr.rowLength,
+                            operand->op.ptr.layerHeight);
+}
+
+static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry) {
+    struct sg_box box = {
+        .width = entry->extent.width, .height = entry->extent.height, .depth = entry->extent.depth};
+    if (box.width == 0 || box.height == 0 || box.depth == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = place(&entry->dst, &box, &box.to);
+    if (result == CUDA_SUCCESS)
+        result = place(&entry->src, &box, &box.from);
+    return result == CUDA_SUCCESS ? add(batch, &box, entry->srcAccessOrder) : result;
+}
+
+CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
+                                 unsigned long long flags, CUstream hStream) {
+    struct sg_stream *stream;
+    CUresult result = find_stream(hStream, &stream);
+    if (result == CUDA_SUCCESS && (numOps == 0 || !opList || flags != 0))
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct batch batch = {0};
+    size_t i;
+    for (i = 0; i < numOps && result == CUDA_SUCCESS; i++)
+        result = add_box(&batch, &opList[i]);
+    if (result == CUDA_SUCCESS)
+        return submit(&batch, stream);
+    discard(batch.first);
+    if (failIdx)
+        *failIdx = i - 1;
+    return result;
+}
+
+CUresult sg_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
+                                    unsigned long long flags, CUstream hStream) {
+    return sg_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
+}
