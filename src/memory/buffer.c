@@ -1,0 +1,365 @@
+#include "memory/buffer.h"
+
+#include "base/fork.h"
+#include "base/options.h"
+#include "memory/current.h"
+#include "memory/deferred.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_buffer **buffer) {
+    gpumem_buffer *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a buffer");
+    made->generation = resource->generation;
+    made->resource = resource;
+    made->allocation.size = sizeof made->allocation;
+    atomic_init(&made->references, 1);
+    made->waits = made->inline_waits;
+    made->wait_room = GM_INLINE_STREAMS;
+    made->waits[0].stream = stream;
+    made->wait_count = 1;
+    made->free_stream = stream;
+    pthread_mutex_init(&made->lock, NULL);
+    *buffer = made;
+    return GPUMEM_OK;
+}
+
+void gm_buffer_discard(gpumem_buffer *buffer) {
+    if (buffer->waits != buffer->inline_waits)
+        free(buffer->waits);
+    pthread_mutex_destroy(&buffer->lock);
+    free(buffer);
+}
+
+static int can_resize(const gpumem_buffer *buffer) {
+    return buffer->resource->ops.resize && buffer->resource->properties.can_resize;
+}
+
+/* Address space is counted where it is apart from the memory. */
+static uint64_t reserved(const gpumem_buffer *buffer) {
+    return can_resize(buffer) ? buffer->allocation.capacity : buffer->allocation.committed_bytes;
+}
+
+void gm_buffer_count(gpumem_buffer *buffer) {
+    struct gm_meter *meter = &buffer->resource->meter;
+    gm_meter_add(meter, GM_RESERVED, reserved(buffer));
+    gm_meter_add(meter, GM_COMMITTED, buffer->allocation.committed_bytes);
+    gm_meter_add(meter, GM_IN_USE, buffer->allocation.bytes);
+    gm_meter_add(meter, GM_ALLOCATIONS, 1);
+    gm_meter_add(meter, GM_ALLOCATIONS_TOTAL, 1);
+}
+
+void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
+    gpumem_resource *resource = buffer->resource;
+    gm_meter_subtract(&resource->meter, GM_RESERVED, reserved(buffer));
+    gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
+    resource->ops.deallocate(resource->user, &buffer->allocation, stream);
+    gm_buffer_discard(buffer);
+    atomic_fetch_sub(&resource->live, 1);
+}
+
+static int ran_out(gpumem_status status) {
+    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
+           status == GPUMEM_ERROR_OUT_OF_CAPACITY;
+}
+
+static gpumem_status try_allocate(gpumem_buffer *buffer, const gpumem_request *request) {
+    gpumem_resource *resource = buffer->resource;
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, resource->device);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_allocation allocation = {.size = sizeof allocation};
+    status = resource->ops.allocate(resource->user, request, &allocation);
+    gm_current_leave(&current);
+    if (status == GPUMEM_OK)
+        buffer->allocation = allocation;
+    return status;
+}
+
+static gpumem_status check_request(const gpumem_resource *resource, const gpumem_request *request) {
+    size_t alignment = request->alignment;
+    GM_REQUIRE(request->bytes, "gpumem_buffer_allocate: 0 bytes");
+    GM_REQUIRE(alignment && (alignment & (alignment - 1)) == 0,
+               "gpumem_buffer_allocate: alignment %zu is no power of two", alignment);
+    GM_REQUIRE(!request->capacity || request->capacity >= request->bytes,
+               "gpumem_buffer_allocate: capacity %zu is less than the size %zu", request->capacity,
+               request->bytes);
+    if (request->capacity > request->bytes && !resource->properties.can_resize)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "buffers of the %s resource cannot grow; use a virtual resource",
+                       resource->kind);
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
+                                     const gpumem_buffer_options *given, gpumem_buffer **buffer) {
+    gpumem_buffer_options options;
+    GM_CHECK(resource, "gpumem_buffer_allocate");
+    GM_REQUIRE(buffer, "gpumem_buffer_allocate: buffer is NULL");
+    gpumem_status status =
+        gm_options_read("gpumem_buffer_options", given, &options, sizeof options);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_request request = {.size = sizeof request,
+                              .bytes = bytes,
+                              .alignment = options.alignment ? options.alignment : 1,
+                              .capacity = options.capacity,
+                              .stream = options.stream};
+    status = check_request(resource, &request);
+    if (status != GPUMEM_OK)
+        return status;
+    gm_drain(resource->device, NULL, 0);
+    gpumem_buffer *made;
+    status = gm_buffer_make(resource, options.stream, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    atomic_fetch_add(&resource->live, 1);
+    status = try_allocate(made, &request);
+    if (ran_out(status) && gm_reclaim(resource->device))
+        status = try_allocate(made, &request);
+    if (status != GPUMEM_OK) {
+        gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
+        gm_buffer_discard(made);
+        atomic_fetch_sub(&resource->live, 1);
+        return status;
+    }
+    gm_buffer_count(made);
+    *buffer = made;
+    return GPUMEM_OK;
+}
+
+/* One slot always stays free, for the stream that a free is given. */
+static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare) {
+    for (size_t i = 0; i < buffer->wait_count; i++)
+        if (buffer->waits[i].stream == stream)
+            return 0;
+    if (buffer->wait_count + 1 + spare > buffer->wait_room) {
+        size_t room = 2 * buffer->wait_room;
+        struct gm_wait *grown = malloc(room * sizeof *grown);
+        if (!grown)
+            return -1;
+        memcpy(grown, buffer->waits, buffer->wait_count * sizeof *grown);
+        if (buffer->waits != buffer->inline_waits)
+            free(buffer->waits);
+        buffer->waits = grown;
+        buffer->wait_room = room;
+    }
+    buffer->waits[buffer->wait_count++] = (struct gm_wait){.stream = stream};
+    return 0;
+}
+
+gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
+    GM_CHECK(buffer, "gpumem_buffer_use");
+    pthread_mutex_lock(&buffer->lock);
+    int named = name_stream(buffer, stream, 1);
+    pthread_mutex_unlock(&buffer->lock);
+    if (named != 0)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+    return GPUMEM_OK;
+}
+
+/* The last reference is gone. */
+static void retire(gpumem_buffer *buffer) {
+    gpumem_resource *resource = buffer->resource;
+    gpumem_device *device = resource->device;
+    gm_meter_subtract(&resource->meter, GM_IN_USE, buffer->allocation.bytes);
+    gm_meter_subtract(&resource->meter, GM_ALLOCATIONS, 1);
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    struct gm_current current;
+    int entered = gm_current_enter(&current, device) == GPUMEM_OK;
+    if (entered && gm_waits_mark(buffer))
+        gm_buffer_finish(buffer, buffer->free_stream);
+    else if (entered && resource->properties.stream_ordered &&
+             gm_waits_join(buffer, buffer->free_stream) == 0)
+        gm_buffer_finish(buffer, buffer->free_stream);
+    else
+        gm_defer(buffer);
+    if (entered)
+        gm_current_leave(&current);
+    gm_drain(device, NULL, 0);
+    gm_error_restore(&saved);
+}
+
+void gm_buffer_unref(gpumem_buffer *buffer) {
+    if (atomic_fetch_sub(&buffer->references, 1) == 1)
+        retire(buffer);
+}
+
+gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
+    if (!buffer)
+        return GPUMEM_OK;
+    GM_CHECK(buffer, "gpumem_buffer_free");
+    pthread_mutex_lock(&buffer->lock);
+    int freed = buffer->freed;
+    buffer->freed = 1;
+    if (!freed && stream) {
+        (void)name_stream(buffer, stream, 0); /* there is room: see above */
+        buffer->free_stream = stream;
+    }
+    pthread_mutex_unlock(&buffer->lock);
+    GM_REQUIRE(!freed, "gpumem_buffer_free: freed twice; a hold or an export still keeps it");
+    gm_buffer_unref(buffer);
+    return GPUMEM_OK;
+}
+
+/* ---- Growing and shrinking --------------------------------------------------------------------
+ */
+
+static gpumem_status try_resize(gpumem_buffer *buffer, gpumem_allocation *allocation, size_t bytes,
+                                CUstream stream) {
+    gpumem_resource *resource = buffer->resource;
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, resource->device);
+    if (status != GPUMEM_OK)
+        return status;
+    status = resource->ops.resize(resource->user, allocation, bytes, stream);
+    gm_current_leave(&current);
+    return status;
+}
+
+static void move_meter(struct gm_meter *meter, enum gm_count count, uint64_t from, uint64_t to) {
+    if (to > from)
+        gm_meter_add(meter, count, to - from);
+    else
+        gm_meter_subtract(meter, count, from - to);
+}
+
+static void take_over(gpumem_buffer *buffer, const gpumem_allocation *changed) {
+    struct gm_meter *meter = &buffer->resource->meter;
+    const gpumem_allocation *before = &buffer->allocation;
+    move_meter(meter, GM_IN_USE, before->bytes, changed->bytes);
+    move_meter(meter, GM_COMMITTED, before->committed_bytes, changed->committed_bytes);
+    buffer->layout += before->committed_bytes != changed->committed_bytes;
+    buffer->allocation.bytes = changed->bytes;
+    buffer->allocation.committed_bytes = changed->committed_bytes;
+}
+
+gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
+    GM_CHECK(buffer, "gpumem_buffer_grow");
+    gpumem_resource *resource = buffer->resource;
+    if (bytes <= buffer->allocation.bytes)
+        return GPUMEM_OK;
+    if (!can_resize(buffer))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot grow",
+                       resource->kind);
+    if (bytes > buffer->allocation.capacity)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
+                       "cannot grow to %zu bytes: the buffer was allocated with a capacity of %zu",
+                       bytes, buffer->allocation.capacity);
+    gm_drain(resource->device, NULL, 0);
+    gpumem_allocation changed = buffer->allocation;
+    gpumem_status status = try_resize(buffer, &changed, bytes, stream);
+    if (ran_out(status) && gm_reclaim(resource->device)) {
+        changed = buffer->allocation;
+        status = try_resize(buffer, &changed, bytes, stream);
+    }
+    if (status != GPUMEM_OK) {
+        gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
+        return status;
+    }
+    take_over(buffer, &changed);
+    return GPUMEM_OK;
+}
+
+static gpumem_status wait_for_streams(gpumem_buffer *buffer, CUstream stream) {
+    gpumem_status status = gpumem_buffer_use(buffer, stream);
+    struct gm_current current;
+    if (status == GPUMEM_OK)
+        status = gm_current_enter(&current, buffer->resource->device);
+    if (status != GPUMEM_OK)
+        return status;
+    gm_waits_mark(buffer);
+    int passed = gm_waits_passed(buffer, 1);
+    gm_current_leave(&current);
+    if (passed)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_DRIVER,
+                   "cannot shrink: the driver does not say whether queued work is done");
+}
+
+gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
+    GM_CHECK(buffer, "gpumem_buffer_shrink");
+    GM_REQUIRE(bytes, "gpumem_buffer_shrink: 0 bytes");
+    if (bytes >= buffer->allocation.bytes)
+        return GPUMEM_OK;
+    if (!can_resize(buffer))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot shrink",
+                       buffer->resource->kind);
+    unsigned others = atomic_load(&buffer->references) - 1;
+    if (others)
+        return gm_fail(GPUMEM_ERROR_BUSY, "cannot shrink: %u hold%s or export%s keep the buffer",
+                       others, others == 1 ? "" : "s", others == 1 ? "" : "s");
+    gpumem_status status = wait_for_streams(buffer, stream);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_allocation changed = buffer->allocation;
+    status = try_resize(buffer, &changed, bytes, stream);
+    if (status == GPUMEM_OK)
+        take_over(buffer, &changed);
+    return status;
+}
+
+gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer) {
+    GM_CHECK(buffer, "gpumem_buffer_hold");
+    atomic_fetch_add(&buffer->references, 1);
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
+    GM_CHECK(buffer, "gpumem_buffer_release");
+    gm_buffer_unref(buffer);
+    return GPUMEM_OK;
+}
+
+/* ---- Getters ----------------------------------------------------------------------------------
+ */
+
+gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                              const char *call) {
+    size_t size = buffer->allocation.bytes;
+    GM_REQUIRE(offset <= size && bytes <= size - offset,
+               "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
+               offset, size);
+    return GPUMEM_OK;
+}
+
+CUdeviceptr gpumem_buffer_pointer(const gpumem_buffer *buffer) {
+    return buffer->allocation.pointer;
+}
+
+void *gpumem_buffer_host_pointer(const gpumem_buffer *buffer) {
+    return buffer->allocation.host_pointer;
+}
+
+size_t gpumem_buffer_size(const gpumem_buffer *buffer) {
+    return buffer->allocation.bytes;
+}
+
+size_t gpumem_buffer_capacity(const gpumem_buffer *buffer) {
+    return buffer->allocation.capacity;
+}
+
+size_t gpumem_buffer_committed(const gpumem_buffer *buffer) {
+    return buffer->allocation.committed_bytes;
+}
+
+size_t gpumem_buffer_chunks(const gpumem_buffer *buffer) {
+    const struct gm_chunk *chunks;
+    gm_chunks_fn fn = buffer->resource->chunks;
+    return fn ? fn(&buffer->allocation, &chunks) : 1;
+}
+
+gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer) {
+    return buffer->resource->device;
+}
+
+gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
+    gpumem_resource *resource = buffer->resource;
+    return resource == resource->device->import_resource ? NULL : resource;
+}

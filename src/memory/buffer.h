@@ -1,0 +1,24 @@
+/* The inner side of buffers, for deferred frees, copies and sharing. */
+#ifndef GM_MEMORY_BUFFER_H
+#define GM_MEMORY_BUFFER_H
+
+#include "memory/objects.h"
+
+/* A buffer of `resource` without memory yet; the stream is that of allocation. */
+gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_buffer **buffer);
+void gm_buffer_discard(gpumem_buffer *buffer);
+
+/* Counts a buffer whose allocation has been filled in. */
+void gm_buffer_count(gpumem_buffer *buffer);
+
+/* Gives the memory back now, in order of `stream`, and ends the object. */
+void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream);
+
+/* Drops a reference; at the last the memory goes back or waits for queued work. */
+void gm_buffer_unref(gpumem_buffer *buffer);
+
+/* Checks that [offset, offset + bytes) lies in the buffer. */
+gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                              const char *call);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Frees that queued work holds back. A buffer whose memory may still be in use waits in its
+ * device's list, with an event for each stream; the list is worked off by later allocations and
+ * frees.
+ */
+#ifndef GM_MEMORY_DEFERRED_H
+#define GM_MEMORY_DEFERRED_H
+
+#include "memory/objects.h"
+
+/*
+ * Marks the present end of each stream that the buffer names. Returns 1 if all have passed already.
+ * Cannot fail: where no event can be had, the stream itself is asked later. The device's context is
+ * current.
+ */
+int gm_waits_mark(gpumem_buffer *buffer);
+
+/* Whether all marks are passed; with `wait`, sleeps until they are. Gives the events back. */
+int gm_waits_passed(gpumem_buffer *buffer, int wait);
+
+/* Makes `stream` wait for the marks and gives the events back. 0, or -1 where that failed. */
+int gm_waits_join(gpumem_buffer *buffer, CUstream stream);
+
+/* Puts a marked buffer into the list. */
+void gm_defer(gpumem_buffer *buffer);
+
+/*
+ * Takes back the memory of the buffers in the list whose marks are passed. With `wait`, waits for
+ * the others too: all, or those of `only`. Returns how many were taken back.
+ */
+size_t gm_drain(gpumem_device *device, const gpumem_resource *only, int wait);
+
+#endif

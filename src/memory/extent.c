@@ -1,0 +1,169 @@
+#include "memory/extent.h"
+
+#include "memory/driver_error.h"
+#include "memory/vmm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t alignment,
+                             CUdeviceptr hint) {
+    extent->committed = 0;
+    extent->chunks = NULL;
+    extent->count = extent->room = 0;
+    extent->capacity = capacity;
+    return gm_vmm_reserve(extent->device, capacity, alignment, hint, &extent->address);
+}
+
+static gpumem_status make_room(struct gm_extent *extent, size_t count) {
+    if (extent->count + count <= extent->room)
+        return GPUMEM_OK;
+    size_t room =
+        extent->room * 2 > extent->count + count ? extent->room * 2 : extent->count + count;
+    struct gm_chunk *grown = realloc(extent->chunks, room * sizeof *grown);
+    if (!grown)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", room);
+    extent->chunks = grown;
+    extent->room = room;
+    return GPUMEM_OK;
+}
+
+/* Unmaps chunks that were mapped from `address` on, the last first. What stays mapped is counted.
+ */
+static void unmap_chunks(struct gm_extent *extent, CUdeviceptr address,
+                         const struct gm_chunk *chunks, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        address += chunks[i].bytes;
+    while (count--) {
+        address -= chunks[count].bytes;
+        if (gm_vmm_unmap(extent->device, extent->meter, address, chunks[count].bytes) != GPUMEM_OK)
+            gm_meter_quarantine(extent->meter, 0);
+    }
+}
+
+/* Maps chunks from `address` on and gives access to them all. */
+static gpumem_status map_chunks(struct gm_extent *extent, CUdeviceptr address,
+                                const struct gm_chunk *chunks, size_t count) {
+    gpumem_status status = GPUMEM_OK;
+    size_t mapped = 0, bytes = 0;
+    for (; mapped < count && status == GPUMEM_OK; mapped++) {
+        status = gm_vmm_map(extent->device, extent->meter, address + bytes, chunks[mapped].bytes,
+                            chunks[mapped].handle);
+        if (status != GPUMEM_OK)
+            break;
+        bytes += chunks[mapped].bytes;
+    }
+    if (status == GPUMEM_OK)
+        status =
+            gm_vmm_access(extent->device, address, bytes, extent->access, extent->access_count);
+    if (status == GPUMEM_OK)
+        return GPUMEM_OK;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    unmap_chunks(extent, address, chunks, mapped);
+    gm_error_restore(&saved);
+    return status;
+}
+
+gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *chunks,
+                              size_t count) {
+    gpumem_status status = make_room(extent, count);
+    if (status != GPUMEM_OK)
+        return status;
+    status = map_chunks(extent, extent->address + extent->committed, chunks, count);
+    if (status != GPUMEM_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        extent->chunks[extent->count++] = chunks[i];
+        extent->committed += chunks[i].bytes;
+    }
+    return GPUMEM_OK;
+}
+
+static void release_chunks(struct gm_extent *extent, const struct gm_chunk *chunks, size_t count) {
+    while (count--)
+        gm_vmm_release(extent->device, extent->meter, chunks[count].handle, chunks[count].bytes);
+}
+
+gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationProp *prop,
+                               const size_t *sizes, size_t count) {
+    struct gm_chunk few[16], *made = few;
+    if (count > sizeof few / sizeof few[0])
+        made = malloc(count * sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", count);
+    gpumem_status status = GPUMEM_OK;
+    size_t created = 0;
+    for (; created < count; created++) {
+        made[created].bytes = sizes[created];
+        status = gm_vmm_create(extent->device, extent->meter, sizes[created], prop,
+                               &made[created].handle);
+        if (status != GPUMEM_OK)
+            break;
+    }
+    if (status == GPUMEM_OK)
+        status = gm_extent_adopt(extent, made, count);
+    if (status != GPUMEM_OK) {
+        struct gm_error_record saved;
+        gm_error_save(&saved);
+        release_chunks(extent, made, created);
+        gm_error_restore(&saved);
+    }
+    if (made != few)
+        free(made);
+    return status;
+}
+
+gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
+    size_t kept = extent->count - count;
+    size_t unmapped = extent->count;
+    CUdeviceptr end = extent->address + extent->committed;
+    gpumem_status status = GPUMEM_OK;
+    while (unmapped > kept) {
+        size_t bytes = extent->chunks[unmapped - 1].bytes;
+        status = gm_vmm_unmap(extent->device, extent->meter, end - bytes, bytes);
+        if (status != GPUMEM_OK)
+            break;
+        unmapped--;
+        end -= bytes;
+    }
+    if (status != GPUMEM_OK) {
+        struct gm_error_record saved;
+        gm_error_save(&saved);
+        /* The handles are still ours, so that what was unmapped can come back. */
+        gpumem_status undone =
+            map_chunks(extent, end, extent->chunks + unmapped, extent->count - unmapped);
+        if (undone == GPUMEM_OK) {
+            gm_error_restore(&saved);
+            return status;
+        }
+        kept = unmapped; /* it cannot: then what is unmapped is dropped, and the caller learns it */
+        gm_error_restore(&saved);
+    }
+    release_chunks(extent, extent->chunks + kept, extent->count - kept);
+    extent->count = kept;
+    extent->committed = (size_t)(end - extent->address);
+    return status;
+}
+
+void gm_extent_destroy(struct gm_extent *extent) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    CUdeviceptr address = extent->address;
+    int all = 1;
+    for (size_t i = 0; i < extent->count; i++) {
+        all &= gm_vmm_unmap(extent->device, extent->meter, address, extent->chunks[i].bytes) ==
+               GPUMEM_OK;
+        address += extent->chunks[i].bytes;
+    }
+    release_chunks(extent, extent->chunks, extent->count);
+    /* Addresses of which some are still mapped must never be given to anyone else. */
+    if (all) {
+        gm_vmm_unreserve(extent->device, extent->meter, extent->address, extent->capacity);
+    } else {
+        gm_meter_quarantine(extent->meter, extent->capacity);
+        gm_meter_add(extent->meter, GM_RESERVED, extent->capacity);
+    }
+    free(extent->chunks);
+    gm_error_restore(&saved);
+}

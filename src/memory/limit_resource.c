@@ -1,0 +1,95 @@
+/* A wrapper that refuses what goes over a number of bytes. */
+#include "base/fork.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+#include "memory/wrapper.h"
+
+#include <stdlib.h>
+
+struct limit_resource {
+    gpumem_resource *upstream;
+    uint64_t maximum;
+    _Atomic uint64_t taken;
+};
+
+static gpumem_status take(struct limit_resource *limit, size_t bytes) {
+    uint64_t taken = atomic_load(&limit->taken);
+    do {
+        if (taken > limit->maximum || bytes > limit->maximum - taken)
+            return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
+                           "%zu bytes more would go over the limit of %llu: %llu are in use", bytes,
+                           (unsigned long long)limit->maximum, (unsigned long long)taken);
+    } while (!atomic_compare_exchange_weak(&limit->taken, &taken, taken + bytes));
+    return GPUMEM_OK;
+}
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    struct limit_resource *limit = user;
+    gpumem_status status = take(limit, request->bytes);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_resource *up = limit->upstream;
+    status = up->ops.allocate(up->user, request, allocation);
+    if (status != GPUMEM_OK)
+        atomic_fetch_sub(&limit->taken, request->bytes);
+    return status;
+}
+
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    struct limit_resource *limit = user;
+    size_t bytes = allocation->bytes;
+    limit->upstream->ops.deallocate(limit->upstream->user, allocation, stream);
+    atomic_fetch_sub(&limit->taken, bytes);
+}
+
+static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
+                            CUstream stream) {
+    struct limit_resource *limit = user;
+    gpumem_resource *up = limit->upstream;
+    size_t before = allocation->bytes;
+    gpumem_status status = bytes > before ? take(limit, bytes - before) : GPUMEM_OK;
+    if (status != GPUMEM_OK)
+        return status;
+    status = up->ops.resize(up->user, allocation, bytes, stream);
+    if (status != GPUMEM_OK && bytes > before)
+        atomic_fetch_sub(&limit->taken, bytes - before);
+    if (status == GPUMEM_OK && bytes < before)
+        atomic_fetch_sub(&limit->taken, before - bytes);
+    return status;
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    struct limit_resource *limit = user;
+    *out = limit->upstream->properties;
+}
+
+static void trim(void *user, size_t keep_bytes) {
+    struct limit_resource *limit = user;
+    gm_wrapper_trim(limit->upstream, keep_bytes);
+}
+
+gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,
+                                           gpumem_resource **resource) {
+    GM_CHECK(upstream, "gpumem_limit_resource_create");
+    GM_REQUIRE(resource, "gpumem_limit_resource_create: resource is NULL");
+    const gpumem_resource_ops ops = {
+        .size = sizeof ops,
+        .kind = "limit",
+        .allocate = allocate,
+        .deallocate = deallocate,
+        .resize = upstream->ops.resize ? resize : NULL,
+        .properties = properties,
+        .trim = trim,
+        .destroy = free,
+    };
+    struct limit_resource *limit = calloc(1, sizeof *limit);
+    if (!limit)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    limit->upstream = upstream;
+    limit->maximum = maximum_bytes;
+    gpumem_status status = gm_resource_make(upstream->device, &ops, limit, upstream, resource);
+    if (status != GPUMEM_OK)
+        free(limit);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* A wrapper that writes a line for each allocation, resize and free. */
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+#include "memory/wrapper.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct logging_resource {
+    gpumem_resource *upstream;
+    gpumem_log_fn fn;
+    void *user;
+    gpumem_log_level level;
+    char name[48];
+};
+
+static void line(const struct logging_resource *l, const char *format, ...) GM_PRINTF(2, 3);
+static void line(const struct logging_resource *l, const char *format, ...) {
+    char text[768];
+    int used = snprintf(text, sizeof text, "%s: ", l->name);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text + used, sizeof text - (size_t)used, format, args);
+    va_end(args);
+    if (l->fn)
+        l->fn(l->user, l->level, text);
+    else
+        gm_log(l->level, "%s", text);
+}
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    struct logging_resource *l = user;
+    gpumem_resource *up = l->upstream;
+    gpumem_status status = up->ops.allocate(up->user, request, allocation);
+    if (status == GPUMEM_OK)
+        line(l, "allocate %zu at 0x%llx, capacity %zu, stream %p", allocation->bytes,
+             allocation->pointer, allocation->capacity, (void *)request->stream);
+    else
+        line(l, "allocate %zu failed: %s", request->bytes, gpumem_last_error()->message);
+    return status;
+}
+
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    struct logging_resource *l = user;
+    line(l, "free %zu at 0x%llx, stream %p", allocation->bytes, allocation->pointer,
+         (void *)stream);
+    l->upstream->ops.deallocate(l->upstream->user, allocation, stream);
+}
+
+static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
+                            CUstream stream) {
+    struct logging_resource *l = user;
+    gpumem_resource *up = l->upstream;
+    size_t before = allocation->bytes;
+    gpumem_status status = up->ops.resize(up->user, allocation, bytes, stream);
+    if (status == GPUMEM_OK)
+        line(l, "resize %zu to %zu at 0x%llx", before, bytes, allocation->pointer);
+    else
+        line(l, "resize %zu to %zu failed: %s", before, bytes, gpumem_last_error()->message);
+    return status;
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    struct logging_resource *l = user;
+    *out = l->upstream->properties;
+}
+
+static void trim(void *user, size_t keep_bytes) {
+    struct logging_resource *l = user;
+    gm_wrapper_trim(l->upstream, keep_bytes);
+}
+
+gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
+                                             const gpumem_logging_options *given,
+                                             gpumem_resource **resource) {
+    gpumem_logging_options options;
+    GM_CHECK(upstream, "gpumem_logging_resource_create");
+    GM_REQUIRE(resource, "gpumem_logging_resource_create: resource is NULL");
+    gpumem_status status =
+        gm_options_read("gpumem_logging_options", given, &options, sizeof options);
+    if (status != GPUMEM_OK)
+        return status;
+    const gpumem_resource_ops ops = {
+        .size = sizeof ops,
+        .kind = "logging",
+        .allocate = allocate,
+        .deallocate = deallocate,
+        .resize = upstream->ops.resize ? resize : NULL,
+        .properties = properties,
+        .trim = trim,
+        .destroy = free,
+    };
+    struct logging_resource *l = calloc(1, sizeof *l);
+    if (!l)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    l->upstream = upstream;
+    l->fn = options.fn;
+    l->user = options.user;
+    l->level = options.level;
+    snprintf(l->name, sizeof l->name, "%s", options.name ? options.name : upstream->kind);
+    status = gm_resource_make(upstream->device, &ops, l, upstream, resource);
+    if (status != GPUMEM_OK)
+        free(l);
+    return status;
+}

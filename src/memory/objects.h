@@ -1,0 +1,103 @@
+/*
+ * What the memory library's objects are inside. Lock order: library, device, resource; the drain
+ * lock of a device comes before the last two. Of a resource's functions only trim and stats run
+ * under the device's lock, and waits for queued work under the drain lock alone.
+ */
+#ifndef GM_MEMORY_OBJECTS_H
+#define GM_MEMORY_OBJECTS_H
+
+#include "memory/meter.h"
+
+#include <gpumem/driver.h>
+#include <gpumem/gpumem.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct gpumem_library {
+    unsigned generation; /* base/fork.h */
+    gpumem_driver *driver;
+    const gpumem_driver_api *cu;
+    int driver_version;
+    int device_count;
+    pthread_mutex_t lock;    /* devices */
+    gpumem_device **devices; /* by ordinal; NULL when not open */
+    struct gm_meter meter;
+};
+
+struct gpumem_device {
+    unsigned generation;
+    gpumem_library *library;
+    const gpumem_driver_api *cu;
+    int ordinal;
+    unsigned opened; /* under the library's lock */
+    CUdevice handle;
+    CUcontext context;
+    int has_virtual;
+    size_t granularity; /* minimum of device memory; 0 without virtual memory */
+    struct gm_meter meter;
+
+    pthread_mutex_t lock; /* everything below */
+    gpumem_resource *resources;
+    size_t low_level; /* live reservations, physical and mapping objects */
+    CUevent *events;  /* unused ones */
+    size_t event_count, event_room;
+    gpumem_buffer *deferred, **deferred_end;
+    struct gm_import *imports; /* share/import.c */
+    gpumem_resource *import_resource;
+    gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
+
+    pthread_mutex_t drain; /* one thread works off frees at a time */
+};
+
+/* One physical handle of a virtual allocation. */
+struct gm_chunk {
+    CUmemGenericAllocationHandle handle;
+    size_t bytes;
+};
+
+/* The chunks of an allocation, for exports; the array is valid until it is resized. */
+typedef size_t (*gm_chunks_fn)(const gpumem_allocation *allocation, const struct gm_chunk **chunks);
+
+struct gpumem_resource {
+    unsigned generation;
+    gpumem_device *device;
+    gpumem_resource *upstream; /* of a wrapper, else NULL */
+    gpumem_resource_ops ops;
+    char kind[48];
+    void *user;
+    gpumem_resource_properties properties;
+    gm_chunks_fn chunks; /* NULL: not exportable */
+    struct gm_meter meter;
+    atomic_size_t live;     /* buffers, from allocation until their memory is back */
+    atomic_size_t deferred; /* of those, freed by their owner */
+    size_t wrappers;        /* under the device's lock */
+    gpumem_resource *next;  /* in the device's list */
+};
+
+#define GM_INLINE_STREAMS 4
+
+struct gm_wait {
+    CUstream stream;
+    CUevent event; /* recorded on it; NULL: the stream itself is asked */
+    int passed;
+};
+
+struct gpumem_buffer {
+    unsigned generation;
+    gpumem_resource *resource;
+    gpumem_allocation allocation;
+    atomic_uint references; /* owner, holds, exports */
+    int freed;              /* the owner has let go */
+    CUstream free_stream;
+    /* Streams that use it, with that of allocation first. Grown when a stream is named, so that a
+     * free needs no memory. */
+    struct gm_wait inline_waits[GM_INLINE_STREAMS];
+    struct gm_wait *waits;
+    size_t wait_count, wait_room;
+    pthread_mutex_t lock; /* waits */
+    unsigned char id[16]; /* random, made at the first export */
+    uint64_t layout;      /* counts the changes of its chunks */
+    gpumem_buffer *next;  /* in the device's deferred list */
+};
+
+#endif

@@ -1,0 +1,356 @@
+/* The pinned resource: pieces of slabs, or the driver's host pool. */
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/options.h"
+#include "memory/current.h"
+#include "memory/device.h"
+#include "memory/driver_error.h"
+#include "memory/pool.h"
+#include "memory/resource.h"
+#include "memory/slab.h"
+#include "memory/vmm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_SLAB ((size_t)64 << 20)
+#define MOST_NODES   1024
+
+struct pinned_resource {
+    gpumem_device *device;
+    gpumem_resource *resource;
+    gpumem_pinned_options options;
+    struct gm_slab_settings settings;
+    char note[192];
+    pthread_mutex_t lock;
+    struct gm_slab *slabs;
+    size_t pinned; /* of all slabs, and of those being made */
+    size_t empty;  /* of slabs without a piece in use */
+};
+
+/* ---- Slabs; the lock is held but where said ---------------------------------------------------
+ */
+
+/* Memory is counted as cached until a buffer has it. */
+static void count_slab(struct pinned_resource *p, size_t bytes) {
+    gm_meter_add(&p->resource->meter, GM_CHUNKS, 1);
+    gm_meter_add(&p->resource->meter, GM_PINNED, bytes);
+    gm_meter_add(&p->resource->meter, GM_CACHED, bytes);
+    gm_meter_add(&p->resource->meter, GM_COMMITTED, bytes);
+}
+
+static void uncount_slab(struct pinned_resource *p, size_t bytes) {
+    gm_meter_subtract(&p->resource->meter, GM_CHUNKS, 1);
+    gm_meter_subtract(&p->resource->meter, GM_PINNED, bytes);
+    gm_meter_subtract(&p->resource->meter, GM_CACHED, bytes);
+    gm_meter_subtract(&p->resource->meter, GM_COMMITTED, bytes);
+}
+
+static struct gm_span *take_from_slabs(struct pinned_resource *p, size_t bytes, size_t alignment) {
+    for (struct gm_slab *slab = p->slabs; slab; slab = slab->next) {
+        int was_empty = slab->spans.used == 0;
+        struct gm_span *span = gm_spans_take(&slab->spans, bytes, alignment);
+        if (!span)
+            continue;
+        if (was_empty)
+            p->empty -= slab->bytes;
+        return span;
+    }
+    return NULL;
+}
+
+/* Takes empty slabs out until at most `keep` bytes of them are left; the caller ends them. */
+static struct gm_slab *take_empty(struct pinned_resource *p, size_t keep) {
+    struct gm_slab *taken = NULL, **at = &p->slabs;
+    while (*at && p->empty > keep) {
+        struct gm_slab *slab = *at;
+        if (slab->spans.used) {
+            at = &slab->next;
+            continue;
+        }
+        *at = slab->next;
+        p->empty -= slab->bytes;
+        p->pinned -= slab->bytes;
+        slab->next = taken;
+        taken = slab;
+    }
+    return taken;
+}
+
+/* Without the lock: unpinning takes long. */
+static void end_slabs(struct pinned_resource *p, struct gm_slab *slab) {
+    while (slab) {
+        struct gm_slab *next = slab->next;
+        size_t bytes = slab->bytes;
+        uncount_slab(p, bytes);
+        if (gm_slab_destroy(p->device, slab) != 0) {
+            gm_meter_quarantine(&p->resource->meter, bytes);
+            gm_meter_add(&p->resource->meter, GM_COMMITTED, bytes);
+        }
+        slab = next;
+    }
+}
+
+/* Without the lock: pinning takes long, and others can go on with the slabs that there are. */
+static gpumem_status make_slab(struct pinned_resource *p, size_t bytes, size_t alignment,
+                               struct gm_slab **slab) {
+    size_t least = p->options.slab_bytes;
+    size_t slack = alignment > GM_SLAB_UNIT ? alignment : 0;
+    if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
+    size_t size = bytes + slack > least ? bytes + slack : least;
+    size = (size + GM_SLAB_UNIT - 1) / GM_SLAB_UNIT * GM_SLAB_UNIT;
+    pthread_mutex_lock(&p->lock);
+    size_t pinned = p->pinned;
+    int over = p->options.maximum_bytes &&
+               (pinned > p->options.maximum_bytes || size > p->options.maximum_bytes - pinned);
+    if (!over)
+        p->pinned += size;
+    pthread_mutex_unlock(&p->lock);
+    if (over)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
+                       "a slab of %zu bytes for %zu would bring pinned memory from %zu over its "
+                       "maximum of %llu",
+                       size, bytes, pinned, (unsigned long long)p->options.maximum_bytes);
+    gpumem_status status = gm_slab_create(p->device, &p->settings, size, slab);
+    if (status == GPUMEM_OK) {
+        count_slab(p, size);
+        return GPUMEM_OK;
+    }
+    pthread_mutex_lock(&p->lock);
+    p->pinned -= size;
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* ---- The resource's functions -----------------------------------------------------------------
+ */
+
+static void hand_out(struct pinned_resource *p, const struct gm_span *span, size_t bytes,
+                     gpumem_allocation *allocation) {
+    const struct gm_slab *slab = span->owner->user;
+    gm_meter_subtract(&p->resource->meter, GM_CACHED, span->bytes);
+    gm_meter_subtract(&p->resource->meter, GM_COMMITTED, span->bytes);
+    *allocation = (gpumem_allocation){
+        .size = sizeof *allocation,
+        .pointer = slab->device_base + span->offset,
+        .host_pointer = (unsigned char *)slab->base + span->offset,
+        .bytes = bytes,
+        .committed_bytes = span->bytes,
+        .capacity = bytes,
+        .cookie = (void *)span,
+    };
+}
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    struct pinned_resource *p = user;
+    pthread_mutex_lock(&p->lock);
+    struct gm_span *span = take_from_slabs(p, request->bytes, request->alignment);
+    pthread_mutex_unlock(&p->lock);
+    if (!span) {
+        struct gm_slab *slab;
+        gpumem_status status = make_slab(p, request->bytes, request->alignment, &slab);
+        if (status != GPUMEM_OK)
+            return status;
+        span = gm_spans_take(&slab->spans, request->bytes, request->alignment);
+        pthread_mutex_lock(&p->lock);
+        slab->next = p->slabs;
+        p->slabs = slab;
+        if (!span)
+            p->empty += slab->bytes;
+        pthread_mutex_unlock(&p->lock);
+        if (!span)
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a piece of a slab");
+    }
+    hand_out(p, span, request->bytes, allocation);
+    return GPUMEM_OK;
+}
+
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    struct pinned_resource *p = user;
+    (void)stream; /* not stream-ordered: nothing uses the memory any more */
+    struct gm_span *span = allocation->cookie;
+    struct gm_slab *slab = span->owner->user;
+    gm_meter_add(&p->resource->meter, GM_COMMITTED, span->bytes);
+    gm_meter_add(&p->resource->meter, GM_CACHED, span->bytes);
+    pthread_mutex_lock(&p->lock);
+    gm_spans_give(span);
+    if (slab->spans.used == 0)
+        p->empty += slab->bytes;
+    size_t keep = p->options.keep_nothing ? 0
+                  : p->options.keep_bytes ? (size_t)p->options.keep_bytes
+                                          : SIZE_MAX;
+    struct gm_slab *surplus = take_empty(p, keep);
+    pthread_mutex_unlock(&p->lock);
+    end_slabs(p, surplus);
+}
+
+static void trim(void *user, size_t keep_bytes) {
+    struct pinned_resource *p = user;
+    pthread_mutex_lock(&p->lock);
+    struct gm_slab *surplus = take_empty(p, keep_bytes);
+    pthread_mutex_unlock(&p->lock);
+    end_slabs(p, surplus);
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    struct pinned_resource *p = user;
+    out->device_accessible = 1;
+    out->host_accessible = 1;
+    out->location = p->options.numa_bind ? GPUMEM_LOCATION_HOST_NUMA : GPUMEM_LOCATION_HOST;
+    out->granularity = GM_SPAN_UNIT;
+    out->chunk_maximum = p->options.slab_bytes;
+    memcpy(out->note, p->note, sizeof out->note);
+}
+
+static void destroy(void *user) {
+    struct pinned_resource *p = user;
+    if (p->resource)
+        trim(p, 0);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+static const gpumem_resource_ops ops = {
+    .size = sizeof ops,
+    .kind = "pinned",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .properties = properties,
+    .trim = trim,
+    .destroy = destroy,
+};
+
+/* ---- Creation ---------------------------------------------------------------------------------
+ */
+
+static gpumem_status settle_method(struct pinned_resource *p) {
+    gpumem_pinned_options *o = &p->options;
+    int registers = gm_device_attribute(p->device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0);
+    if (o->method == GPUMEM_PINNED_REGISTERED && !registers)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "device %d registers no host memory (attribute HOST_REGISTER_SUPPORTED is "
+                       "0); choose GPUMEM_PINNED_ALLOCATED",
+                       p->device->ordinal);
+    if (o->method == GPUMEM_PINNED_AUTO) {
+        int allocated = !registers || (o->flags & GPUMEM_PINNED_WRITE_COMBINED);
+        o->method = allocated ? GPUMEM_PINNED_ALLOCATED : GPUMEM_PINNED_REGISTERED;
+        if (!registers)
+            snprintf(p->note, sizeof p->note,
+                     "allocated by the driver, which is slower: the device registers no memory");
+    }
+    GM_REQUIRE(o->method == GPUMEM_PINNED_REGISTERED || !o->numa_bind,
+               "pinned resource: memory that the driver allocates cannot be bound to a node");
+    GM_REQUIRE(o->method == GPUMEM_PINNED_ALLOCATED || !(o->flags & GPUMEM_PINNED_WRITE_COMBINED),
+               "pinned resource: only memory that the driver allocates can be write-combined");
+    return GPUMEM_OK;
+}
+
+static gpumem_status settle(struct pinned_resource *p) {
+    gpumem_pinned_options *o = &p->options;
+    GM_REQUIRE(!o->ipc, "pinned resource: only GPUMEM_PINNED_POOL can be exported");
+    gpumem_status status = settle_method(p);
+    if (status != GPUMEM_OK)
+        return status;
+    if (!o->slab_bytes)
+        o->slab_bytes = DEFAULT_SLAB;
+    GM_REQUIRE(o->slab_bytes <= SIZE_MAX / 2, "pinned resource: slab_bytes is %zu", o->slab_bytes);
+    if (!o->touch_threads)
+        o->touch_threads = gm_slab_default_threads();
+    p->settings = (struct gm_slab_settings){
+        .method = o->method,
+        .flags = o->flags,
+        .numa_bind = o->numa_bind,
+        .numa_node = o->numa_node,
+        .threads = o->touch_threads,
+    };
+    return GPUMEM_OK;
+}
+
+static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_options *options,
+                                  gpumem_resource **resource) {
+    struct pinned_resource *p = calloc(1, sizeof *p);
+    if (!p)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    p->device = device;
+    p->options = *options;
+    pthread_mutex_init(&p->lock, NULL);
+    gpumem_status status = settle(p);
+    if (status == GPUMEM_OK)
+        status = gm_resource_make(device, &ops, p, NULL, &p->resource);
+    if (status != GPUMEM_OK) {
+        destroy(p);
+        return status;
+    }
+    *resource = p->resource;
+    return GPUMEM_OK;
+}
+
+static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_options *options,
+                                 gpumem_resource **resource) {
+    GM_REQUIRE(!options->flags, "pinned resource: a pool takes no flags");
+    GM_REQUIRE(!options->slab_bytes && !options->touch_threads,
+               "pinned resource: a pool has no slabs to size or touch");
+    struct gm_pool_settings settings = {
+        .kind = "pinned_pool",
+        .own = 1,
+        .host = 1,
+        .location = options->numa_bind ? GPUMEM_LOCATION_HOST_NUMA : GPUMEM_LOCATION_HOST,
+        .handle_type = options->ipc ? GPUMEM_HANDLE_POSIX_FD : GPUMEM_HANDLE_NONE,
+    };
+    CUmemAllocationProp like =
+        gm_vmm_prop(device, settings.location, options->numa_node, settings.handle_type, 0, 0);
+    CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = like.requestedHandleTypes,
+        .location = like.location,
+        .maxSize = options->maximum_bytes,
+    };
+    uint64_t threshold = options->keep_nothing ? 0
+                         : options->keep_bytes ? options->keep_bytes
+                                               : UINT64_MAX;
+    gpumem_status status = gm_pool_create(device, &props, threshold, &settings.pool);
+    if (status != GPUMEM_OK)
+        return status;
+    /* A host pool of another device's making is not open to this one by itself. */
+    CUmemAccessDesc access = {
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    CUresult result = device->cu->cuMemPoolSetAccess(settings.pool, &access, 1);
+    if (result != CUDA_SUCCESS) {
+        status = gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
+                            "device %d gets no access to the host pool", device->ordinal);
+        device->cu->cuMemPoolDestroy(settings.pool);
+        return status;
+    }
+    return gm_pool_resource(device, &settings, resource);
+}
+
+gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
+                                            const gpumem_pinned_options *given,
+                                            gpumem_resource **resource) {
+    gpumem_pinned_options options;
+    GM_CHECK(device, "gpumem_pinned_resource_create");
+    GM_REQUIRE(resource, "gpumem_pinned_resource_create: resource is NULL");
+    gpumem_status status =
+        gm_options_read("gpumem_pinned_options", given, &options, sizeof options);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE((unsigned)options.method <= GPUMEM_PINNED_POOL, "pinned resource: unknown method %d",
+               (int)options.method);
+    GM_REQUIRE((options.flags & ~(GPUMEM_PINNED_PORTABLE | GPUMEM_PINNED_WRITE_COMBINED)) == 0,
+               "pinned resource: unknown flags 0x%x", options.flags);
+    GM_REQUIRE(!options.numa_bind || (options.numa_node >= 0 && options.numa_node < MOST_NODES),
+               "pinned resource: there is no NUMA node %d", options.numa_node);
+    struct gm_current current;
+    status = gm_current_enter(&current, device);
+    if (status != GPUMEM_OK)
+        return status;
+    status = options.method == GPUMEM_PINNED_POOL ? create_pool(device, &options, resource)
+                                                  : create_slabs(device, &options, resource);
+    gm_current_leave(&current);
+    return status;
+}

@@ -1,0 +1,225 @@
+#include "memory/resource.h"
+
+#include "base/fork.h"
+#include "base/options.h"
+#include "memory/current.h"
+#include "memory/deferred.h"
+#include "memory/driver_error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
+                             gpumem_resource *upstream) {
+    gpumem_resource *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->generation = device->generation;
+    made->device = device;
+    made->upstream = upstream;
+    made->ops = *ops;
+    made->user = user;
+    snprintf(made->kind, sizeof made->kind, "%s", ops->kind ? ops->kind : "user");
+    made->meter.parent = upstream ? &upstream->meter : &device->meter;
+    made->chunks = upstream ? upstream->chunks : NULL;
+    made->properties = (gpumem_resource_properties){
+        .size = sizeof made->properties, .handle_type = GPUMEM_HANDLE_NONE, .granularity = 1};
+    ops->properties(user, &made->properties);
+    made->properties.kind = made->kind;
+    return made;
+}
+
+gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
+                               gpumem_resource *upstream, gpumem_resource **resource) {
+    gpumem_resource *made = make(device, ops, user, upstream);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    pthread_mutex_lock(&device->lock);
+    made->next = device->resources;
+    device->resources = made;
+    if (upstream)
+        upstream->wrappers++;
+    pthread_mutex_unlock(&device->lock);
+    *resource = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,
+                                      void *user, gpumem_resource **resource) {
+    *resource = make(device, ops, user, NULL);
+    if (!*resource)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    return GPUMEM_OK;
+}
+
+static void unlink_resource(gpumem_resource *resource) {
+    gpumem_device *device = resource->device;
+    pthread_mutex_lock(&device->lock);
+    for (gpumem_resource **at = &device->resources; *at; at = &(*at)->next) {
+        if (*at == resource) {
+            *at = resource->next;
+            break;
+        }
+    }
+    if (resource->upstream)
+        resource->upstream->wrappers--;
+    pthread_mutex_unlock(&device->lock);
+}
+
+void gm_resource_discard(gpumem_resource *resource) {
+    unlink_resource(resource);
+    struct gm_current current;
+    /* A poisoned device refuses; what is lost then is counted by the resource. */
+    int entered = gm_current_enter(&current, resource->device) == GPUMEM_OK;
+    if (resource->ops.destroy)
+        resource->ops.destroy(resource->user);
+    if (entered)
+        gm_current_leave(&current);
+    free(resource);
+}
+
+gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resource_ops *given,
+                                     void *user, gpumem_resource **resource) {
+    gpumem_resource_ops ops;
+    GM_CHECK(device, "gpumem_resource_create");
+    GM_REQUIRE(given && resource, "gpumem_resource_create: ops or resource is NULL");
+    gpumem_status status = gm_options_read("gpumem_resource_ops", given, &ops, sizeof ops);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(ops.allocate && ops.deallocate && ops.properties,
+               "gpumem_resource_create: allocate, deallocate and properties are needed");
+    return gm_resource_make(device, &ops, user, NULL, resource);
+}
+
+gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
+    return gm_fail(status, "%s", message ? message : "");
+}
+
+static size_t owned(const gpumem_resource *resource) {
+    size_t live = atomic_load(&resource->live), deferred = atomic_load(&resource->deferred);
+    return live > deferred ? live - deferred : 0;
+}
+
+gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
+    if (!resource)
+        return GPUMEM_OK;
+    GM_CHECK(resource, "gpumem_resource_destroy");
+    gpumem_device *device = resource->device;
+    pthread_mutex_lock(&device->lock);
+    size_t wrappers = resource->wrappers;
+    pthread_mutex_unlock(&device->lock);
+    if (wrappers)
+        return gm_fail(GPUMEM_ERROR_BUSY, "the %s resource is wrapped by %zu other%s",
+                       resource->kind, wrappers, wrappers == 1 ? "" : "s");
+    size_t live = owned(resource);
+    if (live)
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "the %s resource still has %zu buffer%s (not freed, held or exported)",
+                       resource->kind, live, live == 1 ? "" : "s");
+    if (atomic_load(&resource->live))
+        gm_drain(device, resource, 1);
+    if (atomic_load(&resource->live))
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "the driver does not say whether work on %zu freed buffer%s of the %s "
+                       "resource is done; try again",
+                       atomic_load(&resource->live), atomic_load(&resource->live) == 1 ? "" : "s",
+                       resource->kind);
+    gm_resource_discard(resource);
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes) {
+    GM_CHECK(resource, "gpumem_resource_trim");
+    gm_drain(resource->device, NULL, 0);
+    if (!resource->ops.trim)
+        return GPUMEM_OK;
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, resource->device);
+    if (status != GPUMEM_OK)
+        return status;
+    resource->ops.trim(resource->user, keep_bytes);
+    gm_current_leave(&current);
+    return GPUMEM_OK;
+}
+
+static void trim_all(gpumem_device *device) {
+    struct gm_current current;
+    if (gm_current_enter(&current, device) != GPUMEM_OK)
+        return;
+    pthread_mutex_lock(&device->lock);
+    for (gpumem_resource *r = device->resources; r; r = r->next)
+        if (r->ops.trim && !r->upstream)
+            r->ops.trim(r->user, 0);
+    pthread_mutex_unlock(&device->lock);
+    gm_current_leave(&current);
+}
+
+int gm_reclaim(gpumem_device *device) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    size_t freed = gm_drain(device, NULL, 1);
+    gpumem_stats before, after;
+    gm_meter_read(&device->meter, &before);
+    gm_resources_add_stats(device, &before);
+    trim_all(device);
+    gm_meter_read(&device->meter, &after);
+    gm_resources_add_stats(device, &after);
+    gm_error_restore(&saved);
+    return freed || after.cached_bytes < before.cached_bytes;
+}
+
+gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
+    GM_CHECK(device, "gpumem_device_trim");
+    gm_drain(device, NULL, wait != 0);
+    trim_all(device);
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_resource_get_properties(gpumem_resource *resource,
+                                             gpumem_resource_properties *properties) {
+    GM_CHECK(resource, "gpumem_resource_get_properties");
+    return gm_result_write("gpumem_resource_properties", properties, &resource->properties,
+                           sizeof resource->properties);
+}
+
+gpumem_device *gpumem_resource_device(const gpumem_resource *resource) {
+    return resource->device;
+}
+
+void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats) {
+    pthread_mutex_lock(&device->lock);
+    for (gpumem_resource *r = device->resources; r; r = r->next)
+        if (r->ops.stats && !r->upstream)
+            r->ops.stats(r->user, stats);
+    pthread_mutex_unlock(&device->lock);
+}
+
+gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats *stats) {
+    GM_CHECK(resource, "gpumem_resource_get_stats");
+    gpumem_stats filled;
+    gm_meter_read(&resource->meter, &filled);
+    if (resource->ops.stats)
+        resource->ops.stats(resource->user, &filled);
+    return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
+}
+
+gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats) {
+    GM_CHECK(device, "gpumem_device_get_stats");
+    gpumem_stats filled;
+    gm_meter_read(&device->meter, &filled);
+    gm_resources_add_stats(device, &filled);
+    return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
+}
+
+gpumem_status gpumem_library_get_stats(gpumem_library *library, gpumem_stats *stats) {
+    GM_CHECK(library, "gpumem_library_get_stats");
+    gpumem_stats filled;
+    gm_meter_read(&library->meter, &filled);
+    pthread_mutex_lock(&library->lock);
+    for (int i = 0; i < library->device_count; i++)
+        if (library->devices[i])
+            gm_resources_add_stats(library->devices[i], &filled);
+    pthread_mutex_unlock(&library->lock);
+    return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
+}

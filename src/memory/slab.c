@@ -1,0 +1,174 @@
+#include "memory/slab.h"
+
+#include "memory/driver_error.h"
+#include "memory/touch.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* From linux/mempolicy.h, which not every libc has headers for. */
+#define POLICY_BIND 2
+
+unsigned gm_slab_default_threads(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    int count = CPU_COUNT(&set);
+    return count < 1 ? 1 : count > 16 ? 16 : (unsigned)count;
+}
+
+/* Bytes that the system can give without swapping, or SIZE_MAX if it does not say. Touching more
+ * than this ends in the kernel killing something, which is no way to report an error. */
+static size_t available_memory(void) {
+    FILE *file = fopen("/proc/meminfo", "re");
+    if (!file)
+        return SIZE_MAX;
+    char line[128];
+    unsigned long long kib = 0;
+    int found = 0;
+    while (!found && fgets(line, sizeof line, file))
+        found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
+    fclose(file);
+    return found ? (size_t)kib * 1024 : SIZE_MAX;
+}
+
+/* Anonymous memory that starts at a huge page, so that the system can use huge pages. */
+static void *map_aligned(size_t bytes) {
+    size_t whole = bytes + GM_SLAB_UNIT;
+    unsigned char *start =
+        mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    size_t lead = (size_t)(-(uintptr_t)start & (GM_SLAB_UNIT - 1));
+    size_t tail = whole - lead - bytes;
+    if (lead)
+        munmap(start, lead);
+    if (tail)
+        munmap(start + lead + bytes, tail);
+    (void)madvise(start + lead, bytes, MADV_HUGEPAGE); /* faster where given, not needed */
+    return start + lead;
+}
+
+static gpumem_status bind_node(void *base, size_t bytes, int node) {
+    unsigned long mask[16] = {0};
+    unsigned bits = 8 * sizeof mask[0];
+    mask[(unsigned)node / bits] = 1ul << ((unsigned)node % bits);
+    if (syscall(SYS_mbind, base, bytes, POLICY_BIND, mask, 8 * sizeof mask, 0) == 0)
+        return GPUMEM_OK;
+    int error = errno;
+    return gm_fail_system(error == EPERM ? GPUMEM_ERROR_NOT_PERMITTED : GPUMEM_ERROR_SYSTEM, error,
+                          "mbind", "cannot bind pinned memory to NUMA node %d", node);
+}
+
+static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab_settings *settings,
+                                     struct gm_slab *slab) {
+    if (settings->numa_bind) {
+        gpumem_status status = bind_node(slab->base, slab->bytes, settings->numa_node);
+        if (status != GPUMEM_OK)
+            return status;
+    }
+    int error = gm_touch(slab->base, slab->bytes, settings->threads);
+    if (error)
+        return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, error, "madvise",
+                              "no %zu bytes of host memory to pin", slab->bytes);
+    const gpumem_driver_api *cu = device->cu;
+    CUresult result = cu->cuMemHostRegister_v2(slab->base, slab->bytes,
+                                               CU_MEMHOSTREGISTER_DEVICEMAP |
+                                                   (settings->flags & GPUMEM_PINNED_PORTABLE));
+    if (result != CUDA_SUCCESS) {
+        gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostRegister",
+                                               "cannot pin %zu bytes of host memory", slab->bytes);
+        cu->cuMemHostUnregister(slab->base); /* if it was registered all the same */
+        return status;
+    }
+    return GPUMEM_OK;
+}
+
+static gpumem_status make_registered(gpumem_device *device, const struct gm_slab_settings *settings,
+                                     struct gm_slab *slab) {
+    size_t available = available_memory();
+    if (slab->bytes > available)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
+                       "cannot pin %zu bytes of host memory: the system has %zu available",
+                       slab->bytes, available);
+    slab->base = map_aligned(slab->bytes);
+    if (!slab->base)
+        return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
+                              "no %zu bytes of host memory to pin", slab->bytes);
+    slab->registered = 1;
+    gpumem_status status = fill_registered(device, settings, slab);
+    if (status != GPUMEM_OK)
+        munmap(slab->base, slab->bytes);
+    return status;
+}
+
+static gpumem_status make_allocated(gpumem_device *device, const struct gm_slab_settings *settings,
+                                    struct gm_slab *slab) {
+    const gpumem_driver_api *cu = device->cu;
+    unsigned flags = CU_MEMHOSTALLOC_DEVICEMAP | settings->flags;
+    CUresult result = cu->cuMemHostAlloc(&slab->base, slab->bytes, flags);
+    if (result == CUDA_SUCCESS)
+        return GPUMEM_OK;
+    gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostAlloc",
+                                           "no %zu bytes of pinned host memory", slab->bytes);
+    if (slab->base)
+        cu->cuMemFreeHost(slab->base);
+    return status;
+}
+
+/* 0, or -1 when the driver kept it. */
+static int give_back(gpumem_device *device, const struct gm_slab *slab) {
+    if (!slab->registered)
+        return device->cu->cuMemFreeHost(slab->base) == CUDA_SUCCESS ? 0 : -1;
+    if (device->cu->cuMemHostUnregister(slab->base) != CUDA_SUCCESS)
+        return -1; /* the device may still reach it: it must not become someone else's memory */
+    munmap(slab->base, slab->bytes);
+    return 0;
+}
+
+gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_settings *settings,
+                             size_t bytes, struct gm_slab **slab) {
+    struct gm_slab *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
+    made->bytes = bytes;
+    gpumem_status status = settings->method == GPUMEM_PINNED_ALLOCATED
+                               ? make_allocated(device, settings, made)
+                               : make_registered(device, settings, made);
+    if (status != GPUMEM_OK) {
+        free(made);
+        return status;
+    }
+    const gpumem_driver_api *cu = device->cu;
+    CUresult result = cu->cuMemHostGetDevicePointer_v2(&made->device_base, made->base, 0);
+    if (result != CUDA_SUCCESS)
+        status = gm_cu_fail(cu, result, "cuMemHostGetDevicePointer",
+                            "device %d does not reach pinned memory", device->ordinal);
+    else if (gm_spans_init(&made->spans, (uintptr_t)made->base, bytes) != 0)
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
+    if (status != GPUMEM_OK) {
+        struct gm_error_record saved;
+        gm_error_save(&saved);
+        if (give_back(device, made) != 0)
+            gm_meter_quarantine(&device->meter, bytes);
+        gm_error_restore(&saved);
+        free(made);
+        return status;
+    }
+    made->spans.user = made;
+    *slab = made;
+    return GPUMEM_OK;
+}
+
+int gm_slab_destroy(gpumem_device *device, struct gm_slab *slab) {
+    int kept = give_back(device, slab);
+    gm_spans_destroy(&slab->spans);
+    free(slab);
+    return kept;
+}

@@ -1,0 +1,217 @@
+#include "memory/vmm.h"
+
+#include "memory/driver_error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+gpumem_status gm_vmm_supported(const gpumem_device *device) {
+    if (device->has_virtual && device->granularity)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                   "device %d has no virtual memory management (attribute "
+                   "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED is %d)",
+                   device->ordinal, device->has_virtual);
+}
+
+gpumem_status gm_vmm_reserve(gpumem_device *device, size_t bytes, size_t alignment,
+                             CUdeviceptr hint, CUdeviceptr *address) {
+    const gpumem_driver_api *cu = device->cu;
+    CUdeviceptr made = 0;
+    CUresult result = cu->cuMemAddressReserve(&made, bytes, alignment, hint, 0);
+    if (result == CUDA_SUCCESS) {
+        *address = made;
+        return GPUMEM_OK;
+    }
+    gpumem_status status =
+        gm_cu_fail(cu, result, "cuMemAddressReserve",
+                   "cannot reserve %zu bytes of addresses aligned to %zu", bytes, alignment);
+    if (made)
+        cu->cuMemAddressFree(made, bytes);
+    return status;
+}
+
+void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                      size_t bytes) {
+    /* Not tried twice: another thread may hold the same range by then. */
+    if (device->cu->cuMemAddressFree(address, bytes) != CUDA_SUCCESS) {
+        gm_meter_quarantine(meter, bytes);
+        gm_meter_add(meter, GM_RESERVED, bytes);
+    }
+}
+
+gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
+                            const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle) {
+    const gpumem_driver_api *cu = device->cu;
+    CUmemGenericAllocationHandle made = 0;
+    CUresult result = cu->cuMemCreate(&made, bytes, prop, 0);
+    if (result == CUDA_SUCCESS) {
+        gm_meter_add(meter, GM_CHUNKS, 1);
+        *handle = made;
+        return GPUMEM_OK;
+    }
+    gpumem_status status = gm_cu_fail(
+        cu, result, "cuMemCreate", "cannot get %zu bytes of %s memory (device %d)", bytes,
+        prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? "device" : "host", device->ordinal);
+    if (made)
+        cu->cuMemRelease(made);
+    return status;
+}
+
+void gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
+                    CUmemGenericAllocationHandle handle, size_t bytes) {
+    gm_meter_subtract(meter, GM_CHUNKS, 1);
+    /* Not tried twice: another thread may hold a new handle of the same value by then. */
+    if (device->cu->cuMemRelease(handle) != CUDA_SUCCESS) {
+        gm_meter_quarantine(meter, bytes);
+        gm_meter_add(meter, GM_COMMITTED, bytes);
+    }
+}
+
+gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                         size_t bytes, CUmemGenericAllocationHandle handle) {
+    const gpumem_driver_api *cu = device->cu;
+    CUresult result = cu->cuMemMap(address, bytes, 0, handle, 0);
+    if (result == CUDA_SUCCESS) {
+        gm_meter_add(meter, GM_MAPPINGS, 1);
+        return GPUMEM_OK;
+    }
+    gpumem_status status = gm_cu_fail(cu, result, "cuMemMap", "cannot map %zu bytes at 0x%llx",
+                                      bytes, (unsigned long long)address);
+    /* If it did map; where nothing is mapped, an H200 answers success and does nothing. */
+    (void)cu->cuMemUnmap(address, bytes);
+    return status;
+}
+
+gpumem_status gm_vmm_unmap(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                           size_t bytes) {
+    const gpumem_driver_api *cu = device->cu;
+    CUresult result = cu->cuMemUnmap(address, bytes);
+    /* Once more: it may have been done, or not, and doing it again is harmless. The range is
+     * reserved by us, so that nobody else can have mapped there. */
+    if (result != CUDA_SUCCESS && cu->cuMemUnmap(address, bytes) == CUDA_SUCCESS)
+        result = CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS) {
+        gm_meter_subtract(meter, GM_MAPPINGS, 1);
+        return GPUMEM_OK;
+    }
+    return gm_cu_fail(cu, result, "cuMemUnmap", "cannot unmap %zu bytes at 0x%llx", bytes,
+                      (unsigned long long)address);
+}
+
+gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t bytes,
+                            const CUmemAccessDesc *access, size_t count) {
+    if (count == 0)
+        return GPUMEM_OK;
+    CUresult result = device->cu->cuMemSetAccess(address, bytes, access, count);
+    if (result == CUDA_SUCCESS)
+        return GPUMEM_OK;
+    return gm_cu_fail(device->cu, result, "cuMemSetAccess",
+                      "cannot give access to %zu bytes at 0x%llx", bytes,
+                      (unsigned long long)address);
+}
+
+gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHandle handle,
+                               int *fd) {
+    const gpumem_driver_api *cu = device->cu;
+    int made = -1;
+    CUresult result = cu->cuMemExportToShareableHandle(&made, handle,
+                                                       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    if (result != CUDA_SUCCESS) {
+        gpumem_status status = gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
+                                          "device %d gives no file descriptor (a descriptor limit "
+                                          "shows like this too)",
+                                          device->ordinal);
+        if (made >= 0)
+            close(made);
+        return status;
+    }
+    if (fcntl(made, F_SETFD, FD_CLOEXEC) != 0) {
+        int error = errno;
+        close(made);
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "fcntl", "an exported descriptor");
+    }
+    *fd = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, int fd,
+                               CUmemGenericAllocationHandle *handle) {
+    const gpumem_driver_api *cu = device->cu;
+    CUmemGenericAllocationHandle made = 0;
+    CUresult result = cu->cuMemImportFromShareableHandle(&made, (void *)(intptr_t)fd,
+                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    if (result == CUDA_SUCCESS) {
+        gm_meter_add(meter, GM_CHUNKS, 1);
+        *handle = made;
+        return GPUMEM_OK;
+    }
+    gpumem_status status =
+        gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
+                   "device %d does not take descriptor %d as memory", device->ordinal, fd);
+    if (made)
+        cu->cuMemRelease(made);
+    return status;
+}
+
+gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationProp *prop,
+                                 gpumem_granularity_kind kind, size_t *bytes) {
+    size_t found = 0;
+    CUresult result = device->cu->cuMemGetAllocationGranularity(
+        &found, prop,
+        kind == GPUMEM_GRANULARITY_MINIMUM ? CU_MEM_ALLOC_GRANULARITY_MINIMUM
+                                           : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(device->cu, result, "cuMemGetAllocationGranularity",
+                          "no granularity for such memory (device %d)", device->ordinal);
+    if (found == 0 || (found & (found - 1)))
+        return gm_fail(GPUMEM_ERROR_DRIVER, "the driver gives a granularity of %zu bytes", found);
+    *bytes = found;
+    return GPUMEM_OK;
+}
+
+CUmemAllocationHandleType gm_vmm_handle_type(gpumem_handle_type type) {
+    switch (type) {
+    case GPUMEM_HANDLE_POSIX_FD:
+        return CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    case GPUMEM_HANDLE_FABRIC:
+        return CU_MEM_HANDLE_TYPE_FABRIC;
+    default:
+        return CU_MEM_HANDLE_TYPE_NONE;
+    }
+}
+
+CUmemAccess_flags gm_vmm_access_flags(gpumem_access access) {
+    switch (access) {
+    case GPUMEM_ACCESS_READ_WRITE:
+        return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    case GPUMEM_ACCESS_READ:
+        return CU_MEM_ACCESS_FLAGS_PROT_READ;
+    default:
+        return CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    }
+}
+
+CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location location,
+                                int numa_node, gpumem_handle_type handle_type, int gpu_direct_rdma,
+                                int compression) {
+    static const CUmemLocationType types[] = {
+        [GPUMEM_LOCATION_DEVICE] = CU_MEM_LOCATION_TYPE_DEVICE,
+        [GPUMEM_LOCATION_HOST] = CU_MEM_LOCATION_TYPE_HOST,
+        [GPUMEM_LOCATION_HOST_NUMA] = CU_MEM_LOCATION_TYPE_HOST_NUMA,
+        [GPUMEM_LOCATION_HOST_NUMA_CURRENT] = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT,
+    };
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .requestedHandleTypes = gm_vmm_handle_type(handle_type),
+        .location = {.type = types[location], .id = 0},
+    };
+    if (location == GPUMEM_LOCATION_DEVICE)
+        prop.location.id = device->handle;
+    else if (location == GPUMEM_LOCATION_HOST_NUMA)
+        prop.location.id = numa_node;
+    prop.allocFlags.gpuDirectRDMACapable = gpu_direct_rdma != 0;
+    prop.allocFlags.compressionType = compression ? CU_MEM_ALLOCATION_COMP_GENERIC : 0;
+    return prop;
+}

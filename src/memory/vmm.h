@@ -1,0 +1,52 @@
+/*
+ * Virtual memory calls of the driver, each of which on failure leaves nothing done. The driver may
+ * report an earlier asynchronous failure through a call that did its work; such work is undone
+ * here. Releasing does not fail: what the driver refuses to take back is counted in `meter`.
+ */
+#ifndef GM_MEMORY_VMM_H
+#define GM_MEMORY_VMM_H
+
+#include "memory/objects.h"
+
+/* `bytes` and `alignment` fit the granularity. */
+gpumem_status gm_vmm_reserve(gpumem_device *device, size_t bytes, size_t alignment,
+                             CUdeviceptr hint, CUdeviceptr *address);
+void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                      size_t bytes);
+
+/* A chunk is also counted in `meter`. */
+gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
+                            const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle);
+void gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
+                    CUmemGenericAllocationHandle handle, size_t bytes);
+
+/* [address, address + bytes) is reserved and nothing is mapped there. */
+gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                         size_t bytes, CUmemGenericAllocationHandle handle);
+/* One whole mapping. On failure it is still there. */
+gpumem_status gm_vmm_unmap(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                           size_t bytes);
+
+gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t bytes,
+                            const CUmemAccessDesc *access, size_t count);
+
+/* A new close-on-exec descriptor; the caller closes it. */
+gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHandle handle, int *fd);
+/* A new handle, counted as a chunk; the descriptor stays the caller's. */
+gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, int fd,
+                               CUmemGenericAllocationHandle *handle);
+
+gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationProp *prop,
+                                 gpumem_granularity_kind kind, size_t *bytes);
+
+/* What options say, in the driver's words. */
+CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location location,
+                                int numa_node, gpumem_handle_type handle_type, int gpu_direct_rdma,
+                                int compression);
+CUmemAllocationHandleType gm_vmm_handle_type(gpumem_handle_type type);
+CUmemAccess_flags gm_vmm_access_flags(gpumem_access access);
+
+/* NOT_SUPPORTED with the reason where the device has no virtual memory. */
+gpumem_status gm_vmm_supported(const gpumem_device *device);
+
+#endif
