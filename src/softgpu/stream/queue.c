@@ -107,11 +107,14 @@ void sg_op_execute(struct sg_op *op) {
     struct sg_context *context = stream->context;
     op->running = true;
     if (op->run && (op->run_poisoned || !sg_context_poisoned(context))) {
-        sg_work_begin(&op->work);
+        /* Not around host functions: they may block, and unmapping waits for running work. */
+        if (!op->host_function)
+            sg_work_begin(&op->work);
         sg_unlock();
         CUresult result = op->run(op);
         sg_lock();
-        sg_work_end(&op->work);
+        if (!op->host_function)
+            sg_work_end(&op->work);
         if (result != CUDA_SUCCESS)
             sg_context_fault(context, result);
     }
