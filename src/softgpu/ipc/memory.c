@@ -123,34 +123,31 @@ static int open_file(const struct place *place) {
     return -1;
 }
 
-static CUresult map_file(struct opened *opened, int fd, int device) {
+static CUresult map_file(struct opened *opened, int device) {
     CUmemAllocationProp prop = sg_plain_prop(device);
     const struct place *place = &opened->place;
     struct sg_phys *phys;
-    CUresult result = sg_phys_from_file(fd, (uint64_t)place->first_page * SG_PAGE,
-                                        (size_t)place->pages * SG_PAGE, &prop, true, &phys);
-    if (result != CUDA_SUCCESS) {
-        close(fd);
-        return result;
+    int fd = open_file(place);
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_phys_create_in(fd, (uint64_t)place->first_page * SG_PAGE, &prop,
+                                        (size_t)place->pages * SG_PAGE, true, &phys);
+    if (result == CUDA_SUCCESS) {
+        result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &opened->segment);
+        sg_phys_unref(phys);
     }
-    result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &opened->segment);
-    sg_phys_unref(phys);
+    close(fd);
     return result;
 }
 
 static CUresult open_new(struct sg_context *context, const struct place *place, int device,
                          struct opened **out) {
-    int fd = open_file(place);
-    if (fd < 0)
-        return CUDA_ERROR_INVALID_VALUE;
     struct opened *opened = calloc(1, sizeof *opened);
-    if (!opened) {
-        close(fd);
+    if (!opened)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     opened->place = *place;
     opened->opens = 1;
-    CUresult result = map_file(opened, fd, device);
+    CUresult result = map_file(opened, device);
     if (result != CUDA_SUCCESS) {
         free(opened);
         return result;

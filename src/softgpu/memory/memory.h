@@ -55,10 +55,6 @@ CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_
  * is `imported` (and so not charged either). */
 CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *prop, size_t size,
                            bool imported, struct sg_phys **phys);
-/* Memory that lies in somebody's memory file at `offset` (multiple of SG_PAGE): takes over `fd` on
- * success. Charged to prop's device unless `imported`. OUT_OF_MEMORY as above. */
-CUresult sg_phys_from_file(int fd, uint64_t offset, size_t size, const CUmemAllocationProp *prop,
-                           bool imported, struct sg_phys **phys);
 void sg_phys_ref(struct sg_phys *phys);
 /* At 0 the bytes become reusable once no running operation can still see them. */
 void sg_phys_unref(struct sg_phys *phys);

@@ -93,14 +93,14 @@ static bool place_in_arena(struct sg_phys_place *place) {
 }
 
 /* Takes over `fd` on success. */
-static bool place_in_file(struct sg_phys_place *place, int fd, uint64_t offset) {
+static bool place_in_file(struct sg_phys_place *place, int fd) {
     struct sg_phys *phys = &place->phys;
-    phys->host = sg_memfile_map(fd, offset, phys->size);
+    phys->host = sg_memfile_map(fd, 0, phys->size);
     if (!phys->host)
         return false;
     phys->kind = SG_PHYS_FD;
     phys->fd = phys->file = fd;
-    phys->file_offset = offset;
+    phys->file_offset = 0;
     return true;
 }
 
@@ -132,7 +132,7 @@ static bool make_file(struct sg_phys_place *place) {
     int fd = sg_memfile_new("softgpu shared", place->phys.size + SG_SHARE_PAGE);
     if (fd < 0)
         return false;
-    if (write_trailer(fd, &place->phys) && place_in_file(place, fd, 0)) {
+    if (write_trailer(fd, &place->phys) && place_in_file(place, fd)) {
         if (remember_file(place))
             return true;
         munmap(place->phys.host, place->phys.size);
@@ -285,30 +285,17 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
         }
         prop.location.id = device;
     }
+    struct sg_phys_place *place = new_place(&prop, device, (size_t)trailer->size);
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (own < 0)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = sg_phys_from_file(own, 0, (size_t)trailer->size, &prop, true, phys);
-    if (result != CUDA_SUCCESS)
-        close(own);
-    else if (!remember_file((*phys)->place))
-        sg_log(1, "imported memory will not be recognised when it is imported again");
-    return result;
-}
-
-CUresult sg_phys_from_file(int fd, uint64_t offset, size_t size, const CUmemAllocationProp *prop,
-                           bool imported, struct sg_phys **phys) {
-    int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
-    if (!imported && !charge(device, size))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sg_phys_place *place = new_place(prop, device, size);
-    if (!place || !place_in_file(place, fd, offset)) {
+    if (!place || own < 0 || !place_in_file(place, own)) {
+        if (own >= 0)
+            close(own);
         free(place);
-        if (!imported)
-            used[slot_of(device)] -= size;
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    place->phys.imported = imported;
+    if (!remember_file(place))
+        sg_log(1, "imported memory will not be recognised when it is imported again");
+    place->phys.imported = true;
     *phys = &place->phys;
     return CUDA_SUCCESS;
 }
