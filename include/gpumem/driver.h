@@ -60,7 +60,7 @@ typedef struct gpumem_driver gpumem_driver;
 /*
  * Opens a driver. `choice` is "nvidia", "softgpu", or a path (anything with a slash); NULL reads
  * GPUMEM_DRIVER (ignored in set-uid programs) and else opens libcuda.so.1 by name. "softgpu" is
- * looked for beside libgpumem (gpumem/softgpu/libcuda.so.1), then in the install's library folder.
+ * looked for beside libgpumem (gpumem/softgpu/libsoftgpu.so.0), then in the install's library folder.
  * The library is loaded RTLD_LOCAL and never unloaded: drivers start threads. cuInit is not called.
  * The caller closes the driver. NO_DRIVER when nothing can be opened: the message says what was
  * tried and how to choose softgpu. Thread-safe; blocks while the library is loaded.

@@ -109,7 +109,9 @@ static void fill_table(struct gpumem_driver *driver) {
            (unsigned)GPUMEM_FN_COUNT);
 }
 
-/* softgpu is kept off the loader's path by design; it lies beside this library. */
+/* softgpu is kept off the loader's path by design; it lies beside this library. The engine is
+ * opened and not the libcuda.so.1 beside it: that name would then be taken for NVIDIA's users too.
+ */
 static int softgpu_path(char *path, size_t size) {
     Dl_info self;
     if (dladdr(&absent, &self) == 0 || !self.dli_fname)
@@ -121,12 +123,12 @@ static int softgpu_path(char *path, size_t size) {
     static const char *const places[] = {"gpumem/softgpu", "../lib/gpumem/softgpu",
                                          "../../lib/gpumem/softgpu"};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        int n = snprintf(path, size, "%.*s/%s/libcuda.so.1", folder, start, places[i]);
+        int n = snprintf(path, size, "%.*s/%s/libsoftgpu.so.0", folder, start, places[i]);
         if (n > 0 && (size_t)n < size && access(path, R_OK) == 0)
             return 1;
     }
 #ifdef GPUMEM_SOFTGPU_DIR
-    snprintf(path, size, "%s/libcuda.so.1", GPUMEM_SOFTGPU_DIR);
+    snprintf(path, size, "%s/libsoftgpu.so.0", GPUMEM_SOFTGPU_DIR);
     if (access(path, R_OK) == 0)
         return 1;
 #endif
@@ -141,7 +143,7 @@ static gpumem_status open_library(const char *choice, void **library) {
     } else if (strcmp(choice, "softgpu") == 0) {
         if (!softgpu_path(path, sizeof path))
             return gm_fail(GPUMEM_ERROR_NO_DRIVER,
-                           "softgpu is not installed: no gpumem/softgpu/libcuda.so.1 beside the "
+                           "softgpu is not installed: no gpumem/softgpu/libsoftgpu.so.0 beside the "
                            "gpumem library; give its path in GPUMEM_DRIVER");
         name = path;
     } else if (!strchr(choice, '/')) {

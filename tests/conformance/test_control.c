@@ -82,6 +82,26 @@ static void what_is_not_there_is_refused(void **state) {
     assert_null(table);
 }
 
+static int dump_before_init(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    char *dump = soft->state_dump();
+    char *leaks = soft->leak_report();
+    assert_string_equal(dump, "");
+    assert_string_equal(leaks, "");
+    uint64_t used, limit;
+    assert_int_equal(soft->memory_info(0, &used, &limit), -1);
+    soft->free_text(dump);
+    soft->free_text(leaks);
+    return 0;
+}
+
+static void before_init_there_is_no_state(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("dumps its state");
+    assert_int_equal(run_child("dump_before_init", NULL), 0);
+}
+
 static void memory_is_accounted(void **state) {
     (void)state;
     NEEDS_SOFTGPU("tells its memory");
@@ -111,16 +131,20 @@ static void another_version_of_the_control_is_not_there(void **state) {
 static char output[1 << 16];
 static const char *const template = "/tmp/gpumem-test-XXXXXX";
 
-/* Runs a child with a variable set to `value`, or to the name of its output file for NULL. With
- * `value` the file is its standard error. Answers the exit status; what was written is in output.
- */
+/* Runs a child with a variable set to `value`, or for NULL to the name of a file; otherwise the
+ * file takes the child's standard error. Answers the exit status; what was written is in output. */
 static int run_with(const char *variable, const char *value, const char *child) {
     char name[64];
     snprintf(name, sizeof name, "%s", template);
     int fd = mkostemp(name, O_CLOEXEC | O_APPEND);
-    assert_true(fd >= 0);
+    int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    assert_true(fd >= 0 && errors >= 0);
     setenv(variable, value ? value : name, 1);
-    int status = run_child(child, value ? name : "-", NULL);
+    if (value)
+        dup2(fd, STDERR_FILENO);
+    int status = run_child(child, NULL);
+    dup2(errors, STDERR_FILENO);
+    close(errors);
     unsetenv(variable);
     ssize_t length = pread(fd, output, sizeof output - 1, 0);
     output[length > 0 ? length : 0] = '\0';
@@ -129,17 +153,9 @@ static int run_with(const char *variable, const char *value, const char *child) 
     return status;
 }
 
-static void send_errors_to(const char *file) {
-    if (strcmp(file, "-") == 0)
-        return;
-    int fd = open(file, O_WRONLY | O_APPEND);
-    assert_true(fd >= 0);
-    dup2(fd, STDERR_FILENO);
-    close(fd);
-}
-
 static int leave_memory(int argc, char **argv) {
-    send_errors_to(argv[argc - 1]);
+    (void)argc;
+    (void)argv;
     init_driver();
     CUdeviceptr memory;
     OK(cu.cuMemAlloc_v2(&memory, 12345));
@@ -166,7 +182,8 @@ static void calls_are_traced(void **state) {
 }
 
 static int refused_call(int argc, char **argv) {
-    send_errors_to(argv[argc - 1]);
+    (void)argc;
+    (void)argv;
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_CORE, &none);
     init_driver();
@@ -200,6 +217,7 @@ int main(int argc, char **argv) {
         TEST(leaks_are_named),
         TEST(functions_know_whether_they_are_real),
         TEST(what_is_not_there_is_refused),
+        TEST(before_init_there_is_no_state),
         TEST(memory_is_accounted),
         TEST(another_version_of_the_control_is_not_there),
         TEST(leaks_are_reported_at_exit),
@@ -207,7 +225,8 @@ int main(int argc, char **argv) {
         TEST(a_refused_call_can_abort),
         TEST(nonsense_in_the_environment_is_explained),
     };
-    const struct child children[] = {{"leave_memory", leave_memory},
+    const struct child children[] = {{"dump_before_init", dump_before_init},
+                                     {"leave_memory", leave_memory},
                                      {"refused_call", refused_call}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -1,0 +1,260 @@
+#!/usr/bin/env python3
+"""Computes which functions of softgpu are real, instead of believing a list.
+
+A function is real when a conformance test of it passes, and fails once every call of that function
+answers success without doing anything (SOFTGPU_FAULT=function:*:SUCCESS:skip). The harness overlooks
+bad calls that are no longer refused, so that only a missing effect counts.
+
+    prove.py            works the proofs out and writes src/softgpu/entry/coverage.def
+    prove.py --check    tries the proofs that stand there; fails when one is none, and when an
+                        implemented function has none
+    prove.py --list     says for each implemented function what was found
+
+A proof is PROGRAM:TEST, preceded by `ptds ` where it was found with GPUMEM_TWIN=ptds.
+Standard output is TAP for --check.
+"""
+import argparse
+import collections
+import concurrent.futures
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+COVERAGE = SOURCE / "src" / "softgpu" / "entry" / "coverage.def"
+FUNCTIONS = SOURCE / "include" / "gpumem" / "functions.def"
+ROW = re.compile(r"^CU_FN\((\w+), (\w+), (\d+), (PLAIN|PTDS|PTSZ),", re.M)
+PROVED = re.compile(r'^SG_PROVED\((\w+), "(ptds )?([^:"]+):([^"]+)"\)$', re.M)
+FAILED = re.compile(r"^\[\s+FAILED\s+\] (\S+)$", re.M)
+OK = re.compile(r"^\[\s+OK\s+\] (\S+)$", re.M)
+RUN = re.compile(r"^\[ RUN\s+\] (\S+)$", re.M)
+# A skipped call may leave a test waiting for what never comes; that is a failure, and a slow one.
+SKIP_SECONDS = 10
+WHOLE_SECONDS = 120
+REFUSED, UNPROVED, REAL = 2, 3, 1
+
+Proof = collections.namedtuple("Proof", "twin program test")
+
+
+def proof_text(proof):
+    return f"{'ptds ' if proof.twin else ''}{proof.program}:{proof.test}"
+
+
+class Control(ctypes.Structure):
+    """The head of softgpu_control up to function_state."""
+    _fields_ = [("size", ctypes.c_size_t)] + [
+        (name, ctypes.c_void_p) for name in
+        ("fault_arm", "fault_disarm", "call_count", "state_dump", "free_text", "leak_report",
+         "schedule_set", "function_state")]
+
+
+def function_states(library):
+    """Exported name -> state, as the built library says."""
+    # A process of its own would be cleaner; but nothing is called here that starts anything.
+    engine = ctypes.CDLL(str(library))
+    engine.softgpu_get_control.restype = ctypes.POINTER(Control)
+    control = engine.softgpu_get_control(1).contents
+    ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(control.function_state)
+    symbols = [match.group(1) for match in ROW.finditer(FUNCTIONS.read_text())]
+    return {symbol: ask(symbol.encode(), None) for symbol in symbols}
+
+
+def kinds():
+    return {match.group(1): match.group(4) for match in ROW.finditer(FUNCTIONS.read_text())}
+
+
+class Runner:
+    def __init__(self, build):
+        self.folder = build / "tests" / "conformance"
+        base = {k: v for k, v in os.environ.items() if not k.startswith(("SOFTGPU_", "CMOCKA_"))}
+        base.update(GPUMEM_DRIVER="softgpu", SOFTGPU_LOG="off")
+        base.pop("GPUMEM_TEST", None)
+        base.pop("GPUMEM_TWIN", None)
+        self.base = base
+
+    def programs(self):
+        return sorted(p.name for p in self.folder.glob("test_*")
+                      if p.is_file() and os.access(p, os.X_OK))
+
+    def run(self, program, twin=False, test=None, skip=None, trace=None, seconds=SKIP_SECONDS):
+        """(exit status or None for a time-out, output)."""
+        environment = dict(self.base)
+        if twin:
+            environment["GPUMEM_TWIN"] = "ptds"
+        if test:
+            environment["GPUMEM_TEST"] = test
+        if skip:
+            environment["SOFTGPU_FAULT"] = f"{skip}:*:SUCCESS:skip"
+        if trace:
+            environment["SOFTGPU_TRACE"] = trace
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(
+                [str(self.folder / program)], env=environment, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                status = process.wait(timeout=seconds)
+            except subprocess.TimeoutExpired:
+                status = None
+            finally:
+                # Children that the program left behind are of its session.
+                try:
+                    os.killpg(process.pid, 9)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+            output.seek(0)
+            return status, output.read().decode(errors="replace")
+
+
+def look(runner, program, twin):
+    """What a program's tests call with success when nothing is skipped: test -> functions."""
+    tests = {}
+    status, output = runner.run(program, twin, seconds=WHOLE_SECONDS)
+    if status != 0:
+        return tests, f"{'ptds ' if twin else ''}{program} does not pass by itself"
+    for test in OK.findall(output):
+        with tempfile.NamedTemporaryFile(prefix="gpumem-trace-") as trace:
+            runner.run(program, twin, test=test, trace=trace.name, seconds=WHOLE_SECONDS)
+            called = {line.split()[2] for line in trace.read().decode().splitlines()
+                      if line.endswith(" CUDA_SUCCESS")}
+        tests[test] = called
+    return tests, None
+
+
+def holds(runner, symbol, proof):
+    """The test fails when the function is skipped. That the group could not even begin is no test."""
+    status, output = runner.run(proof.program, proof.twin, test=proof.test, skip=symbol)
+    if status == 0:
+        return False
+    if status is None or status < 0:
+        return proof.test in RUN.findall(output)
+    return proof.test in FAILED.findall(output) or "GROUP SETUP" in output
+
+
+def passes(runner, proof):
+    status, output = runner.run(proof.program, proof.twin, test=proof.test, seconds=WHOLE_SECONDS)
+    return status == 0 and proof.test in OK.findall(output)
+
+
+def find(runner, symbol, candidates):
+    """The first proof among the candidates, those that call few functions first: they are likelier
+    to be about this one."""
+    words = re.sub(r"(_v\d+)?(_pt[ds]z?s?)?$", "", symbol)
+    words = {w.lower() for w in re.findall(r"[A-Z][a-z]+", words) if len(w) > 3}
+
+    def order(candidate):
+        proof, called = candidate
+        about = sum(w in f"{proof.program} {proof.test}" for w in words)
+        return -about, len(called), proof
+    for proof, _ in sorted(candidates, key=order):
+        if holds(runner, symbol, proof):
+            return proof
+    return None
+
+
+def gather(runner, pool):
+    """Every (proof, functions it calls) there is, and complaints."""
+    jobs = [(program, twin) for program in runner.programs() for twin in (False, True)]
+    found, complaints = [], []
+    for (program, twin), (tests, complaint) in zip(
+            jobs, pool.map(lambda job: look(runner, *job), jobs)):
+        if complaint:
+            complaints.append(complaint)
+        found += [(Proof(twin, program, test), called) for test, called in tests.items()]
+    return found, complaints
+
+
+def read_coverage():
+    return {m.group(1): Proof(bool(m.group(2)), m.group(3), m.group(4))
+            for m in PROVED.finditer(COVERAGE.read_text())}
+
+
+def write_coverage(proofs):
+    head = COVERAGE.read_text().split("*/", 1)[0] + "*/\n/* clang-format off */\n"
+    rows = "".join(f'SG_PROVED({symbol}, "{proof_text(proofs[symbol])}")\n'
+                   for symbol in sorted(proofs))
+    COVERAGE.write_text(head + rows + "/* clang-format on */\n#undef SG_PROVED\n")
+
+
+def work_out(runner, implemented, pool, known):
+    """Proofs for all that can be proved. Those already known are tried first."""
+    candidates, complaints = gather(runner, pool)
+    callers = collections.defaultdict(list)
+    passing = {proof for proof, _ in candidates}
+    for proof, called in candidates:
+        for symbol in called:
+            callers[symbol].append((proof, called))
+
+    def prove(symbol):
+        old = known.get(symbol)
+        if old in passing and holds(runner, symbol, old):
+            return old
+        return find(runner, symbol, callers[symbol])
+    found = dict(zip(implemented, pool.map(prove, implemented)))
+    return {s: p for s, p in found.items() if p}, complaints
+
+
+def check(runner, implemented, pool):
+    """TAP: one line for the functions without a proof, one for each proof."""
+    known = read_coverage()
+    missing = sorted(set(implemented) - set(known))
+    foreign = sorted(set(known) - set(implemented))
+    wanted = sorted(set(known.values()))
+    good = dict(zip(wanted, pool.map(lambda proof: passes(runner, proof), wanted)))
+    symbols = sorted(set(known) & set(implemented))
+    true = list(pool.map(lambda s: good[known[s]] and holds(runner, s, known[s]), symbols))
+
+    print(f"1..{len(symbols) + 2}")
+    number = 0
+    for symbol, proved in zip(symbols, true):
+        number += 1
+        print(f"{'ok' if proved else 'not ok'} {number} - {symbol}: {proof_text(known[symbol])}")
+    print(f"{'not ok' if missing else 'ok'} {number + 1} - every implemented function has a proof")
+    for symbol in missing:
+        print(f"#   unproved: {symbol}")
+    print(f"{'not ok' if foreign else 'ok'} {number + 2} - every proof is of an implemented function")
+    for symbol in foreign:
+        print(f"#   not implemented: {symbol}")
+    return not missing and not foreign and all(true)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--check", action="store_true", help="try the proofs of coverage.def")
+    mode.add_argument("--list", action="store_true", help="say what was found, write nothing")
+    parser.add_argument("--build", type=Path, default=SOURCE / "build", help="the build folder")
+    parser.add_argument("-j", type=int, default=2, help="programs at a time (default 2)")
+    arguments = parser.parse_args()
+
+    library = arguments.build / "lib" / "gpumem" / "softgpu" / "libsoftgpu.so.0"
+    if not library.exists():
+        sys.exit(f"prove.py: there is no {library}: build first, or give --build")
+    runner = Runner(arguments.build.resolve())
+    states = function_states(library.resolve())
+    implemented = sorted(s for s, state in states.items() if state != REFUSED)
+    with concurrent.futures.ThreadPoolExecutor(arguments.j) as pool:
+        if arguments.check:
+            return 0 if check(runner, implemented, pool) else 1
+        proofs, complaints = work_out(runner, implemented, pool, read_coverage())
+    for complaint in complaints:
+        print(f"note: {complaint}")
+    kind = kinds()
+    unproved = [s for s in implemented if s not in proofs]
+    for symbol in implemented:
+        if arguments.list or symbol in unproved:
+            print(f"{symbol}: {proof_text(proofs[symbol]) if symbol in proofs else 'unproved'}")
+    if not arguments.list:
+        write_coverage(proofs)
+    twins = sum(kind[s] != "PLAIN" for s in proofs)
+    print(f"{len(proofs)} of {len(implemented)} implemented functions proved ({twins} twins), "
+          f"{len(states) - len(implemented)} refused")
+    return 1 if unproved else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
