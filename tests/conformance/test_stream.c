@@ -164,8 +164,7 @@ static void wrong_arguments_are_refused(void **state) {
     OK(cu.cuCtxSetCurrent(ctx));
 }
 
-/* ---- Attributes
- * ---------------------------------------------------------------------------------- */
+/* ---- Attributes ----------------------------------------------------------------------------- */
 
 static void attributes_are_kept_and_copied(void **state) {
     (void)state;
@@ -199,8 +198,7 @@ static void priority_is_an_attribute(void **state) {
     OK(cu.cuStreamDestroy_v2(stream));
 }
 
-/* ---- Capture: what can be asked of a stream that does not
- * ------------------------------------------ */
+/* ---- Capture: what can be asked of a stream that does not ----------------------------------- */
 
 static void no_stream_captures(void **state) {
     (void)state;

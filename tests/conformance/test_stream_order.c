@@ -149,8 +149,7 @@ static void context_synchronize_waits_for_all_streams(void **state) {
     end(&scene);
 }
 
-/* ---- Contexts as a whole
- * ------------------------------------------------------------------------- */
+/* ---- Contexts as a whole -------------------------------------------------------------------- */
 
 static void a_context_s_event_stands_for_all_its_streams(void **state) {
     (void)state;
@@ -192,8 +191,7 @@ static void a_context_can_wait_as_a_whole(void **state) {
     end(&scene);
 }
 
-/* ---- Several threads
- * ----------------------------------------------------------------------------- */
+/* ---- Several threads ------------------------------------------------------------------------ */
 
 static void *synchronize(void *stream) {
     if (cu.cuCtxSetCurrent(ctx) != CUDA_SUCCESS)

@@ -14,8 +14,6 @@ struct batch {
 };
 
 static CUresult add(struct batch *batch, struct sg_box *box, CUmemcpySrcAccessOrder order) {
-    if (order < CU_MEMCPY_SRC_ACCESS_ORDER_STREAM || order > CU_MEMCPY_SRC_ACCESS_ORDER_ANY)
-        return CUDA_ERROR_INVALID_VALUE;
     bool now = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
     struct sg_op *op;
     CUresult result = sg_copy_prepare(box, now, &op);
@@ -58,13 +56,22 @@ static CUresult submit(struct batch *batch, struct sg_stream *stream) {
     return result;
 }
 
-static CUresult find_stream(CUstream handle, struct sg_stream **stream) {
-    bool legacy = handle == CU_STREAM_LEGACY || (!handle && !sg_thread()->per_thread_stream);
-    return legacy ? CUDA_ERROR_INVALID_VALUE : sg_stream_from_handle(handle, stream);
+/* The default stream is refused before anything else, on H200 even before *failed is set to the
+ * index that means none; CU_STREAM_LEGACY after that. */
+static CUresult find_stream(CUstream handle, size_t *failed, struct sg_stream **stream) {
+    if (!handle && !sg_thread()->per_thread_stream)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (failed)
+        *failed = SIZE_MAX;
+    return handle == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE
+                                      : sg_stream_from_handle(handle, stream);
 }
 
-/* ---- Rows
- * ---------------------------------------------------------------------------------------- */
+static bool known_order(CUmemcpySrcAccessOrder order) {
+    return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
+}
+
+/* ---- Rows ----------------------------------------------------------------------------------- */
 
 static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *indices,
                                  size_t attributes, size_t count) {
@@ -73,6 +80,9 @@ static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *
     for (size_t i = 1; i < attributes; i++)
         if (indices[i] <= indices[i - 1] || indices[i] >= count)
             return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < attributes; i++)
+        if (!known_order(attrs[i].srcAccessOrder))
+            return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
@@ -80,7 +90,7 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
                                CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                size_t *failIdx, CUstream hStream) {
     struct sg_stream *stream;
-    CUresult result = find_stream(hStream, &stream);
+    CUresult result = find_stream(hStream, failIdx, &stream);
     if (result == CUDA_SUCCESS && (!dsts || !srcs || !sizes || count == 0))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
@@ -111,8 +121,7 @@ CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
                                  hStream);
 }
 
-/* ---- Boxes
- * --------------------------------------------------------------------------------------- */
+/* ---- Boxes ---------------------------------------------------------------------------------- */
 
 static CUresult place(const CUmemcpy3DOperand *operand, const struct sg_box *box,
                       struct sg_place *place) {
@@ -128,7 +137,8 @@ static CUresult place(const CUmemcpy3DOperand *operand, const struct sg_box *box
 static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry) {
     struct sg_box box = {
         .width = entry->extent.width, .height = entry->extent.height, .depth = entry->extent.depth};
-    if (box.width == 0 || box.height == 0 || box.depth == 0)
+    bool empty = box.width == 0 || box.height == 0 || box.depth == 0;
+    if (empty || !known_order(entry->srcAccessOrder))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = place(&entry->dst, &box, &box.to);
     if (result == CUDA_SUCCESS)
@@ -139,7 +149,7 @@ static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry
 CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, size_t *failIdx,
                                  unsigned long long flags, CUstream hStream) {
     struct sg_stream *stream;
-    CUresult result = find_stream(hStream, &stream);
+    CUresult result = find_stream(hStream, failIdx, &stream);
     if (result == CUDA_SUCCESS && (numOps == 0 || !opList || flags != 0))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)

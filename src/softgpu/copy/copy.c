@@ -1,5 +1,6 @@
 /* Moving bytes between two boxes, and when a call returns. */
 #include "softgpu/copy/copy.h"
+#include "softgpu/device/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ struct move {
     size_t to_pitch, to_layer, from_pitch, from_layer;
     size_t width, height, depth;
     int to_device, from_device;
-    void *snapshot; /* owned; NULL, or where `from` points */
+    bool through_host; /* one end is in host memory */
+    void *snapshot;    /* owned; NULL, or where `from` points */
 };
 _Static_assert(sizeof(struct move) <= sizeof(((struct sg_op *)0)->data), "fits an operation");
 
@@ -31,8 +33,7 @@ struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr fr
                            .depth = 1};
 }
 
-/* ---- Checks at the call
- * -------------------------------------------------------------------------- */
+/* ---- Checks at the call --------------------------------------------------------------------- */
 
 /* Bytes from the first to behind the last; false when that is no number. */
 static bool extent(const struct sg_place *place, const struct sg_box *box, size_t *bytes) {
@@ -61,8 +62,11 @@ CUresult sg_box_check(struct sg_box *box) {
     return result == CUDA_SUCCESS ? check_place(&box->from, box) : result;
 }
 
-/* ---- Moving
- * -------------------------------------------------------------------------------------- */
+static bool on_host(const struct sg_place *place) {
+    return place->where != SG_WHERE_DEVICE;
+}
+
+/* ---- Moving --------------------------------------------------------------------------------- */
 
 /* A copy reaches memory of another device without peer access too: then as its owner sees it. */
 unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,
@@ -73,14 +77,15 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
     return bytes;
 }
 
-static CUresult move_row(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from) {
+/* False when the device may not touch an end. */
+static bool move_row(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from) {
     size_t left = move->width;
     while (left > 0) {
         size_t span, from_span;
         void *into = sg_copy_bytes(device, move->to_device, to, left, SG_WRITE, &span);
         const void *out = sg_copy_bytes(device, move->from_device, from, left, SG_READ, &from_span);
         if (!into || !out)
-            return CUDA_ERROR_ILLEGAL_ADDRESS;
+            return false;
         if (from_span < span)
             span = from_span;
         memmove(into, out, span);
@@ -88,18 +93,24 @@ static CUresult move_row(int device, const struct move *move, CUdeviceptr to, CU
         from += span;
         left -= span;
     }
-    return CUDA_SUCCESS;
+    return true;
+}
+
+/* A copy from device to host whose memory went away left CUDA_ERROR_LAUNCH_FAILED on H200, a set
+ * CUDA_ERROR_ILLEGAL_ADDRESS. Copies to the device are taken to be like those from it. */
+static CUresult fault_of(const struct move *move) {
+    return move->through_host ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 static CUresult run_move(struct sg_op *op) {
     const struct move *move = move_of(op);
     int device = op->stream->context->device;
-    CUresult result = CUDA_SUCCESS;
     for (size_t z = 0; z < move->depth; z++)
-        for (size_t y = 0; y < move->height && result == CUDA_SUCCESS; y++)
-            result = move_row(device, move, move->to + z * move->to_layer + y * move->to_pitch,
-                              move->from + z * move->from_layer + y * move->from_pitch);
-    return result;
+        for (size_t y = 0; y < move->height; y++)
+            if (!move_row(device, move, move->to + z * move->to_layer + y * move->to_pitch,
+                          move->from + z * move->from_layer + y * move->from_pitch))
+                return fault_of(move);
+    return CUDA_SUCCESS;
 }
 
 static void finish_move(struct sg_op *op) {
@@ -133,7 +144,8 @@ static struct sg_op *make_move(const struct sg_box *box) {
                           .height = box->height,
                           .depth = box->depth,
                           .to_device = box->to.device,
-                          .from_device = box->from.device};
+                          .from_device = box->from.device,
+                          .through_host = on_host(&box->to) || on_host(&box->from)};
     join_rows(move);
     return op;
 }
@@ -159,12 +171,7 @@ static bool take_snapshot(struct sg_op *op) {
     return true;
 }
 
-/* ---- When a call returns
- * ------------------------------------------------------------------------- */
-
-static bool on_host(const struct sg_place *place) {
-    return place->where != SG_WHERE_DEVICE;
-}
+/* ---- When a call returns -------------------------------------------------------------------- */
 
 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory stay until done. */
 static bool always_waits(const struct sg_place *place) {
@@ -191,9 +198,34 @@ CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
+/* Without a current context a copy runs in that of its memory. */
+static CUresult context_of(const struct sg_place *place, struct sg_context **context) {
+    const struct sg_range *range = sg_range_find(place->address);
+    if (!range)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    *context = range->context;
+    if (!*context && range->device >= 0)
+        *context = sg_device(range->device)->primary;
+    if (!*context || !(*context)->alive)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return (*context)->sticky;
+}
+
+static CUresult find_stream(const struct sg_box *box, CUstream handle, struct sg_stream **stream) {
+    if (handle || sg_context_peek() || sg_thread()->per_thread_stream)
+        return sg_stream_from_handle(handle, stream);
+    struct sg_context *context;
+    CUresult result = context_of(&box->to, &context);
+    if (result != CUDA_SUCCESS)
+        result = context_of(&box->from, &context);
+    if (result == CUDA_SUCCESS)
+        *stream = context->legacy;
+    return result;
+}
+
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(handle, &stream);
+    CUresult result = find_stream(&box, handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (box.width == 0 || box.height == 0 || box.depth == 0)

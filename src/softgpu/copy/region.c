@@ -2,11 +2,11 @@
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 
-#define PITCH_LIMIT ((size_t)0x7fffffff) /* CU_DEVICE_ATTRIBUTE_MAX_PITCH of every known device */
+/* Levels of detail and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not either. */
 
 /* One end as the descriptors name it. */
 struct end {
-    size_t x, y, z, lod;
+    size_t x, y, z;
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
@@ -29,7 +29,6 @@ static CUresult base_of(const struct end *end, struct sg_place *place) {
         return CUDA_SUCCESS;
     case CU_MEMORYTYPE_ARRAY:
         /* There are no arrays here, so no handle of one can be right. */
-        return CUDA_ERROR_INVALID_HANDLE;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -42,7 +41,7 @@ CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, cons
         return CUDA_ERROR_INVALID_VALUE;
     if (!rows && __builtin_add_overflow(y, box->height, &rows))
         return CUDA_ERROR_INVALID_VALUE;
-    if (pitch > PITCH_LIMIT || pitch < box->width || x > pitch - box->width)
+    if (pitch < box->width || x > pitch - box->width)
         return CUDA_ERROR_INVALID_VALUE;
     if (rows < box->height || y > rows - box->height || !place->address)
         return CUDA_ERROR_INVALID_VALUE;
@@ -71,8 +70,6 @@ static bool empty(const struct sg_box *box) {
 
 static CUresult copy_ends(const struct end *to, const struct end *from, struct sg_box box,
                           CUstream stream, enum sg_manner manner) {
-    if (to->lod != 0 || from->lod != 0)
-        return CUDA_ERROR_INVALID_VALUE;
     if (!empty(&box)) {
         CUresult result = place_of(to, &box, &box.to);
         if (result == CUDA_SUCCESS)
@@ -121,7 +118,6 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_mann
     struct end to = {.x = copy->dstXInBytes,
                      .y = copy->dstY,
                      .z = copy->dstZ,
-                     .lod = copy->dstLOD,
                      .type = copy->dstMemoryType,
                      .host = copy->dstHost,
                      .device = copy->dstDevice,
@@ -130,7 +126,6 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_mann
     struct end from = {.x = copy->srcXInBytes,
                        .y = copy->srcY,
                        .z = copy->srcZ,
-                       .lod = copy->srcLOD,
                        .type = copy->srcMemoryType,
                        .host = copy->srcHost,
                        .device = copy->srcDevice,

@@ -69,19 +69,16 @@ static CUresult run_set(struct sg_op *op) {
     return result;
 }
 
-/* ---- Arguments
- * ----------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------ */
 
-/* Elements to bytes; false when that is no number. */
-static bool scale(struct set *set) {
+static bool fits_a_number(const struct set *set) {
     size_t rows, bytes;
-    return !__builtin_mul_overflow(set->width, set->element, &set->width) &&
-           !__builtin_mul_overflow(set->height - 1, set->pitch, &rows) &&
+    return !__builtin_mul_overflow(set->height - 1, set->pitch, &rows) &&
            !__builtin_add_overflow(rows, set->width, &bytes);
 }
 
 static CUresult check(struct set *set, enum sg_where *where) {
-    if (!scale(set) || set->to % set->element != 0)
+    if (!fits_a_number(set) || set->to % set->element != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (set->height > 1 && (set->pitch % set->element != 0 || set->pitch < set->width))
         return CUDA_ERROR_INVALID_VALUE;
@@ -104,6 +101,8 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    /* Elements to bytes. The product may wrap: H200 takes 2^62 words for an empty set. */
+    set.width *= set.element;
     if (set.width == 0 || set.height == 0)
         return CUDA_SUCCESS;
     enum sg_where where;

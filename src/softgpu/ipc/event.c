@@ -37,8 +37,7 @@ static struct sg_event_share *table; /* this process's events; NULL until the fi
 static int table_fd = -1;
 static uint32_t next_slot;
 
-/* ---- Processes
- * ----------------------------------------------------------------------------------- */
+/* ---- Processes ------------------------------------------------------------------------------ */
 
 /* State and start time (clock ticks since boot) of a process; false when there is none. */
 static bool process_status(uint64_t pid, char *state, uint64_t *start) {
@@ -71,8 +70,7 @@ static bool process_ended(uint64_t pid) {
     return !process_status(pid, &state, &start) || state == 'Z' || state == 'X';
 }
 
-/* ---- This process's table
- * ------------------------------------------------------------------------ */
+/* ---- This process's table ------------------------------------------------------------------- */
 
 static CUresult open_table(void) {
     int fd = memfd_create("softgpu-events", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -117,8 +115,7 @@ void sg_event_share_end(struct sg_event *event) {
     event->share_map = NULL;
 }
 
-/* ---- Records
- * ------------------------------------------------------------------------------------- */
+/* ---- Records -------------------------------------------------------------------------------- */
 
 uint64_t sg_event_share_mark(const struct sg_event *event) {
     return event->share->recorded;
@@ -147,18 +144,16 @@ void sg_event_share_complete(struct sg_event *event, uint64_t number) {
         ;
 }
 
-/* ---- Handles
- * ------------------------------------------------------------------------------------- */
+/* ---- Handles -------------------------------------------------------------------------------- */
 
 CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
-    if (!pHandle)
+    if (!pHandle || !event)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_event *found = sg_event_get(event);
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
+    memset(pHandle, 0, sizeof *pHandle);
     /* Only its maker can hand an event on. */
-    if (!found->share || found->share_map)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!found || !found->share || found->share_map)
+        return CUDA_ERROR_INVALID_HANDLE;
     struct handle handle = {.magic = HANDLE_MAGIC, .fd = table_fd, .flags = found->flags};
     struct stat status;
     char state;
@@ -168,7 +163,6 @@ CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
     handle.inode = status.st_ino;
     handle.slot = (uint32_t)(found->share - table);
     handle.generation = found->share->generation;
-    memset(pHandle, 0, sizeof *pHandle);
     memcpy(pHandle, &handle, sizeof handle);
     return CUDA_SUCCESS;
 }
@@ -201,7 +195,9 @@ CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
     struct handle named;
     memcpy(&named, &handle, sizeof named);
     if (named.magic != HANDLE_MAGIC || named.slot >= TABLE_EVENTS)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return CUDA_ERROR_MAP_FAILED;
+    if (named.pid == (uint64_t)getpid())
+        return CUDA_ERROR_INVALID_CONTEXT; /* events are opened in other processes only */
     struct sg_event_share *map = map_table(&named);
     if (!map)
         return CUDA_ERROR_MAP_FAILED;

@@ -2,8 +2,6 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/stream/schedule.h"
 
-#include <string.h>
-
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
@@ -11,30 +9,27 @@ CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
         return result;
     if (!value)
         return CUDA_ERROR_INVALID_VALUE;
+    /* Only the member itself is written, as seen on H200. */
     const struct sg_stream_attributes *attributes = &stream->attributes;
-    CUstreamAttrValue answer;
-    memset(&answer, 0, sizeof answer);
     switch ((int)attr) {
     case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-        answer.accessPolicyWindow = attributes->window;
-        break;
+        value->accessPolicyWindow = attributes->window;
+        return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_SYNCHRONIZATION_POLICY:
-        answer.syncPolicy = attributes->policy;
-        break;
+        value->syncPolicy = attributes->policy;
+        return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_PRIORITY:
-        answer.priority = stream->priority;
-        break;
+        value->priority = stream->priority;
+        return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
-        answer.memSyncDomainMap = attributes->domain_map;
-        break;
+        value->memSyncDomainMap = attributes->domain_map;
+        return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:
-        answer.memSyncDomain = attributes->domain;
-        break;
+        value->memSyncDomain = attributes->domain;
+        return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
-    *value = answer;
-    return CUDA_SUCCESS;
 }
 
 static bool window_valid(const CUaccessPolicyWindow *window) {

@@ -45,6 +45,14 @@ struct sg_event *sg_event_get(CUevent handle) {
     return sg_handle_get(SG_KIND_EVENT, SG_HANDLE_VALUE(handle));
 }
 
+/* H200 looks for a context in what it takes for an event, and finds none in other memory. A handle
+ * that was one of ours, or NULL, is what it is: wrong. */
+static CUresult not_an_event(CUevent handle) {
+    uint64_t value = SG_HANDLE_VALUE(handle);
+    bool ours = value >> 48 == SG_KIND_EVENT;
+    return ours || value == 0 ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 CUresult sg_event_token(CUevent handle, struct sg_token *token) {
     struct sg_event *event = sg_event_get(handle);
     if (!event)
@@ -94,7 +102,7 @@ CUresult sg_cuEventCreate(CUevent *phEvent, unsigned int Flags) {
 CUresult sg_cuEventDestroy_v2(CUevent hEvent) {
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return not_an_event(hEvent);
     sg_handle_drop(SG_KIND_EVENT, event->handle);
     sg_event_unref(event);
     return CUDA_SUCCESS;
@@ -104,8 +112,7 @@ CUresult sg_cuEventDestroy(CUevent hEvent) {
     return sg_cuEventDestroy_v2(hEvent);
 }
 
-/* ---- Recording
- * ----------------------------------------------------------------------------------- */
+/* ---- Recording ------------------------------------------------------------------------------ */
 
 /* The operation that records: data.words are the event and the number of the record. */
 static void finish_record(struct sg_op *op) {
@@ -144,16 +151,19 @@ static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, 
 }
 
 CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
-    /* CU_EVENT_RECORD_EXTERNAL is for capturing streams only. */
-    if (flags != CU_EVENT_RECORD_DEFAULT)
+    if (flags > CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_event *event = sg_event_get(hEvent);
-    if (!event || event->context != stream->context)
+    if (!event)
+        return not_an_event(hEvent);
+    if (event->context != stream->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (flags == CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_ILLEGAL_STATE; /* for capturing streams only */
     struct sg_op *op = sg_op_new(NULL);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -166,9 +176,15 @@ CUresult sg_cuEventRecord(CUevent hEvent, CUstream hStream) {
     return sg_cuEventRecordWithFlags(hEvent, hStream, CU_EVENT_RECORD_DEFAULT);
 }
 
+/* NULL does not stand for the current context here. */
+static CUresult named_context(CUcontext handle, struct sg_context **context) {
+    CUresult result = handle ? sg_context_from_handle(handle, context) : CUDA_ERROR_INVALID_CONTEXT;
+    return result == CUDA_SUCCESS ? (*context)->sticky : result;
+}
+
 CUresult sg_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_context *context;
-    CUresult result = sg_context_from_handle(hCtx, &context);
+    CUresult result = named_context(hCtx, &context);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_event *event = sg_event_get(hEvent);
@@ -186,8 +202,7 @@ CUresult sg_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     return result;
 }
 
-/* ---- Awaiting in a stream
- * ------------------------------------------------------------------------ */
+/* ---- Awaiting in a stream ------------------------------------------------------------------- */
 
 static bool shared_ready(struct sg_op *op) {
     struct sg_event *event = (struct sg_event *)(uintptr_t)op->data.words[0];
@@ -230,8 +245,7 @@ static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
 }
 
 CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
-    /* CU_EVENT_WAIT_EXTERNAL is for capturing streams only. */
-    if (Flags != CU_EVENT_WAIT_DEFAULT)
+    if (Flags > CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
@@ -239,7 +253,9 @@ CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
         return result;
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return not_an_event(hEvent);
+    if (Flags == CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_ILLEGAL_STATE; /* for capturing streams only */
     result = submit_wait(event, stream);
     sg_schedule_chance();
     return result;
@@ -254,12 +270,12 @@ static CUresult heed_all(struct sg_stream *list) {
 
 CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_context *context;
-    CUresult result = sg_context_from_handle(hCtx, &context);
+    CUresult result = named_context(hCtx, &context);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return not_an_event(hEvent);
     struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
     if (!barriers)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -274,13 +290,12 @@ CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     return result;
 }
 
-/* ---- Asking and awaiting on the host
- * ------------------------------------------------------------- */
+/* ---- Asking and awaiting on the host -------------------------------------------------------- */
 
 static CUresult get(CUevent handle, struct sg_event **event) {
     *event = sg_event_get(handle);
     if (!*event)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return not_an_event(handle);
     return (*event)->context->sticky;
 }
 
@@ -312,21 +327,21 @@ CUresult sg_cuEventSynchronize(CUevent hEvent) {
             result = CUDA_ERROR_DEINITIALIZED;
     }
     sg_token_release(&token);
-    sg_event_unref(event);
     if (result == CUDA_SUCCESS)
-        sg_pools_synchronized();
+        sg_pools_synchronized(event->context, NULL);
+    sg_event_unref(event);
     return result;
 }
 
 CUresult sg_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
-    if (!pMilliseconds)
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_event *start = sg_event_get(hStart), *end = sg_event_get(hEnd);
     if (!start || !end || start->context != end->context)
         return CUDA_ERROR_INVALID_HANDLE;
     bool untimed = (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING;
     if (untimed || start->record == 0 || end->record == 0)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (!pMilliseconds)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_cuEventQuery(hStart);
     if (result == CUDA_SUCCESS)
         result = sg_cuEventQuery(hEnd);

@@ -90,8 +90,7 @@ static CUresult run_write(struct sg_op *op) {
     return CUDA_SUCCESS;
 }
 
-/* ---- Arguments
- * ----------------------------------------------------------------------------------- */
+/* ---- Arguments ------------------------------------------------------------------------------ */
 
 static CUresult check(const struct access *access) {
     if (access->address % access->width != 0)
@@ -179,8 +178,7 @@ CUresult sg_cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr addr, cuuint64_
     return write_value(stream, addr, value, 8, flags);
 }
 
-/* ---- Batches
- * ------------------------------------------------------------------------------------- */
+/* ---- Batches -------------------------------------------------------------------------------- */
 
 struct batch {
     struct sg_op *ops[BATCH_LIMIT];

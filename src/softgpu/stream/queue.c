@@ -18,8 +18,7 @@ static bool is_blocking(const struct sg_stream *stream) {
     return !(stream->flags & CU_STREAM_NON_BLOCKING);
 }
 
-/* ---- The list of streams with work --------------------------------------------------------------
- */
+/* ---- The list of streams with work ---------------------------------------------------------- */
 
 static void start_working(struct sg_stream *stream) {
     sg_stream_ref(stream);
@@ -50,8 +49,7 @@ static void stop_working(struct sg_stream *stream) {
     sg_stream_unref(stream);
 }
 
-/* ---- The head of a stream -----------------------------------------------------------------------
- */
+/* ---- The head of a stream ------------------------------------------------------------------- */
 
 /* Drops complete tokens from the end; those that remain are all of it, the last one incomplete. */
 static bool waits_complete(struct sg_op *op) {
@@ -68,7 +66,7 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
         return SG_HEAD_RUNNING;
     /* In a poisoned context nothing is waited for: what is left must drain. */
     if (sg_context_poisoned(stream->context))
-        return op->host_function && op->run_poisoned ? SG_HEAD_HOST : SG_HEAD_START;
+        return SG_HEAD_START;
     if (!waits_complete(op))
         return SG_HEAD_BLOCKED;
     if (op->ready && !op->ready(op))
@@ -106,7 +104,7 @@ void sg_op_execute(struct sg_op *op) {
     struct sg_stream *stream = op->stream;
     struct sg_context *context = stream->context;
     op->running = true;
-    if (op->run && (op->run_poisoned || !sg_context_poisoned(context))) {
+    if (op->run && !sg_context_poisoned(context)) {
         /* Not around host functions: they may block, and unmapping waits for running work. */
         if (!op->host_function)
             sg_work_begin(&op->work);
@@ -134,8 +132,7 @@ void sg_stream_settle(struct sg_stream *stream) {
     }
 }
 
-/* ---- Submission ---------------------------------------------------------------------------------
- */
+/* ---- Submission ----------------------------------------------------------------------------- */
 
 static bool wait_for_blocking(struct sg_op *op, struct sg_stream *list) {
     for (struct sg_stream *s = list; s; s = s->next) {

@@ -42,8 +42,7 @@ void sg_schedule_chance(void) {
     }
 }
 
-/* ---- From a stream through its dependencies
- * ------------------------------------------------------ */
+/* ---- From a stream through its dependencies ------------------------------------------------- */
 
 static uint64_t walks;
 

@@ -18,7 +18,7 @@ struct sg_stream *sg_stream_new(struct sg_context *context, unsigned flags, int 
     stream->context = context;
     stream->flags = flags;
     stream->priority = priority;
-    stream->attributes.policy = CU_SYNC_POLICY_AUTO;
+    stream->attributes.policy = (CUsynchronizationPolicy)-1; /* what H200 answers when never set */
     stream->attributes.domain_map.remote = 1;
     sg_context_ref(context);
     return stream;
@@ -37,8 +37,7 @@ __attribute__((noinline)) void sg_stream_unref(struct sg_stream *stream) {
     sg_context_unref(context);
 }
 
-/* ---- The context's lists
- * ------------------------------------------------------------------------- */
+/* ---- The context's lists -------------------------------------------------------------------- */
 
 static struct sg_stream **list_of(struct sg_stream *stream) {
     return stream->thread ? &stream->context->per_thread : &stream->context->streams;
@@ -90,8 +89,7 @@ bool sg_stream_idle(struct sg_stream *stream) {
     return stream->completed == stream->submitted && !others;
 }
 
-/* ---- Per-thread default streams
- * ------------------------------------------------------------------ */
+/* ---- Per-thread default streams ------------------------------------------------------------- */
 
 /* At the end of a thread its default streams end too: their work still runs. */
 static void end_thread(void *unused) {
@@ -150,8 +148,7 @@ static CUresult per_thread(struct sg_context *context, struct sg_stream **found)
     return CUDA_SUCCESS;
 }
 
-/* ---- From a handle
- * ------------------------------------------------------------------------------- */
+/* ---- From a handle -------------------------------------------------------------------------- */
 
 static CUresult default_stream(bool of_thread, struct sg_stream **stream) {
     struct sg_context *context;
@@ -178,8 +175,7 @@ CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream) {
     return CUDA_SUCCESS;
 }
 
-/* ---- With the context
- * ---------------------------------------------------------------------------- */
+/* ---- With the context ----------------------------------------------------------------------- */
 
 CUresult sg_streams_init(void) {
     sg_schedule_set(sg_config()->schedule, sg_config()->seed);
@@ -242,8 +238,7 @@ void sg_streams_context_end(struct sg_context *context) {
     sg_stream_unref(legacy);
 }
 
-/* ---- Joining all streams of a context
- * ------------------------------------------------------------ */
+/* ---- Joining all streams of a context ------------------------------------------------------- */
 
 struct sg_stream *sg_stream_hidden(struct sg_context *context, struct sg_stream **slot) {
     if (!*slot)

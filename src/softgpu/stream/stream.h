@@ -39,7 +39,6 @@ struct sg_op {
     struct sg_token own_waits[2];
     uint64_t serial;    /* order of submission over all streams */
     bool host_function; /* only workers run it */
-    bool run_poisoned;  /* run is called in a poisoned context too */
     bool wanted;        /* a waiter waits for this host function */
     bool running;
     struct sg_work work;
@@ -143,8 +142,7 @@ void sg_schedule_set(enum sg_schedule schedule, uint64_t seed);
  * schedule may run some operations here, with the lock released meanwhile. */
 void sg_schedule_chance(void);
 
-/* ---- Events, for other chapters ----------------------------------------------------------------
- */
+/* ---- Events, for other chapters ------------------------------------------------------------- */
 
 struct sg_event;
 /* The token that the event's last record left (stream NULL when never recorded or complete);

@@ -87,12 +87,11 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
         sg_token_release(&token);
     }
     if (result == CUDA_SUCCESS)
-        sg_pools_synchronized();
+        sg_pools_synchronized(stream->context, stream);
     return result;
 }
 
-/* ---- What a stream is
- * ---------------------------------------------------------------------------- */
+/* ---- What a stream is ----------------------------------------------------------------------- */
 
 CUresult sg_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
     struct sg_stream *stream;
@@ -144,11 +143,21 @@ CUresult sg_cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     return result;
 }
 
+CUresult sg_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS && !phCtx)
+        result = CUDA_ERROR_INVALID_VALUE;
+    if (result == CUDA_SUCCESS)
+        *phCtx = NULL; /* there are no green contexts here */
+    return result;
+}
+
 CUresult sg_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     if (!pGreenCtx)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_cuStreamGetCtx(hStream, pCtx);
     if (result == CUDA_SUCCESS)
-        *pGreenCtx = NULL; /* no green contexts here */
+        *pGreenCtx = NULL;
     return result;
 }

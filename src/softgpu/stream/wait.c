@@ -81,8 +81,7 @@ CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
-/* ---- All streams of a context
- * -------------------------------------------------------------------- */
+/* ---- All streams of a context --------------------------------------------------------------- */
 
 struct tokens {
     struct sg_token *list;

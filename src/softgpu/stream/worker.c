@@ -82,8 +82,7 @@ void sg_workers_now(void) {
         wake_another();
 }
 
-/* ---- What a worker takes
- * ------------------------------------------------------------------------- */
+/* ---- What a worker takes -------------------------------------------------------------------- */
 
 /* What a worker remembers from look to look. */
 struct view {
@@ -136,8 +135,7 @@ static void run(struct choice choice) {
     in_host -= host_function;
 }
 
-/* ---- The thread
- * ---------------------------------------------------------------------------------- */
+/* ---- The thread ----------------------------------------------------------------------------- */
 
 /* Exit handlers run: whatever this thread would touch may be gone. It ends with the process. */
 static void stop_for_exit(void) {
