@@ -46,8 +46,10 @@ static uint64_t reserved(const gpumem_buffer *buffer) {
 
 void gm_buffer_count(gpumem_buffer *buffer) {
     struct gm_meter *meter = &buffer->resource->meter;
-    gm_meter_add(meter, GM_RESERVED, reserved(buffer));
-    gm_meter_add(meter, GM_COMMITTED, buffer->allocation.committed_bytes);
+    if (!buffer->resource->imported) {
+        gm_meter_add(meter, GM_RESERVED, reserved(buffer));
+        gm_meter_add(meter, GM_COMMITTED, buffer->allocation.committed_bytes);
+    }
     gm_meter_add(meter, GM_IN_USE, buffer->allocation.bytes);
     gm_meter_add(meter, GM_ALLOCATIONS, 1);
     gm_meter_add(meter, GM_ALLOCATIONS_TOTAL, 1);
@@ -55,8 +57,10 @@ void gm_buffer_count(gpumem_buffer *buffer) {
 
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
     gpumem_resource *resource = buffer->resource;
-    gm_meter_subtract(&resource->meter, GM_RESERVED, reserved(buffer));
-    gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
+    if (!resource->imported) {
+        gm_meter_subtract(&resource->meter, GM_RESERVED, reserved(buffer));
+        gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
+    }
     resource->ops.deallocate(resource->user, &buffer->allocation, stream);
     gm_buffer_discard(buffer);
     atomic_fetch_sub(&resource->live, 1);

@@ -67,6 +67,7 @@ struct gpumem_resource {
     void *user;
     gpumem_resource_properties properties;
     gm_chunks_fn chunks; /* NULL: not exportable */
+    int imported;        /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
     atomic_size_t live;     /* buffers, from allocation until their memory is back */
     atomic_size_t deferred; /* of those, freed by their owner */

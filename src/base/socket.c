@@ -1,0 +1,240 @@
+#include "base/socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static gpumem_status lost(const char *call, int error) {
+    if (error == EBADF || error == ENOTSOCK || error == EINVAL || error == ENOTCONN ||
+        error == EOPNOTSUPP)
+        return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, error, call,
+                              "this is no connected Unix socket");
+    if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, call, "cannot talk to the other process");
+    return gm_fail_system(GPUMEM_ERROR_PEER, error, call, "the other process is gone");
+}
+
+static gpumem_status hung_up(void) {
+    return gm_fail(GPUMEM_ERROR_PEER, "the other process has closed the connection");
+}
+
+static long long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A wait that signals do not make longer. */
+struct limit {
+    int timeout_ms;
+    long long until;
+};
+
+static struct limit start_limit(int timeout_ms) {
+    return (struct limit){timeout_ms, now_ms() + timeout_ms};
+}
+
+static gpumem_status wait_for(int socket, short what, const struct limit *limit) {
+    for (;;) {
+        struct pollfd entry = {.fd = socket, .events = what};
+        int left = -1;
+        if (limit->timeout_ms >= 0) {
+            long long ms = limit->until - now_ms();
+            left = ms > 0 ? (int)ms : 0;
+        }
+        int ready = poll(&entry, 1, left);
+        if (ready > 0 && (entry.revents & POLLNVAL))
+            return lost("poll", EBADF);
+        if (ready > 0)
+            return GPUMEM_OK;
+        if (ready == 0)
+            return gm_fail(GPUMEM_ERROR_PEER, "the other process did not answer for %d ms",
+                           limit->timeout_ms);
+        if (errno != EINTR)
+            return lost("poll", errno);
+    }
+}
+
+static gpumem_status send_message(int socket, const struct msghdr *given, size_t *sent,
+                                  const struct limit *limit) {
+    for (;;) {
+        ssize_t n = sendmsg(socket, given, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n >= 0) {
+            *sent = (size_t)n;
+            return GPUMEM_OK;
+        }
+        if (errno == EINTR)
+            continue;
+        if (errno == ETOOMANYREFS) {
+            /* More descriptors under way than may be open: the other side has to take some. */
+            if (limit->timeout_ms >= 0 && now_ms() >= limit->until)
+                return gm_fail_system(GPUMEM_ERROR_PEER, ETOOMANYREFS, "sendmsg",
+                                      "the other process takes no descriptors");
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+            continue;
+        }
+        if (errno != EAGAIN)
+            return lost("sendmsg", errno);
+        gpumem_status status = wait_for(socket, POLLOUT, limit);
+        if (status != GPUMEM_OK)
+            return status;
+    }
+}
+
+static gpumem_status receive_message(int socket, struct msghdr *message, size_t *received,
+                                     const struct limit *limit) {
+    size_t room = message->msg_controllen;
+    for (;;) {
+        gpumem_status status = wait_for(socket, POLLIN, limit);
+        if (status != GPUMEM_OK)
+            return status;
+        message->msg_controllen = room;
+        ssize_t n = recvmsg(socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        if (n > 0) {
+            *received = (size_t)n;
+            return GPUMEM_OK;
+        }
+        if (n == 0)
+            return hung_up();
+        if (errno != EAGAIN && errno != EINTR)
+            return lost("recvmsg", errno);
+    }
+}
+
+static gpumem_status send_piece(int socket, const unsigned char *data, size_t bytes,
+                                struct msghdr *message, int timeout_ms) {
+    struct limit limit = start_limit(timeout_ms);
+    while (bytes) {
+        struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
+        message->msg_iov = &part;
+        message->msg_iovlen = 1;
+        size_t sent = 0;
+        gpumem_status status = send_message(socket, message, &sent, &limit);
+        if (status != GPUMEM_OK)
+            return status;
+        data += sent;
+        bytes -= sent;
+        message->msg_control = NULL; /* the descriptors went with the first byte */
+        message->msg_controllen = 0;
+    }
+    return GPUMEM_OK;
+}
+
+gpumem_status gm_socket_send(int socket, const void *data, size_t bytes, int timeout_ms) {
+    const unsigned char *at = data;
+    while (bytes) {
+        size_t piece = bytes < GM_SOCKET_PIECE ? bytes : GM_SOCKET_PIECE;
+        struct msghdr message = {0};
+        gpumem_status status = send_piece(socket, at, piece, &message, timeout_ms);
+        if (status != GPUMEM_OK)
+            return status;
+        at += piece;
+        bytes -= piece;
+    }
+    return GPUMEM_OK;
+}
+
+union control {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(GM_SOCKET_MOST_FDS * sizeof(int))];
+};
+
+gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, const int *fds,
+                                 size_t count, int timeout_ms) {
+    union control control;
+    memset(&control, 0, sizeof control);
+    struct msghdr message = {
+        .msg_control = &control,
+        .msg_controllen = CMSG_SPACE(count * sizeof(int)),
+    };
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(count * sizeof(int));
+    memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+    return send_piece(socket, data, bytes, &message, timeout_ms);
+}
+
+gpumem_status gm_socket_receive(int socket, void *data, size_t bytes, int timeout_ms) {
+    unsigned char *at = data;
+    while (bytes) {
+        struct limit limit = start_limit(timeout_ms);
+        size_t piece = bytes < GM_SOCKET_PIECE ? bytes : GM_SOCKET_PIECE;
+        struct iovec part = {.iov_base = at, .iov_len = piece};
+        /* No room for descriptors: the kernel closes those that come uninvited. */
+        struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+        size_t received = 0;
+        gpumem_status status = receive_message(socket, &message, &received, &limit);
+        if (status != GPUMEM_OK)
+            return status;
+        if (message.msg_flags & MSG_TRUNC)
+            return gm_fail(GPUMEM_ERROR_PEER, "the other process speaks another protocol");
+        at += received;
+        bytes -= received;
+    }
+    return GPUMEM_OK;
+}
+
+static void close_all(const int *fds, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        close(fds[i]);
+}
+
+/* Takes the descriptors out of a message; those that there is no room for are closed. */
+static size_t take_fds(struct msghdr *message, int *fds, size_t have, size_t room) {
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof fd);
+            if (have < room)
+                fds[have++] = fd;
+            else {
+                close(fd);
+                have = room + 1; /* too many: the caller refuses */
+            }
+        }
+    }
+    return have;
+}
+
+gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *fds, size_t count,
+                                    int timeout_ms) {
+    struct limit limit = start_limit(timeout_ms);
+    unsigned char *at = data;
+    size_t have = 0;
+    int cut = 0;
+    gpumem_status status = GPUMEM_OK;
+    while (bytes && have <= count) {
+        union control control;
+        struct iovec part = {.iov_base = at, .iov_len = bytes};
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = &control,
+                                 .msg_controllen = sizeof control};
+        size_t received = 0;
+        status = receive_message(socket, &message, &received, &limit);
+        if (status != GPUMEM_OK)
+            break;
+        have = take_fds(&message, fds, have, count);
+        cut |= message.msg_flags & MSG_CTRUNC;
+        at += received;
+        bytes -= received;
+    }
+    if (status == GPUMEM_OK && have == count)
+        return GPUMEM_OK;
+    close_all(fds, have < count ? have : count);
+    if (status != GPUMEM_OK)
+        return status;
+    if (cut)
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, EMFILE, "recvmsg",
+                              "no room for %zu descriptors more (see ulimit -n)", count);
+    return gm_fail(GPUMEM_ERROR_DATA, "the other process sent %s descriptors than the %zu promised",
+                   have > count ? "more" : "fewer", count);
+}

@@ -1,0 +1,42 @@
+/* What tells an importer about a buffer: written by the exporter, believed in nothing. */
+#ifndef GM_SHARE_DESCRIPTION_H
+#define GM_SHARE_DESCRIPTION_H
+
+#include "memory/objects.h"
+
+/* As sent; both sides are on one machine, so that byte order is no matter. */
+struct gm_description_head {
+    char magic[8];
+    uint32_t version;
+    uint32_t head_bytes;
+    uint32_t chunk_count;
+    uint32_t zero;
+    unsigned char device[16]; /* UUID */
+    unsigned char buffer[16]; /* random; equal for exports of one buffer */
+    uint64_t layout;          /* differs when the buffer's chunks do */
+    uint64_t bytes;           /* of the buffer */
+    uint64_t committed;       /* of all chunks */
+    /* uint64_t chunk_bytes[chunk_count] follows */
+};
+
+/* What the wire may ask us to remember: 1 Mi handles are 2 TiB in the smallest chunks. */
+#define GM_DESCRIPTION_MOST_CHUNKS ((size_t)1 << 20)
+#define GM_DESCRIPTION_MOST_BYTES                                                                  \
+    (sizeof(struct gm_description_head) + GM_DESCRIPTION_MOST_CHUNKS * sizeof(uint64_t))
+
+/* Malloced; NULL without memory. */
+void *gm_description_write(const gpumem_buffer *buffer, const unsigned char uuid[16],
+                           const struct gm_chunk *chunks, size_t count, size_t *bytes);
+
+/*
+ * Checks everything that can be checked: DATA if it is no description, if sizes do not add up, are
+ * no multiples of `granularity` or are more than `maximum`. On success *head is a copy and *chunks
+ * points into `data`, unaligned.
+ */
+gpumem_status gm_description_read(const void *data, size_t bytes, size_t granularity,
+                                  uint64_t maximum, struct gm_description_head *head,
+                                  const unsigned char **chunks);
+
+uint64_t gm_description_chunk(const unsigned char *chunks, size_t index);
+
+#endif

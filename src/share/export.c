@@ -1,0 +1,145 @@
+#include "base/fork.h"
+#include "base/options.h"
+#include "memory/buffer.h"
+#include "memory/current.h"
+#include "memory/driver_error.h"
+#include "memory/vmm.h"
+#include "share/share.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]) {
+    CUuuid found = {{0}};
+    CUresult result = device->cu->cuDeviceGetUuid_v2(&found, device->handle);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(device->cu, result, "cuDeviceGetUuid", "device %d has no UUID",
+                          device->ordinal);
+    memcpy(uuid, found.bytes, 16);
+    return GPUMEM_OK;
+}
+
+static gpumem_status check(const gpumem_buffer *buffer) {
+    const gpumem_resource *resource = buffer->resource;
+    if (buffer->freed)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_export_create: the buffer was freed");
+    if (resource->chunks && resource->properties.exportable)
+        return GPUMEM_OK;
+    if (resource == resource->device->import_resource)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "an imported buffer is exported by the process that allocated it");
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                   "buffers of the %s resource cannot be exported by descriptor%s%s; use a virtual "
+                   "resource with GPUMEM_HANDLE_POSIX_FD",
+                   resource->kind, resource->properties.note[0] ? ": " : "",
+                   resource->properties.note);
+}
+
+/* Exports of one buffer bear one name, by which an importer knows what it has already. */
+static gpumem_status name_buffer(gpumem_buffer *buffer) {
+    static const unsigned char unnamed[16];
+    gpumem_status status = GPUMEM_OK;
+    pthread_mutex_lock(&buffer->lock);
+    if (memcmp(buffer->id, unnamed, sizeof unnamed) == 0 &&
+        getrandom(buffer->id, sizeof buffer->id, 0) != (ssize_t)sizeof buffer->id)
+        status = gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "getrandom", "cannot name an export");
+    pthread_mutex_unlock(&buffer->lock);
+    return status;
+}
+
+static void discard(gpumem_export *made) {
+    for (size_t i = 0; i < made->count; i++)
+        close(made->fds[i]);
+    free(made->fds);
+    free(made->description);
+    free(made);
+}
+
+static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
+    gpumem_buffer *buffer = made->buffer;
+    gpumem_device *device = buffer->resource->device;
+    unsigned char uuid[16];
+    if (count > GM_DESCRIPTION_MOST_CHUNKS)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%zu handles are too many to export", count);
+    gpumem_status status = name_buffer(buffer);
+    if (status == GPUMEM_OK)
+        status = gm_device_uuid(device, uuid);
+    if (status != GPUMEM_OK)
+        return status;
+    made->bytes = buffer->allocation.bytes;
+    made->description = gm_description_write(buffer, uuid, chunks, count, &made->description_bytes);
+    made->fds = malloc(count * sizeof *made->fds);
+    if (!made->description || !made->fds)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+    for (; made->count < count; made->count++) {
+        status = gm_vmm_export_fd(device, chunks[made->count].handle, &made->fds[made->count]);
+        if (status != GPUMEM_OK)
+            return status;
+    }
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **exported) {
+    GM_CHECK(buffer, "gpumem_export_create");
+    GM_REQUIRE(exported, "gpumem_export_create: exported is NULL");
+    gpumem_status status = check(buffer);
+    if (status != GPUMEM_OK)
+        return status;
+    gpumem_export *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+    made->generation = buffer->generation;
+    made->buffer = buffer;
+    const struct gm_chunk *chunks = NULL;
+    size_t count = buffer->resource->chunks(&buffer->allocation, &chunks);
+    status = fill(made, chunks, count);
+    if (status != GPUMEM_OK) {
+        discard(made);
+        return status;
+    }
+    atomic_fetch_add(&buffer->references, 1);
+    gm_meter_add(&buffer->resource->meter, GM_EXPORTS, 1);
+    *exported = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_export_destroy(gpumem_export *exported) {
+    if (!exported)
+        return GPUMEM_OK;
+    GM_CHECK(exported, "gpumem_export_destroy");
+    gpumem_buffer *buffer = exported->buffer;
+    gm_meter_subtract(&buffer->resource->meter, GM_EXPORTS, 1);
+    discard(exported);
+    gm_buffer_unref(buffer);
+    return GPUMEM_OK;
+}
+
+size_t gpumem_export_size(const gpumem_export *exported) {
+    return exported->bytes;
+}
+
+size_t gpumem_export_descriptor_count(const gpumem_export *exported) {
+    return exported->count;
+}
+
+gpumem_status gpumem_export_get_description(const gpumem_export *exported, const void **description,
+                                            size_t *bytes) {
+    GM_CHECK(exported, "gpumem_export_get_description");
+    GM_REQUIRE(description && bytes, "gpumem_export_get_description: an output is NULL");
+    *description = exported->description;
+    *bytes = exported->description_bytes;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_export_get_descriptor(const gpumem_export *exported, size_t index, int *fd) {
+    GM_CHECK(exported, "gpumem_export_get_descriptor");
+    GM_REQUIRE(fd, "gpumem_export_get_descriptor: fd is NULL");
+    GM_REQUIRE(index < exported->count,
+               "gpumem_export_get_descriptor: there is no descriptor %zu of %zu", index,
+               exported->count);
+    *fd = exported->fds[index];
+    return GPUMEM_OK;
+}

@@ -1,0 +1,387 @@
+/* Imports: another process's memory, mapped once in this one however often it is received. */
+#include "base/fork.h"
+#include "base/options.h"
+#include "memory/buffer.h"
+#include "memory/current.h"
+#include "memory/driver_error.h"
+#include "memory/extent.h"
+#include "memory/resource.h"
+#include "memory/vmm.h"
+#include "share/share.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* One mapping, shared by all buffers over it. Linked and counted under the device's lock. */
+struct gm_import {
+    struct gm_extent extent;
+    CUmemAccessDesc access[2];
+    gpumem_access asked;
+    unsigned char buffer[16];
+    uint64_t layout;
+    size_t bytes;
+    int host_accessible;
+    unsigned references;
+    struct gm_import *next;
+};
+
+/* ---- The hidden resource that imported buffers belong to ---------------------------------------
+ */
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    (void)user;
+    (void)request;
+    (void)allocation;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "imported memory is received, not allocated");
+}
+
+static void end_import(struct gm_import *import) {
+    struct gm_meter *meter = import->extent.meter;
+    gm_meter_subtract(meter, GM_RESERVED, import->extent.capacity);
+    gm_meter_subtract(meter, GM_IMPORTED, import->extent.committed);
+    gm_extent_destroy(&import->extent);
+    free(import);
+}
+
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    gpumem_device *device = user;
+    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    struct gm_import *import = allocation->cookie;
+    pthread_mutex_lock(&device->lock);
+    int last = --import->references == 0;
+    for (struct gm_import **at = &device->imports; last && *at; at = &(*at)->next) {
+        if (*at == import) {
+            *at = import->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (last)
+        end_import(import);
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    (void)user;
+    out->device_accessible = 1;
+}
+
+static size_t chunks(const gpumem_allocation *allocation, const struct gm_chunk **out) {
+    const struct gm_import *import = allocation->cookie;
+    *out = import->extent.chunks;
+    return import->extent.count;
+}
+
+static const gpumem_resource_ops ops = {
+    .size = sizeof ops,
+    .kind = "imported",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .properties = properties,
+};
+
+static gpumem_status import_resource(gpumem_device *device, gpumem_resource **resource) {
+    pthread_mutex_lock(&device->lock);
+    gpumem_resource *found = device->import_resource;
+    pthread_mutex_unlock(&device->lock);
+    if (found) {
+        *resource = found;
+        return GPUMEM_OK;
+    }
+    gpumem_resource *made;
+    gpumem_status status = gm_resource_make_hidden(device, &ops, device, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    made->chunks = chunks;
+    made->imported = 1;
+    pthread_mutex_lock(&device->lock);
+    if (!device->import_resource) {
+        device->import_resource = made;
+        made = NULL;
+    }
+    *resource = device->import_resource;
+    pthread_mutex_unlock(&device->lock);
+    free(made); /* another thread was faster */
+    return GPUMEM_OK;
+}
+
+/* ---- Buffers over imports ---------------------------------------------------------------------
+ */
+
+static struct gm_import *find_locked(gpumem_device *device, const struct gm_description_head *head,
+                                     gpumem_access access) {
+    for (struct gm_import *i = device->imports; i; i = i->next)
+        if (memcmp(i->buffer, head->buffer, sizeof i->buffer) == 0 && i->layout == head->layout &&
+            i->bytes == head->bytes && i->extent.committed == head->committed &&
+            i->extent.count == head->chunk_count && i->asked == access)
+            return i;
+    return NULL;
+}
+
+static void attach(gpumem_buffer *buffer, struct gm_import *import) {
+    CUdeviceptr address = import->extent.address;
+    buffer->allocation = (gpumem_allocation){
+        .size = sizeof buffer->allocation,
+        .pointer = address,
+        .host_pointer = import->host_accessible ? (void *)(uintptr_t)address : NULL,
+        .bytes = import->bytes,
+        .committed_bytes = import->extent.committed,
+        .capacity = import->bytes,
+        .cookie = import,
+    };
+    atomic_fetch_add(&buffer->resource->live, 1);
+    gm_buffer_count(buffer);
+}
+
+gpumem_status gm_import_find(gpumem_device *device, const struct gm_description_head *head,
+                             gpumem_access access, gpumem_buffer **buffer) {
+    gpumem_resource *resource;
+    gpumem_buffer *made;
+    *buffer = NULL;
+    gpumem_status status = import_resource(device, &resource);
+    if (status == GPUMEM_OK)
+        status = gm_buffer_make(resource, NULL, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    pthread_mutex_lock(&device->lock);
+    struct gm_import *import = find_locked(device, head, access);
+    if (import)
+        import->references++;
+    pthread_mutex_unlock(&device->lock);
+    if (!import) {
+        gm_buffer_discard(made);
+        return GPUMEM_OK;
+    }
+    attach(made, import);
+    *buffer = made;
+    return GPUMEM_OK;
+}
+
+/* ---- Mapping ----------------------------------------------------------------------------------
+ */
+
+/* Drivers export devices (NVIDIA), regular files (softgpu's memfds) or anonymous inodes (type 0).
+ */
+static gpumem_status check_descriptor(int fd) {
+    struct stat about;
+    if (fstat(fd, &about) != 0)
+        return gm_fail_system(GPUMEM_ERROR_DATA, errno, "fstat", "descriptor %d is none", fd);
+    mode_t type = about.st_mode & S_IFMT;
+    if (type != S_IFCHR && type != S_IFREG && type != 0)
+        return gm_fail(GPUMEM_ERROR_DATA, "descriptor %d is no memory: file type 0%o", fd,
+                       (unsigned)type);
+    return GPUMEM_OK;
+}
+
+/* Where the memory is: asked of the driver, not of the other process. */
+static gpumem_status settle_access(struct gm_import *import, CUmemGenericAllocationHandle handle) {
+    gpumem_device *device = import->extent.device;
+    CUmemAllocationProp prop = {0};
+    CUresult result = device->cu->cuMemGetAllocationPropertiesFromHandle(&prop, handle);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
+                          "cannot tell where received memory is");
+    CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
+    CUmemAccess_flags flags = gm_vmm_access_flags(import->asked);
+    import->access[0] = (CUmemAccessDesc){.location = own, .flags = flags};
+    import->extent.access_count = 1;
+    if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        if (prop.location.id != device->handle)
+            return gm_fail(GPUMEM_ERROR_NO_DEVICE,
+                           "the memory is on device %d, and is to be used on device %d",
+                           prop.location.id, device->handle);
+        return GPUMEM_OK;
+    }
+    import->access[1] = (CUmemAccessDesc){.location = prop.location, .flags = flags};
+    import->extent.access_count = 2;
+    import->host_accessible = 1;
+    return GPUMEM_OK;
+}
+
+static void release_handles(struct gm_import *import, const struct gm_chunk *chunk, size_t count) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    while (count--)
+        gm_vmm_release(import->extent.device, import->extent.meter, chunk[count].handle, 0);
+    gm_error_restore(&saved);
+}
+
+static gpumem_status import_handles(struct gm_import *import, const unsigned char *sizes,
+                                    const int *fds, struct gm_chunk *out, size_t count) {
+    gpumem_status status = GPUMEM_OK;
+    size_t i = 0;
+    for (; i < count && status == GPUMEM_OK; i++) {
+        out[i].bytes = (size_t)gm_description_chunk(sizes, i);
+        status = check_descriptor(fds[i]);
+        if (status == GPUMEM_OK)
+            status = gm_vmm_import_fd(import->extent.device, import->extent.meter, fds[i],
+                                      &out[i].handle);
+        if (status != GPUMEM_OK)
+            break;
+    }
+    if (status == GPUMEM_OK)
+        status = settle_access(import, out[0].handle);
+    if (status != GPUMEM_OK)
+        release_handles(import, out, i);
+    return status;
+}
+
+/* The chunks become the import's; on failure they are given back. */
+static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk, size_t count,
+                         size_t committed) {
+    gpumem_status status =
+        gm_extent_init(&import->extent, committed, import->extent.device->granularity, 0);
+    if (status == GPUMEM_OK) {
+        status = gm_extent_adopt(&import->extent, chunk, count);
+        if (status != GPUMEM_OK)
+            gm_extent_destroy(&import->extent);
+    }
+    if (status != GPUMEM_OK) {
+        release_handles(import, chunk, count);
+        return status;
+    }
+    gm_meter_add(import->extent.meter, GM_RESERVED, committed);
+    gm_meter_add(import->extent.meter, GM_IMPORTED, committed);
+    return GPUMEM_OK;
+}
+
+static gpumem_status make_import(gpumem_resource *resource, const struct gm_description_head *head,
+                                 const unsigned char *sizes, const int *fds, gpumem_access access,
+                                 struct gm_import **out) {
+    size_t count = head->chunk_count;
+    struct gm_import *import = calloc(1, sizeof *import);
+    struct gm_chunk *chunk = calloc(count, sizeof *chunk);
+    gpumem_status status = GPUMEM_OK;
+    if (!import || !chunk)
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu handles", count);
+    if (status == GPUMEM_OK) {
+        import->extent.device = resource->device;
+        import->extent.meter = &resource->meter;
+        import->extent.access = import->access;
+        import->asked = access;
+        import->layout = head->layout;
+        import->bytes = (size_t)head->bytes;
+        import->references = 1;
+        memcpy(import->buffer, head->buffer, sizeof import->buffer);
+        status = import_handles(import, sizes, fds, chunk, count);
+    }
+    if (status == GPUMEM_OK)
+        status = map(import, chunk, count, (size_t)head->committed);
+    free(chunk);
+    if (status != GPUMEM_OK)
+        free(import);
+    else
+        *out = import;
+    return status;
+}
+
+gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_head *head,
+                            const unsigned char *sizes, const int *fds, gpumem_access access,
+                            gpumem_buffer **buffer) {
+    gpumem_resource *resource;
+    gpumem_buffer *made;
+    gpumem_status status = import_resource(device, &resource);
+    if (status == GPUMEM_OK)
+        status = gm_buffer_make(resource, NULL, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    struct gm_current current;
+    status = gm_current_enter(&current, device);
+    if (status != GPUMEM_OK) {
+        gm_buffer_discard(made);
+        return status;
+    }
+    struct gm_import *import = NULL, *surplus = NULL;
+    status = make_import(resource, head, sizes, fds, access, &import);
+    if (status == GPUMEM_OK) {
+        pthread_mutex_lock(&device->lock);
+        struct gm_import *known = find_locked(device, head, access);
+        if (known) { /* another thread was faster */
+            known->references++;
+            surplus = import;
+            import = known;
+        } else {
+            import->next = device->imports;
+            device->imports = import;
+        }
+        pthread_mutex_unlock(&device->lock);
+        if (surplus)
+            end_import(surplus);
+    }
+    gm_current_leave(&current);
+    if (status != GPUMEM_OK) {
+        gm_buffer_discard(made);
+        return status;
+    }
+    attach(made, import);
+    *buffer = made;
+    return GPUMEM_OK;
+}
+
+/* ---- The public door, without a socket --------------------------------------------------------
+ */
+
+gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_options *given,
+                               gpumem_share_options *options) {
+    gpumem_status status = gm_options_read("gpumem_share_options", given, options, sizeof *options);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(options->access == GPUMEM_ACCESS_READ_WRITE || options->access == GPUMEM_ACCESS_READ,
+               "import: access must be READ_WRITE or READ");
+    if (!options->timeout_ms)
+        options->timeout_ms = GM_SHARE_TIMEOUT_MS;
+    if (device && !options->maximum_bytes) {
+        CUresult result = device->cu->cuDeviceTotalMem_v2(&options->maximum_bytes, device->handle);
+        if (result != CUDA_SUCCESS)
+            return gm_cu_fail(device->cu, result, "cuDeviceTotalMem", "device %d", device->ordinal);
+    }
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_import_create(gpumem_device *device, const void *description,
+                                   size_t description_bytes, const int *descriptors,
+                                   size_t descriptor_count, const gpumem_share_options *given,
+                                   gpumem_buffer **buffer) {
+    gpumem_share_options options;
+    GM_CHECK(device, "gpumem_import_create");
+    GM_REQUIRE(description && descriptors && buffer, "gpumem_import_create: an argument is NULL");
+    gpumem_status status = gm_vmm_supported(device);
+    if (status == GPUMEM_OK)
+        status = gm_share_options(device, given, &options);
+    struct gm_description_head head;
+    const unsigned char *sizes;
+    if (status == GPUMEM_OK)
+        status = gm_description_read(description, description_bytes, device->granularity,
+                                     options.maximum_bytes, &head, &sizes);
+    if (status == GPUMEM_OK)
+        status = gm_import_check_device(device, &head);
+    if (status != GPUMEM_OK)
+        return status;
+    if (descriptor_count != head.chunk_count)
+        return gm_fail(GPUMEM_ERROR_DATA, "the description names %u descriptors, %zu are given",
+                       head.chunk_count, descriptor_count);
+    gpumem_buffer *found;
+    status = gm_import_find(device, &head, options.access, &found);
+    if (status == GPUMEM_OK && !found)
+        status = gm_import_map(device, &head, sizes, descriptors, options.access, &found);
+    if (status == GPUMEM_OK)
+        *buffer = found;
+    return status;
+}
+
+gpumem_status gm_import_check_device(const gpumem_device *device,
+                                     const struct gm_description_head *head) {
+    unsigned char uuid[16];
+    gpumem_status status = gm_device_uuid(device, uuid);
+    if (status != GPUMEM_OK)
+        return status;
+    if (memcmp(uuid, head->device, sizeof uuid) == 0)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_NO_DEVICE,
+                   "the memory is on the device with UUID %02x%02x%02x%02x-..., and device %d is "
+                   "another",
+                   head->device[0], head->device[1], head->device[2], head->device[3],
+                   device->ordinal);
+}

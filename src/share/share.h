@@ -1,0 +1,39 @@
+/* Between the files of this folder. */
+#ifndef GM_SHARE_SHARE_H
+#define GM_SHARE_SHARE_H
+
+#include "memory/objects.h"
+#include "share/description.h"
+
+#define GM_SHARE_TIMEOUT_MS 30000
+
+struct gpumem_export {
+    unsigned generation;
+    gpumem_buffer *buffer; /* held */
+    int *fds;
+    size_t count;
+    size_t bytes;
+    void *description;
+    size_t description_bytes;
+};
+
+gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]);
+
+/* Options with their defaults filled in. */
+gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_options *given,
+                               gpumem_share_options *options);
+
+/* NO_DEVICE if the description is of another device's memory. */
+gpumem_status gm_import_check_device(const gpumem_device *device,
+                                     const struct gm_description_head *head);
+
+/* A buffer over an import that exists already, or NULL in *buffer. */
+gpumem_status gm_import_find(gpumem_device *device, const struct gm_description_head *head,
+                             gpumem_access access, gpumem_buffer **buffer);
+
+/* A checked description and its descriptors become a buffer. */
+gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_head *head,
+                            const unsigned char *chunks, const int *fds, gpumem_access access,
+                            gpumem_buffer **buffer);
+
+#endif
