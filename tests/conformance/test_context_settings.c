@@ -92,9 +92,7 @@ static void all_need_a_context(void **state) {
           cu.cuCtxSetSharedMemConfig(CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetStreamPriorityRange(&least, &greatest));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(NULL, &version));
-    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxResetPersistingL2Cache());
     OK(cu.cuCtxSetCurrent(ctx));
-    OK(cu.cuCtxResetPersistingL2Cache());
 }
 
 int main(int argc, char **argv) {

@@ -67,7 +67,7 @@ static int arguments_are_checked(int argc, char **argv) {
     return 0;
 }
 
-static int flags_last_beyond_a_life(int argc, char **argv) {
+static int flags_last_as_long_as_it_lives(int argc, char **argv) {
     (void)argc;
     (void)argv;
     OK(cu.cuInit(0));
@@ -75,6 +75,7 @@ static int flags_last_beyond_a_life(int argc, char **argv) {
     OK(cu.cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_YIELD));
     assert_state(0, CU_CTX_SCHED_YIELD);
     CUcontext context = retain();
+    FAILS(CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, cu.cuDevicePrimaryCtxSetFlags(0, 0));
     OK(cu.cuCtxSetCurrent(context));
     OK(cu.cuCtxGetFlags(&flags));
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_YIELD);
@@ -84,8 +85,6 @@ static int flags_last_beyond_a_life(int argc, char **argv) {
     assert_int_equal(flags & CU_CTX_SCHED_MASK, CU_CTX_SCHED_BLOCKING_SYNC);
     OK(cu.cuCtxSetCurrent(NULL));
     OK(cu.cuDevicePrimaryCtxRelease_v2(0));
-    assert_state(0, CU_CTX_SCHED_BLOCKING_SYNC);
-    OK(cu.cuDevicePrimaryCtxSetFlags_v2(0, 0));
     assert_state(0, 0);
     return 0;
 }
@@ -168,7 +167,7 @@ static void in_child(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         ALONE(retains_are_counted),      ALONE(is_not_made_current),
-        ALONE(arguments_are_checked),    ALONE(flags_last_beyond_a_life),
+        ALONE(arguments_are_checked),    ALONE(flags_last_as_long_as_it_lives),
         ALONE(reset_ends_what_it_holds), ALONE(id_is_new_in_each_life),
         ALONE(released_while_current),   ALONE(cannot_be_destroyed),
     };
@@ -176,7 +175,7 @@ int main(int argc, char **argv) {
         {"retains_are_counted", retains_are_counted},
         {"is_not_made_current", is_not_made_current},
         {"arguments_are_checked", arguments_are_checked},
-        {"flags_last_beyond_a_life", flags_last_beyond_a_life},
+        {"flags_last_as_long_as_it_lives", flags_last_as_long_as_it_lives},
         {"reset_ends_what_it_holds", reset_ends_what_it_holds},
         {"id_is_new_in_each_life", id_is_new_in_each_life},
         {"released_while_current", released_while_current},

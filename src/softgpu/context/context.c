@@ -23,11 +23,28 @@ struct sg_context *sg_context_peek(void) {
     return thread->depth ? thread->stack[thread->depth - 1] : NULL;
 }
 
-CUresult sg_context_from_handle(CUcontext handle, struct sg_context **context) {
+/* A value that only a context of this process can have had: kind and slot as handle.h builds them.
+ */
+static bool was_context(CUcontext handle) {
+    uint64_t value = SG_HANDLE_VALUE(handle);
+    return value >> 48 == SG_KIND_CONTEXT && (value & 0xf) == 0;
+}
+
+CUresult sg_context_find(CUcontext handle, struct sg_context **context) {
     struct sg_context *found =
         handle ? sg_handle_get(SG_KIND_CONTEXT, SG_HANDLE_VALUE(handle)) : sg_context_peek();
     if (!found)
-        return CUDA_ERROR_INVALID_CONTEXT;
+        return handle && was_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                                             : CUDA_ERROR_INVALID_CONTEXT;
+    *context = found;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_context_from_handle(CUcontext handle, struct sg_context **context) {
+    struct sg_context *found;
+    CUresult result = sg_context_find(handle, &found);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!found->alive)
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *context = found;
@@ -43,10 +60,25 @@ void sg_context_unref(struct sg_context *context) {
         free(context);
 }
 
+struct fault {
+    int device;
+    CUresult error;
+};
+
+static void poison(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    struct sg_context *context = object;
+    const struct fault *fault = user;
+    if (context->alive && context->device == fault->device && context->sticky == CUDA_SUCCESS)
+        context->sticky = fault->error;
+}
+
 void sg_context_fault(struct sg_context *context, CUresult error) {
     struct sg_device *device = sg_device(context->device);
+    struct fault fault = {context->device, error};
+    sg_handle_each(SG_KIND_CONTEXT, poison, &fault);
     if (context->sticky == CUDA_SUCCESS)
-        context->sticky = error;
+        context->sticky = error; /* One that is ending has no handle any more. */
     if (device->fault == CUDA_SUCCESS)
         device->fault = error;
 }
@@ -54,6 +86,12 @@ void sg_context_fault(struct sg_context *context, CUresult error) {
 bool sg_context_flags_valid(unsigned flags) {
     unsigned schedule = flags & CU_CTX_SCHED_MASK;
     return (flags & ~(unsigned)CU_CTX_FLAGS_MASK) == 0 && (schedule & (schedule - 1)) == 0;
+}
+
+unsigned sg_context_flags_kept(unsigned flags) {
+    if (flags & CU_CTX_USER_COREDUMP_ENABLE)
+        flags |= CU_CTX_COREDUMP_ENABLE;
+    return flags & ~(unsigned)CU_CTX_USER_COREDUMP_ENABLE;
 }
 
 struct sg_context *sg_context_new(struct sg_device *device, bool primary) {
@@ -78,11 +116,10 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
         return result;
     const struct sg_device *device = sg_device(context->device);
     context->id = ++last_id;
-    context->flags = flags;
+    context->flags = sg_context_flags_kept(flags);
     context->api_version = api_version;
     memcpy(context->limits, device->context.limits, sizeof context->limits);
     context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
-    context->shared_config = CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE;
     context->alive = true;
     return CUDA_SUCCESS;
 }
@@ -94,5 +131,9 @@ void sg_context_end(struct sg_context *context) {
     sg_streams_context_end(context);
     sg_memory_context_end(context);
     sg_peers_context_end(context);
+    /* As seen on H200: one that has ended shows no flags, and its fault no more (the device's
+     * stays). */
+    context->flags = 0;
+    context->sticky = CUDA_SUCCESS;
     sg_context_unref(context);
 }

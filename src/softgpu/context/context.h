@@ -24,7 +24,6 @@ struct sg_context {
     CUresult sticky; /* CUDA_SUCCESS, or the error that poisons every later call */
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
-    CUsharedconfig shared_config;
     struct sg_peer *peers; /* contexts whose memory this one may access */
 
     /* stream/ owns these. */
@@ -39,14 +38,17 @@ CUresult sg_context_current(struct sg_context **context);
 /* As above but NULL for none, and without the sticky error. */
 struct sg_context *sg_context_peek(void);
 /* A handle as argument: NULL means the current context. INVALID_CONTEXT for a value that is no live
- * handle, CONTEXT_IS_DESTROYED for a primary context that is not active; no sticky error. */
+ * handle, CONTEXT_IS_DESTROYED for one that has ended; no sticky error. */
 CUresult sg_context_from_handle(CUcontext handle, struct sg_context **context);
+/* The same for calls that a primary context answers while it is not active. */
+CUresult sg_context_find(CUcontext handle, struct sg_context **context);
 
 void sg_context_ref(struct sg_context *context);
 void sg_context_unref(struct sg_context *context);
 
-/* Poisons: every later call in this context answers `error`. The first error stays. The device
- * remembers it too: no later context of it can be made in this process, as on hardware. */
+/* Poisons: every later call in this context, and in the others of its device, answers `error`. The
+ * first error stays. The device remembers it: no later context of it can be made in this process.
+ * All as seen on H200. */
 void sg_context_fault(struct sg_context *context, CUresult error);
 
 /* True when `context` may access memory of `peer`'s device: the same device, or enabled. */

@@ -42,7 +42,7 @@ CUresult sg_cuCtxCreate_v2(CUcontext *pctx, unsigned int flags, CUdevice dev) {
  * UNSUPPORTED_EXEC_AFFINITY. */
 CUresult sg_cuCtxCreate_v3(CUcontext *pctx, CUexecAffinityParam *paramsArray, int numParams,
                            unsigned int flags, CUdevice dev) {
-    if (numParams < 0 || (numParams > 0) != (paramsArray != NULL))
+    if (numParams > 0 && !paramsArray)
         return CUDA_ERROR_INVALID_VALUE;
     if (numParams > 0)
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
@@ -73,9 +73,10 @@ static void destroy(struct sg_context *context) {
 
 CUresult sg_cuCtxDestroy_v2(CUcontext ctx) {
     struct sg_context *context;
-    CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
-    if (result != CUDA_SUCCESS)
-        return result;
+    if (!ctx)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sg_context_find(ctx, &context) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (context->primary)
         return CUDA_ERROR_INVALID_CONTEXT; /* Release and reset end it. */
     destroy(context);

@@ -13,6 +13,9 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
 /* Ends what belongs to it; `alive` becomes false first. Waits for its work. */
 void sg_context_end(struct sg_context *context);
 
+/* What a context shows of the flags that it was made with: the flag for core dumps on demand
+ * becomes the one that it implies. */
+unsigned sg_context_flags_kept(unsigned flags);
 /* Context flags: true when every bit is known and at most one scheduling flag is set. */
 bool sg_context_flags_valid(unsigned flags);
 

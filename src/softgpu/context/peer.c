@@ -42,8 +42,8 @@ CUresult sg_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
         return result;
     if (Flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (peer == context)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    /* The documentation names INVALID_CONTEXT for the context itself; H200 answers what it answers
+     * for another context of the same device. */
     int can = 0;
     result = sg_cuDeviceCanAccessPeer(&can, context->device, peer->device);
     if (result != CUDA_SUCCESS || !can)

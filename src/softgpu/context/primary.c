@@ -14,10 +14,13 @@ static bool active(const struct sg_device *device) {
     return device->primary && device->primary->alive;
 }
 
-static void end_primary(struct sg_context *context) {
+/* The flags go back to their default with it. */
+static void end_primary(struct sg_device *device) {
+    struct sg_context *context = device->primary;
     context->ending = true;
     sg_context_end(context);
     context->ending = false;
+    device->primary_flags = 0;
     pthread_cond_broadcast(&ended);
 }
 
@@ -28,7 +31,7 @@ static CUresult activate(struct sg_device *device) {
         device->primary = sg_context_new(device, true);
     if (!device->primary)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    return sg_context_begin(device->primary, device->primary_flags, 3020);
+    return sg_context_begin(device->primary, device->primary_flags | CU_CTX_MAP_HOST, 3020);
 }
 
 CUresult sg_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
@@ -59,7 +62,7 @@ CUresult sg_cuDevicePrimaryCtxRelease_v2(CUdevice dev) {
     if (!context || context->uses == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (--context->uses == 0 && context->alive)
-        end_primary(context);
+        end_primary(device);
     return CUDA_SUCCESS;
 }
 
@@ -69,7 +72,7 @@ CUresult sg_cuDevicePrimaryCtxReset_v2(CUdevice dev) {
         return CUDA_ERROR_INVALID_DEVICE;
     wait_until_ended(device);
     if (active(device))
-        end_primary(device->primary);
+        end_primary(device);
     return CUDA_SUCCESS;
 }
 
@@ -77,11 +80,11 @@ CUresult sg_cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags) {
     struct sg_device *device = sg_device(dev);
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (!sg_context_flags_valid(flags))
+    if (!sg_context_flags_valid(flags) || (flags & CU_CTX_MAP_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     device->primary_flags = flags;
     if (active(device))
-        device->primary->flags = flags;
+        device->primary->flags = sg_context_flags_kept(flags) | CU_CTX_MAP_HOST;
     return CUDA_SUCCESS;
 }
 
@@ -99,8 +102,10 @@ CUresult sg_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *s
 /* ---- Before 11.0 --------------------------------------------------------------------------------
  */
 
+/* This version takes a release too many in silence. */
 CUresult sg_cuDevicePrimaryCtxRelease(CUdevice dev) {
-    return sg_cuDevicePrimaryCtxRelease_v2(dev);
+    CUresult result = sg_cuDevicePrimaryCtxRelease_v2(dev);
+    return result == CUDA_ERROR_INVALID_CONTEXT ? CUDA_SUCCESS : result;
 }
 
 CUresult sg_cuDevicePrimaryCtxReset(CUdevice dev) {

@@ -4,11 +4,12 @@
 #include "softgpu/pool/pool.h"
 #include "softgpu/stream/stream.h"
 
+/* Answers for one that has ended too, and in a poisoned one. */
 CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     struct sg_context *context;
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_from_handle(ctx, &context);
+    CUresult result = sg_context_find(ctx, &context);
     if (result == CUDA_SUCCESS)
         *device = context->device;
     return result;
@@ -35,37 +36,47 @@ CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     CUresult result = sg_context_from_handle(ctx, &context);
     if (result == CUDA_SUCCESS)
         *version = context->api_version;
-    return result;
+    /* Seen on H200: "destroyed" for the current context only. */
+    return ctx && result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
 /* ---- Flags --------------------------------------------------------------------------------------
  */
 
+/* Answers for one that has ended too, and in a poisoned one. */
 CUresult sg_cuCtxGetFlags(unsigned int *flags) {
     struct sg_context *context;
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
+    CUresult result = sg_context_find(NULL, &context);
     if (result == CUDA_SUCCESS)
         *flags = context->flags;
     return result;
 }
 
+/* Mapped host memory and core dumps are settled when the context is made. */
 CUresult sg_cuCtxSetFlags(unsigned int flags) {
+    const unsigned fixed = CU_CTX_MAP_HOST | CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE;
     struct sg_context *context;
     if (!sg_context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    context->flags = flags;
+    context->flags = (context->flags & fixed) | (flags & ~fixed);
     if (context->primary)
-        sg_device(context->device)->primary_flags = flags;
+        sg_device(context->device)->primary_flags = flags & ~fixed;
     return CUDA_SUCCESS;
 }
 
 /* ---- Limits -------------------------------------------------------------------------------------
  */
+
+static size_t within(size_t value, size_t least, size_t most) {
+    if (most < least)
+        most = least;
+    return value < least ? least : value > most ? most : value;
+}
 
 static bool limit_known(const struct sg_context *context, CUlimit limit, CUresult *refusal) {
     unsigned number = (unsigned)limit;
@@ -86,10 +97,48 @@ CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     return result;
 }
 
+/*
+ * The value that a request becomes, or a refusal: bounds and steps as seen on H200. Memory that the
+ * request would need is not reserved, because kernels are refused.
+ */
+static CUresult settle(const struct sg_device *device, CUlimit limit, size_t *value) {
+    size_t persisting =
+        (size_t)device->attributes[CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE];
+    switch ((int)limit) {
+    case CU_LIMIT_STACK_SIZE: /* local memory of a thread ends at 512 KiB */
+        if (*value > (size_t)512 << 10)
+            return CUDA_ERROR_INVALID_VALUE;
+        *value = (*value + 15) / 16 * 16;
+        return CUDA_SUCCESS;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+        *value = within(*value, (size_t)512 << 10, (size_t)2 << 30);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+        *value = within(*value, (size_t)4 << 20, device->total_memory);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT:
+        *value = within(*value, 32, 599186);
+        return CUDA_SUCCESS;
+    case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+        return *value <= 128 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_LIMIT_PERSISTING_L2_CACHE_SIZE: /* in tenths of the greatest */
+        if (*value > persisting)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (persisting >= 10)
+            *value = (*value + persisting / 10 - 1) / (persisting / 10) * (persisting / 10);
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_NOT_PERMITTED; /* can only be read */
+    }
+}
+
 CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
-    if (result == CUDA_SUCCESS && limit_known(context, limit, &result))
+    if (result != CUDA_SUCCESS || !limit_known(context, limit, &result))
+        return result;
+    result = settle(sg_device(context->device), limit, &value);
+    if (result == CUDA_SUCCESS)
         context->limits[limit] = value;
     return result;
 }
@@ -117,13 +166,14 @@ CUresult sg_cuCtxSetCacheConfig(CUfunc_cache config) {
     return result;
 }
 
+/* Banks of shared memory are 4 bytes wide since Maxwell, whatever is asked for. */
 CUresult sg_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig) {
     struct sg_context *context;
     if (!pConfig)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result == CUDA_SUCCESS)
-        *pConfig = context->shared_config;
+        *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
     return result;
 }
 
@@ -131,10 +181,14 @@ CUresult sg_cuCtxSetSharedMemConfig(CUsharedconfig config) {
     struct sg_context *context;
     if ((unsigned)config > CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
-    if (result == CUDA_SUCCESS)
-        context->shared_config = config;
-    return result;
+    return sg_context_current(&context);
+}
+
+/* No line of softgpu's memory is ever in a cache of the device: all are as this call leaves them.
+ */
+CUresult sg_cuCtxResetPersistingL2Cache(void) {
+    struct sg_context *context;
+    return sg_context_current(&context);
 }
 
 CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
@@ -152,23 +206,18 @@ CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriorit
 /* The parameter of type SM_COUNT is what MPS gave to the context: without MPS all of them. */
 CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
     struct sg_context *context;
-    if (!pExecAffinity || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+    if (!pExecAffinity)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
     const int *attributes = sg_device(context->device)->attributes;
     pExecAffinity->type = type;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     pExecAffinity->param.smCount.val =
         (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
     return CUDA_SUCCESS;
-}
-
-/* No line of softgpu's memory is ever in a cache of the device, so all are as this call leaves
- * them. */
-CUresult sg_cuCtxResetPersistingL2Cache(void) {
-    struct sg_context *context;
-    return sg_context_current(&context);
 }
 
 /* ---- Work ---------------------------------------------------------------------------------------
@@ -177,9 +226,9 @@ CUresult sg_cuCtxResetPersistingL2Cache(void) {
 static CUresult synchronize(struct sg_context *context) {
     sg_context_ref(context);
     CUresult result = sg_context_wait(context);
-    sg_context_unref(context);
     if (result == CUDA_SUCCESS)
-        sg_pools_synchronized();
+        sg_pools_synchronized(context, NULL);
+    sg_context_unref(context);
     return result;
 }
 

@@ -50,10 +50,12 @@ CUresult sg_cuCtxGetCurrent(CUcontext *pctx) {
     return CUDA_SUCCESS;
 }
 
+/* A primary context may be made current while it is not active; calls in it then answer
+ * CONTEXT_IS_DESTROYED until it is retained again. */
 CUresult sg_cuCtxSetCurrent(CUcontext ctx) {
     struct sg_context *context = NULL;
     if (ctx) {
-        CUresult result = sg_context_from_handle(ctx, &context);
+        CUresult result = sg_context_find(ctx, &context);
         if (result != CUDA_SUCCESS)
             return result;
     }
@@ -66,7 +68,7 @@ CUresult sg_cuCtxSetCurrent(CUcontext ctx) {
 
 CUresult sg_cuCtxPushCurrent_v2(CUcontext ctx) {
     struct sg_context *context;
-    CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+    CUresult result = ctx ? sg_context_find(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
     return result == CUDA_SUCCESS ? sg_stack_push(context) : result;
 }
 

@@ -10,7 +10,6 @@
 /* What connects devices of one profile with each other. */
 struct sg_links {
     bool peer_access;
-    bool native_atomics;
     int performance_rank;
 };
 

@@ -89,8 +89,10 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
     char folder[PATH_MAX] = "";
     for (int levels = 4; levels >= 3; levels--) {
         char path[2 * PATH_MAX];
-        if (!profile_folder(folder, levels))
+        if (!profile_folder(folder, levels)) {
+            folder[0] = 0;
             continue;
+        }
         snprintf(path, sizeof path, "%s/%s.ini", folder, choice);
         FILE *file = fopen(path, "re");
         if (!file)
@@ -100,6 +102,6 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
     }
     snprintf(message, size,
              "there is no profile %s: h200 is built in, others are <name>.ini in %s, or a path",
-             choice, folder);
+             choice, folder[0] ? folder : "share/gpumem/profiles");
     return false;
 }

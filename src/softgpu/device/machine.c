@@ -97,6 +97,5 @@ uint64_t sg_machine_half(void) {
 uint64_t sg_device_limit(uint64_t profile, uint64_t wanted, uint64_t machine, int count) {
     uint64_t share = machine / (uint64_t)(count > 0 ? count : 1);
     uint64_t limit = wanted ? wanted : profile < share ? profile : share;
-    limit -= limit % SG_PAGE;
-    return limit ? limit : SG_PAGE;
+    return limit > SG_PAGE ? limit : SG_PAGE;
 }

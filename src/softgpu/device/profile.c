@@ -14,7 +14,7 @@ struct reader {
     struct sg_profile *profile;
     /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
     bool any, name, memory, pci;
-    bool links[3];
+    bool links[2];
     bool attributes[SG_ATTRIBUTE_LIMIT];
     bool limits[CU_LIMIT_MAX];
     char what[256]; /* the first mistake; inih says in which line it was */
@@ -50,7 +50,7 @@ bool sg_pci_parse(const char *text, struct sg_pci *pci) {
             return false;
         used += more;
     }
-    if (text[used] || got.device > 0x1f || got.function > 7)
+    if (text[used])
         return false;
     *pci = got;
     return true;
@@ -110,7 +110,8 @@ static int read_device(struct reader *reader, const char *key, const char *value
     if (strcmp(key, "pci") == 0) {
         if (!first_time(reader, &reader->pci, key))
             return 0;
-        if (!sg_pci_parse(value, &profile->pci))
+        if (!sg_pci_parse(value, &profile->pci) || profile->pci.device > 0x1f ||
+            profile->pci.function > 7)
             return wrong(reader, "pci = %s: wanted domain:bus:device.function", value);
         if (profile->pci.bus > 0xff - SG_MAX_DEVICES)
             return wrong(reader, "pci = %s: later devices need bus numbers after this one", value);
@@ -121,22 +122,20 @@ static int read_device(struct reader *reader, const char *key, const char *value
 }
 
 static int read_links(struct reader *reader, const char *key, const char *value) {
-    static const char *const keys[] = {"peer_access", "native_atomics", "performance_rank"};
+    static const char *const keys[] = {"peer_access", "performance_rank"};
     struct sg_links *links = &reader->profile->links;
     int which = 0;
-    while (which < 3 && strcmp(key, keys[which]) != 0)
+    while (which < 2 && strcmp(key, keys[which]) != 0)
         which++;
-    if (which == 3)
+    if (which == 2)
         return wrong(reader, "[links] has no key %s", key);
     if (!first_time(reader, &reader->links[which], key))
         return 0;
     long number;
-    if (!parse_int(value, 0, which == 2 ? INT_MAX : 1, &number))
-        return wrong(reader, "%s = %s: wanted %s", key, value, which == 2 ? "a number" : "0 or 1");
+    if (!parse_int(value, 0, which == 1 ? INT_MAX : 1, &number))
+        return wrong(reader, "%s = %s: wanted %s", key, value, which == 1 ? "a number" : "0 or 1");
     if (which == 0)
         links->peer_access = number != 0;
-    else if (which == 1)
-        links->native_atomics = number != 0;
     else
         links->performance_rank = (int)number;
     return 1;

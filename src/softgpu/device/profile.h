@@ -61,7 +61,7 @@ uint64_t sg_machine_half(void);
 uint64_t sg_machine_half_at(const char *root);
 
 /* The size of each of `count` devices: `wanted` when it is not 0, else the smaller of the profile's
- * and an equal share of `machine`. A multiple of SG_PAGE, at least one page. */
+ * and an equal share of `machine`. At least SG_PAGE. */
 uint64_t sg_device_limit(uint64_t profile, uint64_t wanted, uint64_t machine, int count);
 
 /*

@@ -58,10 +58,8 @@ CUresult sg_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
     const struct sg_device *device = sg_device(dev);
     if (!bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!device)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *bytes = device->total_memory;
-    return CUDA_SUCCESS;
+    *bytes = device ? device->total_memory : 0; /* set either way, as on H200 */
+    return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult sg_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
@@ -124,10 +122,14 @@ CUresult sg_cuDeviceComputeCapability(int *major, int *minor, CUdevice dev) {
 
 CUresult sg_cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev) {
     const struct sg_device *device = sg_device(dev);
-    if (!pciBusId || len <= (int)(device ? strlen(device->pci) : 0))
+    if (!pciBusId)
         return CUDA_ERROR_INVALID_VALUE;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (len != 0)
+        pciBusId[0] = 0; /* H200 writes to a string that is too short, whatever the length says */
+    if (len <= (int)strlen(device->pci))
+        return CUDA_ERROR_INVALID_VALUE;
     strcpy(pciBusId, device->pci);
     return CUDA_SUCCESS;
 }
@@ -176,9 +178,7 @@ CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
     case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
         *value = source->links.peer_access;
         return CUDA_SUCCESS;
-    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
-        *value = source->links.native_atomics;
-        return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:     /* Only kernels make them. */
     case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* CUDA arrays are refused. */
     case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
         *value = 0;
@@ -188,12 +188,39 @@ CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
     }
 }
 
+static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
+                           unsigned int count) {
+    if (!capabilities || !operations || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++)
+        capabilities[i] = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
+                                              const CUatomicOperation *operations,
+                                              unsigned int count, CUdevice dev) {
+    if (!sg_device(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
+    return no_atomics(capabilities, operations, count);
+}
+
+CUresult sg_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
+                                             const CUatomicOperation *operations,
+                                             unsigned int count, CUdevice srcDevice,
+                                             CUdevice dstDevice) {
+    if (!sg_device(srcDevice) || !sg_device(dstDevice) || srcDevice == dstDevice)
+        return CUDA_ERROR_INVALID_DEVICE;
+    return no_atomics(capabilities, operations, count);
+}
+
 /* ---- Features -----------------------------------------------------------------------------------
  */
 
 /* Limiting a context to some multiprocessors is MPS', which softgpu is not. */
 CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev) {
-    if (!pi || type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+    (void)type; /* Nor is any other type supported: H200 answers 0 for all. */
+    if (!pi)
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
@@ -229,7 +256,9 @@ CUresult sg_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarr
         return CUDA_ERROR_INVALID_VALUE;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
-    *maxWidthInElements =
-        (size_t)device->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    /* The attribute counts elements of 16 bytes; on H200 those below 4 bytes count as 4. */
+    size_t widest = (size_t)device->attributes[CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH];
+    size_t element = size * numChannels < 4 ? 4 : size * numChannels;
+    *maxWidthInElements = widest * 16 / element;
     return CUDA_SUCCESS;
 }

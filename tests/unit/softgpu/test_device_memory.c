@@ -102,7 +102,7 @@ static void limit_is_the_smaller(void **state) {
 static void limit_asked_for_is_given(void **state) {
     (void)state;
     assert_int_equal(sg_device_limit(4 * GIB, 16 * GIB, 8 * GIB, 2), 16 * GIB);
-    assert_int_equal(sg_device_limit(4 * GIB, 3 * SG_PAGE + 5, 8 * GIB, 2), 3 * SG_PAGE);
+    assert_int_equal(sg_device_limit(4 * GIB, 3 * SG_PAGE + 5, 8 * GIB, 2), 3 * SG_PAGE + 5);
     assert_int_equal(sg_device_limit(4 * GIB, 1, 8 * GIB, 2), SG_PAGE);
 }
 

@@ -26,7 +26,7 @@ static void reads_every_section(void **state) {
     (void)state;
     assert_true(parse(GOOD "WARP_SIZE = 0x10 ; a comment\n"
                            "NUMA_ID = -1\n"
-                           "[links]\npeer_access = 1\nnative_atomics = 0\nperformance_rank = 3\n"
+                           "[links]\npeer_access = 1\nperformance_rank = 3\n"
                            "[limits]\nSTACK_SIZE = 4K\n"));
     assert_string_equal(profile.name, "Test");
     assert_int_equal(profile.memory, 64 << 20);
@@ -39,7 +39,6 @@ static void reads_every_section(void **state) {
     assert_int_equal(profile.attributes[CU_DEVICE_ATTRIBUTE_NUMA_ID], -1);
     assert_false(profile.has_attribute[CU_DEVICE_ATTRIBUTE_CLOCK_RATE]);
     assert_true(profile.links.peer_access);
-    assert_false(profile.links.native_atomics);
     assert_int_equal(profile.links.performance_rank, 3);
     assert_true(profile.context.has_limit[CU_LIMIT_STACK_SIZE]);
     assert_int_equal(profile.context.limits[CU_LIMIT_STACK_SIZE], 4096);
@@ -69,6 +68,8 @@ static void says_line_and_mistake(void **state) {
         {"[device]\npci = 6\n", "here:2: pci = 6: wanted domain:bus:device.function"},
         {"[device]\npci = 0000:ff:00.0\n",
          "here:2: pci = 0000:ff:00.0: later devices need bus numbers after this one"},
+        {"[device]\npci = 0000:00:20.0\n",
+         "here:2: pci = 0000:00:20.0: wanted domain:bus:device.function"},
         {"[device]\nlike = a100\n", "here:2: like = a100: wanted h200"},
         {"[device]\nname = x\nlike = h200\n", "here:3: like must come before everything else"},
         {"[attributes]\nWARPSIZE = 32\n", "here:2: there is no CU_DEVICE_ATTRIBUTE_WARPSIZE"},
@@ -179,8 +180,8 @@ static void pci_forms(void **state) {
     assert_int_equal(pci.device, 6);
     assert_true(sg_pci_parse("ABCD:ef:1F", &pci));
     assert_int_equal(pci.domain, 0xabcd);
-    static const char *const bad[] = {"",         "x",           "0000:00",     "0000:00:06.",
-                                      "00:06.0x", "0000:0:20.0", "0000:00:06.9"};
+    assert_true(sg_pci_parse("ffff:ff:ff.f", &pci)); /* no device has it, but it is an address */
+    static const char *const bad[] = {"", "x", "0000:00", "0000:00:06.", "00:06.0x", "garbage"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(sg_pci_parse(bad[i], &pci));
 }
