@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <gpumem/driver.h>
+#include <limits.h>
 #include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,11 +115,10 @@ static void fill_table(struct gpumem_driver *driver) {
  */
 static int softgpu_path(char *path, size_t size) {
     Dl_info self;
-    if (dladdr(&absent, &self) == 0 || !self.dli_fname)
+    char start[PATH_MAX];
+    if (dladdr(&absent, &self) == 0 || !self.dli_fname || !realpath(self.dli_fname, start))
         return 0;
-    const char *slash = strrchr(self.dli_fname, '/');
-    int folder = slash ? (int)(slash - self.dli_fname) : 1;
-    const char *start = slash ? self.dli_fname : ".";
+    int folder = (int)(strrchr(start, '/') - start);
     /* The last two are for programs that hold the static library: bin/, and tests beside lib/. */
     static const char *const places[] = {"gpumem/softgpu", "../lib/gpumem/softgpu",
                                          "../../lib/gpumem/softgpu"};
@@ -136,7 +136,7 @@ static int softgpu_path(char *path, size_t size) {
 }
 
 static gpumem_status open_library(const char *choice, void **library) {
-    char path[4096];
+    char path[PATH_MAX];
     const char *name = choice;
     if (!choice || strcmp(choice, "nvidia") == 0) {
         name = "libcuda.so.1";

@@ -20,6 +20,8 @@ static int exit_status(gpumem_status status) {
     switch (status) {
     case GPUMEM_OK:
         return CLI_OK;
+    case GPUMEM_ERROR_INVALID_ARGUMENT:
+        return CLI_USAGE;
     case GPUMEM_ERROR_NO_DRIVER:
     case GPUMEM_ERROR_NO_DEVICE:
         return CLI_NO_DEVICE;

@@ -1,0 +1,1 @@
+"$GPUMEM" driver --status perhaps

@@ -1,0 +1,1 @@
+"$GPUMEM" info --device 5

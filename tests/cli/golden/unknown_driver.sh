@@ -1,0 +1,1 @@
+"$GPUMEM" info --driver other
