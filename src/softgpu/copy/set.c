@@ -8,6 +8,9 @@
     ((size_t)32 << 10) /* bytes that are filled once and copied on: they stay in cache             \
                         */
 
+/* Up to this size a set is done sooner than handed to another thread. */
+#define SHORT_SET ((size_t)64 << 10)
+
 struct set {
     CUdeviceptr to;
     size_t pitch, width, height; /* bytes, bytes, rows */
@@ -117,7 +120,8 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *(struct set *)(void *)op->data.bytes = set;
-    if (must_wait(&set, where, manner))
+    bool little = manner == SG_MANNER_SYNC || set.width * set.height <= SHORT_SET;
+    if (must_wait(&set, where, manner) || (little && sg_stream_free(stream)))
         return sg_stream_run(stream, op);
     result = sg_stream_submit(stream, op);
     sg_schedule_chance();

@@ -193,6 +193,15 @@ void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op) {
     }
 }
 
+bool sg_stream_free(struct sg_stream *stream) {
+    const struct sg_stream *legacy = stream->context->legacy;
+    if (sg_schedule_kind() != SG_SCHEDULE_EAGER || stream->head)
+        return false;
+    if (stream == legacy)
+        return stream->busy_blocking == 0;
+    return !is_blocking(stream) || !legacy->head;
+}
+
 CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op) {
     if (!sg_default_stream_waits(stream, op)) {
         sg_op_free(op);

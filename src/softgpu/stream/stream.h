@@ -125,6 +125,9 @@ void sg_token_release(struct sg_token *token);
 CUresult sg_token_wait(struct sg_token token);
 /* submit + wait, with a short cut when nothing is queued: for synchronous calls. */
 CUresult sg_stream_run(struct sg_stream *stream, struct sg_op *op);
+/* Whether the eager schedule would start work in this stream at once: then little work is done by
+ * sg_stream_run sooner than handed over, also where the caller need not wait. */
+bool sg_stream_free(struct sg_stream *stream);
 /* All work of a context, or of the device's contexts. */
 CUresult sg_context_wait(struct sg_context *context);
 

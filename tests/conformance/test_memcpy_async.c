@@ -1,0 +1,235 @@
+/* Asynchronous copies: what is ordered, when the host may reuse its memory, batches. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE  ((size_t)3 << 20)
+#define SMALL ((size_t)4096)
+
+struct scene {
+    CUstream stream;
+    struct gate gate;
+    CUdeviceptr a, b;
+    unsigned char *pinned, *plain;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    void *memory;
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    gate_make(&scene.gate);
+    OK(cu.cuMemAlloc_v2(&scene.a, SIZE));
+    OK(cu.cuMemAlloc_v2(&scene.b, SIZE));
+    OK(cu.cuMemsetD8_v2(scene.a, 0, SIZE));
+    OK(cu.cuMemsetD8_v2(scene.b, 0, SIZE));
+    OK(cu.cuMemHostAlloc(&memory, SIZE, CU_MEMHOSTALLOC_PORTABLE));
+    scene.pinned = memory;
+    scene.plain = malloc(SIZE);
+    assert_non_null(scene.plain);
+    OK(cu.cuCtxSynchronize());
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    gate_release(&scene->gate);
+    OK(cu.cuStreamSynchronize(scene->stream));
+    gate_free(&scene->gate);
+    OK(cu.cuMemFree_v2(scene->a));
+    OK(cu.cuMemFree_v2(scene->b));
+    OK(cu.cuMemFreeHost(scene->pinned));
+    free(scene->plain);
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+}
+
+static CUdeviceptr unified(void *host) {
+    return (CUdeviceptr)(uintptr_t)host;
+}
+
+static void copies_follow_each_other(void **state) {
+    (void)state;
+    struct scene scene = make();
+    fill_pattern(scene.pinned, SIZE, 4);
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SIZE, scene.stream));
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.b, scene.a, SIZE, scene.stream));
+    OK(cu.cuMemsetD8Async(scene.a, 0, SIZE, scene.stream));
+    OK(cu.cuMemcpyAsync(scene.a, scene.b, SIZE / 2, scene.stream));
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.pinned, scene.b, SIZE, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_true(has_pattern(scene.pinned, SIZE, 4));
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SIZE, scene.stream));
+    assert_true(has_pattern(scene.plain, SIZE / 2, 4));
+    assert_int_equal(scene.plain[SIZE / 2], 0);
+    end(&scene);
+}
+
+/* Pinned memory is read when the copy runs, pageable memory at the call. */
+static void a_held_copy_reads_pinned_memory_late(void **state) {
+    (void)state;
+    struct scene scene = make();
+    unsigned char out = 0;
+    memset(scene.pinned, 1, SMALL);
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SMALL, scene.stream));
+    memset(scene.pinned, 2, SMALL);
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    OK(cu.cuMemcpyDtoH_v2(&out, scene.a, 1));
+    assert_int_equal(out, 2);
+    end(&scene);
+}
+
+static void a_held_copy_read_pageable_memory_at_the_call(void **state) {
+    (void)state;
+    struct scene scene = make();
+    unsigned char out = 0;
+    memset(scene.plain, 1, SMALL);
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.plain, SMALL, scene.stream));
+    memset(scene.plain, 2, SMALL);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    gate_release(&scene.gate);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    OK(cu.cuMemcpyDtoH_v2(&out, scene.a, 1));
+    assert_int_equal(out, 1);
+    end(&scene);
+}
+
+/* However large, the source may be overwritten as soon as the call is back. */
+static void pageable_sources_may_be_reused_at_once(void **state) {
+    (void)state;
+    struct scene scene = make();
+    fill_pattern(scene.plain, SIZE, 6);
+    OK(cu.cuMemcpyHtoDAsync_v2(scene.a, scene.plain, SIZE, scene.stream));
+    memset(scene.plain, 0, SIZE);
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.pinned, scene.a, SIZE, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_true(has_pattern(scene.pinned, SIZE, 6));
+    end(&scene);
+}
+
+static void copies_to_pageable_memory_are_done_at_return(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuMemsetD8Async(scene.a, 0x33, SIZE, scene.stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SIZE, scene.stream));
+    assert_int_equal(scene.plain[0], 0x33);
+    assert_int_equal(scene.plain[SIZE - 1], 0x33);
+    end(&scene);
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    struct scene scene = make();
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemcpyHtoDAsync_v2(scene.a, scene.pinned, SIZE + 1, scene.stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemcpyDtoHAsync_v2(scene.pinned + 1, scene.a, SIZE, scene.stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoDAsync_v2(scene.a, NULL, 16, scene.stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemcpyDtoDAsync_v2(scene.a, unified(scene.plain), 16, scene.stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAsync(scene.a, 0, 16, scene.stream));
+    OK(cu.cuMemcpyAsync(0, 0, 0, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    end(&scene);
+}
+
+static void without_a_context_the_memory_s_is_used(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    struct scene scene = make();
+    unsigned char out = 0;
+    memset(scene.plain, 7, SMALL);
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuMemcpyHtoD_v2(scene.a, scene.plain, SMALL));
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.b, scene.a, SMALL, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    OK(cu.cuMemcpyDtoH_v2(&out, scene.b, 1));
+    OK(cu.cuCtxSetCurrent(ctx));
+    assert_int_equal(out, 7);
+    end(&scene);
+}
+
+/* ---- Batches ---- */
+
+static CUmemcpyAttributes in_order(CUmemcpySrcAccessOrder order) {
+    CUmemcpyAttributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.srcAccessOrder = order;
+    return attributes;
+}
+
+static void a_batch_copies_all_its_rows(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
+        SKIP("the driver has no batches");
+    struct scene scene = make();
+    fill_pattern(scene.pinned, 3 * SMALL, 8);
+    CUdeviceptr to[3] = {scene.a, scene.b, scene.a + SMALL};
+    CUdeviceptr from[3] = {unified(scene.pinned), unified(scene.pinned + SMALL),
+                           unified(scene.pinned + 2 * SMALL)};
+    size_t sizes[3] = {SMALL, SMALL, SMALL}, indices[2] = {0, 2}, failed = 0;
+    CUmemcpyAttributes attributes[2] = {in_order(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM),
+                                        in_order(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL)};
+    gate_hold(&scene.gate, scene.stream);
+    OK(cu.cuMemcpyBatchAsync(to, from, sizes, 3, attributes, indices, 2, &failed, scene.stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    unsigned char third = scene.pinned[2 * SMALL];
+    memset(scene.pinned + 2 * SMALL, 0, SMALL); /* read during the call */
+    memset(scene.pinned, 0x11, SMALL);          /* read in stream order */
+    gate_release(&scene.gate);
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, 2 * SMALL, scene.stream));
+    assert_int_equal(scene.plain[0], 0x11);
+    assert_int_equal(scene.plain[SMALL], third);
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.b, SMALL, scene.stream));
+    assert_memory_equal(scene.plain, scene.pinned + SMALL, SMALL);
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync_v2)) {
+        OK(cu.cuMemcpyBatchAsync_v2(to + 1, from, sizes, 1, attributes, indices, 1, scene.stream));
+        OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.b, SMALL, scene.stream));
+        assert_int_equal(scene.plain[SMALL - 1], 0x11);
+    }
+    end(&scene);
+}
+
+static void a_wrong_row_leaves_the_batch_undone(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
+        SKIP("the driver has no batches");
+    struct scene scene = make();
+    memset(scene.pinned, 5, SMALL);
+    CUdeviceptr to[2] = {scene.a, scene.b}, from[2];
+    size_t sizes[2] = {SMALL, SIZE + 1}, index = 0, failed = 0;
+    CUmemcpyAttributes attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_ANY);
+    from[0] = from[1] = unified(scene.pinned);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, &failed, scene.stream));
+    assert_int_equal(failed, 1);
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SMALL, scene.stream));
+    assert_int_equal(scene.plain[0], 0);
+    attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_INVALID);
+    sizes[1] = SMALL;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, &failed, scene.stream));
+    assert_true(failed == SIZE_MAX);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index,
+                                                          1, &failed, CU_STREAM_LEGACY));
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(copies_follow_each_other),
+        TEST(a_held_copy_reads_pinned_memory_late),
+        TEST(a_held_copy_read_pageable_memory_at_the_call),
+        TEST(pageable_sources_may_be_reused_at_once),
+        TEST(copies_to_pageable_memory_are_done_at_return),
+        TEST(wrong_arguments_are_refused),
+        TEST(without_a_context_the_memory_s_is_used),
+        TEST(a_batch_copies_all_its_rows),
+        TEST(a_wrong_row_leaves_the_batch_undone),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
