@@ -18,6 +18,8 @@ static int later_calls_answer_the_fault(int argc, char **argv) {
     CUcontext current = NULL;
     CUdevice device = -1;
     size_t limit;
+    unsigned flags, version;
+    unsigned long long id;
     if (begin())
         return 1;
     poison();
@@ -28,6 +30,10 @@ static int later_calls_answer_the_fault(int argc, char **argv) {
     assert_int_equal(device, 0);
     OK(cu.cuCtxGetCurrent(&current));
     assert_ptr_equal(current, ctx);
+    OK(cu.cuCtxGetId(NULL, &id));
+    OK(cu.cuCtxGetFlags(&flags));
+    OK(cu.cuCtxGetApiVersion(NULL, &version));
+    OK(cu.cuDevicePrimaryCtxRetain(&current, dev));
     return 0;
 }
 

@@ -142,10 +142,35 @@ static void texture_width_by_format(void **state) {
     size_t width = 0;
     OK(cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 0));
     assert_true(width > 0);
+    size_t narrow = 0;
+    OK(cu.cuDeviceGetTexture1DLinearMaxWidth(&narrow, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0));
+    assert_true(narrow > width); /* more elements where each is smaller */
     width = 77;
     FAILS(CUDA_ERROR_INVALID_DEVICE,
           cu.cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 99));
     assert_int_equal(width, 77);
+}
+
+/* Only kernels make atomic operations on other memory than the device's own. */
+static void atomics_are_told_by_operation(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuDeviceGetHostAtomicCapabilities))
+        SKIP("the driver is older than 13.0");
+    CUatomicOperation operations[2] = {CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_CAS};
+    unsigned capabilities[3] = {77, 77, 77};
+    OK(cu.cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 0));
+    assert_int_not_equal(capabilities[0], 77);
+    assert_int_not_equal(capabilities[1], 77);
+    assert_int_equal(capabilities[2], 77);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceGetHostAtomicCapabilities(capabilities, operations, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE,
+          cu.cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 2, 0, 0));
+    if (device_count < 2)
+        return;
+    capabilities[0] = 77;
+    OK(cu.cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 1, 0, 1));
+    assert_int_not_equal(capabilities[0], 77);
 }
 
 static void affinity_needs_mps(void **state) {
@@ -180,6 +205,7 @@ int main(int argc, char **argv) {
         TEST(unknown_attributes_are_refused),
         TEST(memory_is_told_twice_alike),
         TEST(texture_width_by_format),
+        TEST(atomics_are_told_by_operation),
         TEST(affinity_needs_mps),
         TEST(claims_hold),
     };

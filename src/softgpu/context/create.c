@@ -75,6 +75,8 @@ CUresult sg_cuCtxDestroy_v2(CUcontext ctx) {
     struct sg_context *context;
     if (!ctx)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (sg_context_find(ctx, &context) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (context->primary)
@@ -92,11 +94,11 @@ CUresult sg_cuCtxDestroy(CUcontext ctx) {
 
 CUresult sg_cuCtxAttach(CUcontext *pctx, unsigned int flags) {
     struct sg_context *context;
-    if (!pctx || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
+    if (!pctx || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     context->uses++;
     *pctx = SG_HANDLE_POINTER(CUcontext, context->handle);
     return CUDA_SUCCESS;

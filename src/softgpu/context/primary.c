@@ -92,6 +92,8 @@ CUresult sg_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *s
     const struct sg_device *device = sg_device(dev);
     if (!flags || !state)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
     *flags = device->primary_flags;

@@ -9,6 +9,8 @@ CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     struct sg_context *context;
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_context_find(ctx, &context);
     if (result == CUDA_SUCCESS)
         *device = context->device;
@@ -23,6 +25,8 @@ CUresult sg_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
     struct sg_context *context;
     if (!ctxId)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_context_from_handle(ctx, &context);
     if (result == CUDA_SUCCESS)
         *ctxId = context->id;
@@ -31,9 +35,9 @@ CUresult sg_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
 
 CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     struct sg_context *context;
-    if (!version)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_from_handle(ctx, &context);
+    if (result == CUDA_SUCCESS && !version)
+        return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *version = context->api_version;
     /* Seen on H200: "destroyed" for the current context only. */
@@ -48,6 +52,8 @@ CUresult sg_cuCtxGetFlags(unsigned int *flags) {
     struct sg_context *context;
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_context_find(NULL, &context);
     if (result == CUDA_SUCCESS)
         *flags = context->flags;
@@ -89,9 +95,9 @@ static bool limit_known(const struct sg_context *context, CUlimit limit, CUresul
 
 CUresult sg_cuCtxGetLimit(size_t *pvalue, CUlimit limit) {
     struct sg_context *context;
-    if (!pvalue)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && !pvalue)
+        return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS && limit_known(context, limit, &result))
         *pvalue = context->limits[limit];
     return result;
@@ -148,9 +154,9 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
 
 CUresult sg_cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
     struct sg_context *context;
-    if (!pconfig)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && !pconfig)
+        return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *pconfig = context->cache_config;
     return result;
@@ -169,9 +175,9 @@ CUresult sg_cuCtxSetCacheConfig(CUfunc_cache config) {
 /* Banks of shared memory are 4 bytes wide since Maxwell, whatever is asked for. */
 CUresult sg_cuCtxGetSharedMemConfig(CUsharedconfig *pConfig) {
     struct sg_context *context;
-    if (!pConfig)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && !pConfig)
+        return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *pConfig = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
     return result;
@@ -206,11 +212,11 @@ CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriorit
 /* The parameter of type SM_COUNT is what MPS gave to the context: without MPS all of them. */
 CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
     struct sg_context *context;
-    if (!pExecAffinity)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
+    if (!pExecAffinity)
+        return CUDA_ERROR_INVALID_VALUE;
     const int *attributes = sg_device(context->device)->attributes;
     pExecAffinity->type = type;
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
@@ -248,11 +254,11 @@ CUresult sg_cuCtxSynchronize_v2(CUcontext ctx) {
 CUresult sg_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                        CUflushGPUDirectRDMAWritesScope scope) {
     struct sg_context *context;
-    if (target != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER &&
-        scope != CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES)
-        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
-    return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_SUPPORTED : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+                 (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                  scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
+    return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }

@@ -75,6 +75,8 @@ CUresult sg_cuDeviceGetAttribute(int *pi, CUdevice_attribute attrib, CUdevice de
     unsigned number = (unsigned)attrib;
     if (!pi)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
     if (number >= SG_ATTRIBUTE_LIMIT || !device->has_attribute[number])
@@ -188,30 +190,31 @@ CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
     }
 }
 
-static CUresult no_atomics(unsigned int *capabilities, const CUatomicOperation *operations,
-                           unsigned int count) {
-    if (!capabilities || !operations || count == 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++)
-        capabilities[i] = 0;
-    return CUDA_SUCCESS;
-}
-
+/* Atomic operations on other memory than the device's own are made by kernels only: none here, as
+ * from an H200 to its host. */
 CUresult sg_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
                                               const CUatomicOperation *operations,
                                               unsigned int count, CUdevice dev) {
+    if (!capabilities || !operations || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     if (!sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    return no_atomics(capabilities, operations, count);
+    memset(capabilities, 0, count * sizeof *capabilities);
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
                                              const CUatomicOperation *operations,
                                              unsigned int count, CUdevice srcDevice,
                                              CUdevice dstDevice) {
+    if (!capabilities || !operations || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!sg_device(srcDevice) || !sg_device(dstDevice) || srcDevice == dstDevice)
         return CUDA_ERROR_INVALID_DEVICE;
-    return no_atomics(capabilities, operations, count);
+    memset(capabilities, 0, count * sizeof *capabilities);
+    return CUDA_SUCCESS;
 }
 
 /* ---- Features -----------------------------------------------------------------------------------
@@ -261,4 +264,11 @@ CUresult sg_cuDeviceGetTexture1DLinearMaxWidth(size_t *maxWidthInElements, CUarr
     size_t element = size * numChannels < 4 ? 4 : size * numChannels;
     *maxWidthInElements = widest * 16 / element;
     return CUDA_SUCCESS;
+}
+
+/* NvSci is for Tegra and DRIVE; there is no list that could be valid here. */
+CUresult sg_cuDeviceGetNvSciSyncAttributes(void *nvSciSyncAttrList, CUdevice dev, int flags) {
+    (void)dev;
+    (void)flags;
+    return nvSciSyncAttrList ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_HANDLE;
 }
