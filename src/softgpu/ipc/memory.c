@@ -72,9 +72,11 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    const struct sg_range *range = sg_range_at(dptr, SG_RANGE_DEVICE);
+    /* Any address of the allocation names it, but not memory that is itself another process's. */
+    const struct sg_range *range = sg_range_find(dptr);
     struct stat status;
-    if (!pHandle || !range || fstat(range->phys->file, &status) != 0)
+    if (!pHandle || !range || range->kind != SG_RANGE_DEVICE ||
+        fstat(range->phys->file, &status) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t pid = (uint32_t)getpid();
     struct place place = {.magic = MAGIC,

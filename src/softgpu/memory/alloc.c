@@ -1,4 +1,7 @@
-/* cuMemAlloc and its kin. */
+/*
+ * cuMemAlloc and its kin. As recorded on H200: outputs are zeroed by a call that is refused,
+ * freeing needs no current context, and every output of the queries is optional.
+ */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/allocation.h"
@@ -9,10 +12,13 @@
 
 CUresult sg_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     struct sg_context *context;
+    if (!dptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    *dptr = 0;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!dptr || bytesize == 0)
+    if (bytesize == 0)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_range *range;
     result = sg_allocate(context, context->device, bytesize, 0, &range);
@@ -21,35 +27,27 @@ CUresult sg_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     return result;
 }
 
-static bool pitch_of(size_t width, size_t height, size_t *pitch) {
-    size_t total;
-    *pitch = (width + PITCH - 1) & ~(PITCH - 1);
-    return *pitch >= width && !__builtin_mul_overflow(*pitch, height, &total);
-}
-
 CUresult sg_cuMemAllocPitch_v2(CUdeviceptr *dptr, size_t *pPitch, size_t WidthInBytes,
                                size_t Height, unsigned int ElementSizeBytes) {
+    bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
+    size_t pitch = (WidthInBytes + PITCH - 1) & ~(PITCH - 1), total;
     struct sg_context *context;
+    if (dptr)
+        *dptr = 0;
+    if (pPitch)
+        *pPitch = 0;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    bool element = ElementSizeBytes == 4 || ElementSizeBytes == 8 || ElementSizeBytes == 16;
     if (!dptr || !pPitch || !element || WidthInBytes == 0 || Height == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t pitch;
-    if (!pitch_of(WidthInBytes, Height, &pitch))
+    *pPitch = pitch;
+    if (pitch < WidthInBytes || __builtin_mul_overflow(pitch, Height, &total))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_cuMemAlloc_v2(dptr, pitch * Height);
-    if (result == CUDA_SUCCESS)
-        *pPitch = pitch;
-    return result;
+    return sg_cuMemAlloc_v2(dptr, total);
 }
 
 CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
     if (dptr == 0)
         return CUDA_SUCCESS;
     struct sg_range *range = sg_range_at(dptr, SG_RANGE_POOL);
@@ -58,7 +56,7 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     range = sg_range_at(dptr, SG_RANGE_DEVICE);
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
-    result = sg_allocation_wait(&range);
+    CUresult result = sg_allocation_wait(&range);
     if (result == CUDA_SUCCESS)
         sg_allocation_free(range);
     return result;
@@ -67,27 +65,21 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    struct sg_range *range = sg_range_find(dptr);
-    if (!range)
-        return CUDA_ERROR_NOT_FOUND;
+    const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
     if (pbase)
-        *pbase = range->start;
+        *pbase = range ? range->start : 0;
     if (psize)
-        *psize = range->size;
-    return CUDA_SUCCESS;
+        *psize = range ? range->size : 0;
+    return result == CUDA_SUCCESS && !range ? CUDA_ERROR_NOT_FOUND : result;
 }
 
 CUresult sg_cuMemGetInfo_v2(size_t *free, size_t *total) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!free || !total)
-        return CUDA_ERROR_INVALID_VALUE;
-    const struct sg_device *device = sg_device(context->device);
-    *free = (size_t)(device->limit - sg_memory_used(context->device));
-    *total = (size_t)device->total_memory;
-    return CUDA_SUCCESS;
+    const struct sg_device *device = result == CUDA_SUCCESS ? sg_device(context->device) : NULL;
+    if (free)
+        *free = device ? (size_t)(device->limit - sg_memory_used(context->device)) : 0;
+    if (total)
+        *total = device ? (size_t)device->total_memory : 0;
+    return result;
 }

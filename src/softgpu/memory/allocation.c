@@ -64,11 +64,15 @@ CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsign
 }
 
 void sg_allocation_free(struct sg_range *range) {
-    struct sg_allocation *made = range->owner;
     sg_range_remove(range);
+    sg_allocation_end(range);
+}
+
+void sg_allocation_end(struct sg_range *range) {
+    struct sg_allocation *made = range->owner;
     if (made->chunk) {
         sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
-        sg_small_give(made->chunk, range->start);
+        sg_small_give(made->chunk, range->start, range->size);
     } else {
         sg_segment_unmap(&made->segment);
     }

@@ -17,6 +17,8 @@ struct sg_allocation {
 CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsigned flags,
                      struct sg_range **range);
 void sg_allocation_free(struct sg_range *range);
+/* The same for a range that has been taken out of the address map. */
+void sg_allocation_end(struct sg_range *range);
 
 /* Waits for the work of the range's context, as cuMemFree and its kin do, and looks the range up
  * again. INVALID_VALUE when another thread freed it meanwhile; else the context's own error. */

@@ -11,17 +11,19 @@ static CUdeviceptr address_of(const void *p) {
 
 CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     struct sg_context *context;
+    if (!pp)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pp = NULL;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS) != 0)
+    if ((Flags & ~(unsigned)ALLOC_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (bytesize == 0) {
-        *pp = NULL;
+    if (bytesize == 0)
         return CUDA_SUCCESS;
-    }
     struct sg_range *range;
-    result = sg_allocate(context, -1, bytesize, Flags, &range);
+    /* With unified addresses everything is mapped for the device, and says so. */
+    result = sg_allocate(context, -1, bytesize, Flags | CU_MEMHOSTALLOC_DEVICEMAP, &range);
     if (result == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)range->start;
     return result;
@@ -31,21 +33,13 @@ CUresult sg_cuMemAllocHost_v2(void **pp, size_t bytesize) {
     return sg_cuMemHostAlloc(pp, bytesize, 0);
 }
 
-CUresult sg_cuMemAllocHost(void **pp, unsigned int bytesize) {
-    return sg_cuMemHostAlloc(pp, bytesize, 0);
-}
-
 CUresult sg_cuMemFreeHost(void *p) {
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
     if (!p)
         return CUDA_SUCCESS;
     struct sg_range *range = sg_range_at(address_of(p), SG_RANGE_HOST);
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
-    result = sg_allocation_wait(&range);
+    CUresult result = sg_allocation_wait(&range);
     if (result == CUDA_SUCCESS)
         sg_allocation_free(range);
     return result;
@@ -59,10 +53,13 @@ static struct sg_range *pinned_at(const void *p) {
 
 CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
     struct sg_context *context;
+    if (!pdptr)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pdptr = 0;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!pdptr || Flags != 0 || !pinned_at(p))
+    if (Flags != 0 || !pinned_at(p))
         return CUDA_ERROR_INVALID_VALUE;
     *pdptr = address_of(p);
     return CUDA_SUCCESS;
@@ -76,6 +73,7 @@ CUresult sg_cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     struct sg_range *range = pinned_at(p);
     if (!pFlags || !range)
         return CUDA_ERROR_INVALID_VALUE;
-    *pFlags = range->flags;
+    /* PORTABLE, DEVICEMAP and WRITECOMBINED; that a registration is read-only is not told. */
+    *pFlags = range->flags & (unsigned)ALLOC_FLAGS;
     return CUDA_SUCCESS;
 }

@@ -11,9 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* IOMEMORY is for the registers of other devices, and refused on ordinary pages. softgpu has no bus
+ * to reach such registers over. */
 #define REGISTER_FLAGS                                                                             \
-    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY |    \
-     CU_MEMHOSTREGISTER_READ_ONLY)
+    (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_READ_ONLY)
 
 /* Linux 5.14; older headers lack them. */
 #ifndef MADV_POPULATE_READ
@@ -41,7 +42,9 @@ static bool pin(CUdeviceptr address, size_t size, bool read_only) {
     unsigned char *start = (unsigned char *)(uintptr_t)first;
     if (madvise(start, whole, read_only ? MADV_POPULATE_READ : MADV_POPULATE_WRITE) == 0)
         return true;
-    if (errno == EINVAL && is_mapped(start, whole, page))
+    /* EINVAL: the pages are read-only, or the kernel does not know the advice. */
+    if (errno == EINVAL && madvise(start, whole, MADV_POPULATE_READ) != 0 && errno == EINVAL &&
+        is_mapped(start, whole, page))
         return true;
     sg_log(1, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size, (void *)start,
            strerror(errno));
@@ -57,22 +60,29 @@ static struct sg_range *overlap(CUdeviceptr address, size_t size) {
     return range && range->start - address < size ? range : NULL;
 }
 
+static CUresult check_range(CUdeviceptr address, size_t size, unsigned flags) {
+    if (address == 0 || size == 0 || address + size < address ||
+        (flags & ~(unsigned)REGISTER_FLAGS) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_range *other = overlap(address, size);
+    if (other)
+        return other->kind == SG_RANGE_REGISTERED ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                                                  : CUDA_ERROR_INVALID_VALUE;
+    if (size > (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    bool read_only = (flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0;
+    return sg_window_find(address) || !pin(address, size, read_only) ? CUDA_ERROR_INVALID_VALUE
+                                                                     : CUDA_SUCCESS;
+}
+
 CUresult sg_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
     struct sg_context *context;
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)p;
     CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        result = check_range(address, bytesize, Flags);
     if (result != CUDA_SUCCESS)
         return result;
-    CUdeviceptr address = (CUdeviceptr)(uintptr_t)p;
-    if (!p || bytesize == 0 || address + bytesize < address ||
-        (Flags & ~(unsigned)REGISTER_FLAGS) != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct sg_range *other = overlap(address, bytesize);
-    if (other)
-        return other->device < 0 ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
-                                 : CUDA_ERROR_INVALID_VALUE;
-    if (sg_window_find(address) ||
-        !pin(address, bytesize, (Flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0))
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_range *range = malloc(sizeof *range);
     if (!range)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -81,7 +91,7 @@ CUresult sg_cuMemHostRegister_v2(void *p, size_t bytesize, unsigned int Flags) {
                                .kind = SG_RANGE_REGISTERED,
                                .device = -1,
                                .context = context,
-                               .flags = Flags};
+                               .flags = Flags | CU_MEMHOSTREGISTER_DEVICEMAP};
     sg_range_insert(range);
     sg_context_ref(context);
     return CUDA_SUCCESS;
@@ -98,16 +108,15 @@ void sg_registration_end(struct sg_range *range) {
 }
 
 CUresult sg_cuMemHostUnregister(void *p) {
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)p;
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_range *range = sg_range_at((CUdeviceptr)(uintptr_t)p, SG_RANGE_REGISTERED);
-    if (!range)
+    if (!sg_range_find(address))
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    result = sg_allocation_wait(&range);
+    struct sg_range *range = sg_range_at(address, SG_RANGE_REGISTERED);
+    if (!range)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_allocation_wait(&range);
     if (result == CUDA_SUCCESS)
         sg_registration_end(range);
     return result;

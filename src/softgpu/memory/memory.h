@@ -93,7 +93,8 @@ struct sg_range *sg_range_find(CUdeviceptr address);
 /* The first range that starts at or after `address`, or NULL: for walking. */
 struct sg_range *sg_range_from(CUdeviceptr address);
 struct sg_range *sg_range_next(struct sg_range *range);
-/* Inserts; false when it would overlap. The caller owns the object; buffer_id is set here. */
+/* Inserts; false when it would overlap. The caller owns the object; buffer_id and sync_memops are
+ * set here. */
 bool sg_range_insert(struct sg_range *range);
 void sg_range_remove(struct sg_range *range);
 

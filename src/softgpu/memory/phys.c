@@ -306,7 +306,7 @@ CUresult sg_phys_import(int fd, struct sg_phys **phys) {
     const char *wrong = read_trailer(fd, &status, &trailer);
     if (wrong) {
         sg_log(1, "descriptor %d cannot be imported: %s", fd, wrong);
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_UNKNOWN;
     }
     struct sg_phys *known = find_file(&status);
     if (!known)

@@ -19,8 +19,8 @@ struct sg_share_trailer {
 
 /*
  * The memory behind an exported file (not owned: duplicated). The same file imported twice, or by
- * its exporter, is the same object. INVALID_VALUE for anything that is not such a file, with the
- * reason logged; INVALID_DEVICE for memory of a device that this process does not have.
+ * its exporter, is the same object. UNKNOWN (as on H200) for anything that is not such a file, with
+ * the reason logged; INVALID_DEVICE for memory of a device that this process does not have.
  */
 CUresult sg_phys_import(int fd, struct sg_phys **phys);
 

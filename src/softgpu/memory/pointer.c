@@ -7,38 +7,63 @@
 #include "softgpu/pool/pool.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* An answer is at most this large: CUDA_POINTER_ATTRIBUTE_P2P_TOKENS. */
 union answer {
     uint64_t word;
     uint32_t number;
-    uint8_t truth;
     CUDA_POINTER_ATTRIBUTE_P2P_TOKENS tokens;
 };
 
+/* Truths are 32 bits wide, as recorded on H200. */
 static size_t answer_size(CUpointer_attribute attribute) {
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS:
         return sizeof(CUDA_POINTER_ATTRIBUTE_P2P_TOKENS);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        return sizeof(uint32_t);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_MAPPED:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        return sizeof(uint8_t);
+        return sizeof(uint32_t);
     default:
         return sizeof(uint64_t);
     }
 }
 
-/* The whole run of pages under a range: what MAPPING_BASE_ADDR and MAPPING_SIZE tell. */
-static CUdeviceptr mapping_base(const struct sg_range *range) {
+static uint64_t page_mask(void) {
+    return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+}
+
+/* The run of pages under a range. */
+static uint64_t mapping_base(const struct sg_range *range) {
+    if (range->kind == SG_RANGE_REGISTERED)
+        return range->start & ~page_mask();
     return range->start - range->phys_offset;
+}
+
+static uint64_t mapping_size(const struct sg_range *range) {
+    if (range->phys)
+        return range->phys->size;
+    uint64_t end = (range->start + range->size + page_mask()) & ~page_mask();
+    return end - mapping_base(range);
+}
+
+/* Of a mapping, RANGE_START_ADDR and RANGE_SIZE tell the reservation. */
+static uint64_t range_start(const struct sg_range *range) {
+    if (range->kind == SG_RANGE_MAPPING)
+        return sg_reservation_at(range->start)->node.key;
+    /* An allocation from a host pool reads 0 there. */
+    return range->kind == SG_RANGE_POOL && range->device < 0 ? 0 : range->start;
+}
+
+static uint64_t range_size(const struct sg_range *range) {
+    return range->kind == SG_RANGE_MAPPING ? sg_reservation_at(range->start)->size : range->size;
 }
 
 static uint64_t handle_types(const struct sg_range *range) {
@@ -49,126 +74,161 @@ static uint64_t handle_types(const struct sg_range *range) {
     return range->phys ? (uint64_t)range->phys->prop.requestedHandleTypes : 0;
 }
 
-static uint32_t access_flags(const struct sg_range *range, int device) {
-    sg_rights rights = sg_table_get(range->start, NULL) >> (2 * device) & 3u;
+/* Of the current context's device, or of the device that has the bytes. */
+static unsigned rights_of(const struct sg_range *range) {
     if (range->kind == SG_RANGE_REGISTERED)
-        return range->flags & CU_MEMHOSTREGISTER_READ_ONLY
-                   ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-                   : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-    if (rights & SG_WRITE)
-        return CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE;
-    return rights & SG_READ ? CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READ
-                            : CU_POINTER_ATTRIBUTE_ACCESS_FLAG_NONE;
+        return range->flags & CU_MEMHOSTREGISTER_READ_ONLY ? SG_READ : SG_READ | SG_WRITE;
+    const struct sg_context *current = sg_context_peek();
+    int device = current ? current->device : range->device < 0 ? 0 : range->device;
+    return sg_table_get(range->start, NULL) >> (2 * device) & 3u;
 }
 
 static bool rdma_capable(const struct sg_range *range) {
-    if (range->device < 0 || range->kind == SG_RANGE_POOL)
-        return false;
-    return range->kind != SG_RANGE_MAPPING || range->phys->prop.allocFlags.gpuDirectRDMACapable;
+    if (range->kind == SG_RANGE_MAPPING)
+        return range->device >= 0 && range->phys->prop.allocFlags.gpuDirectRDMACapable;
+    return range->kind == SG_RANGE_DEVICE || range->kind == SG_RANGE_IPC;
 }
 
-static bool host_visible(const struct sg_range *range) {
-    return range->device < 0 && (range->kind != SG_RANGE_MAPPING || range->cpu_rights);
+static CUresult device_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
+    if (!sg_context_peek())
+        return CUDA_ERROR_INVALID_CONTEXT;
+    bool host_pool = range->kind == SG_RANGE_POOL && range->device < 0;
+    if (host_pool || !rights_of(range))
+        return CUDA_ERROR_INVALID_VALUE;
+    *word = ptr;
+    return CUDA_SUCCESS;
+}
+
+/* Mappings of host memory have none, whatever the CPU may do there. */
+static CUresult host_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
+    if (range->device >= 0 || range->kind == SG_RANGE_MAPPING)
+        return CUDA_ERROR_INVALID_VALUE;
+    *word = ptr;
+    return CUDA_SUCCESS;
 }
 
 static int ordinal_of(const struct sg_range *range) {
     if (range->device >= 0)
         return range->device;
-    return range->context ? range->context->device : CU_DEVICE_CPU;
+    return range->context ? range->context->device : 0;
 }
 
+/* *answer comes zeroed. */
 static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct sg_range *range,
                     union answer *answer) {
-    const struct sg_context *current = sg_context_peek();
-    memset(answer, 0, sizeof *answer);
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         answer->word = range->context ? range->context->handle : 0;
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         answer->number = range->device < 0 ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        answer->word = ptr;
-        return CUDA_SUCCESS;
+        return device_pointer(range, ptr, &answer->word);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        answer->word = ptr;
-        return host_visible(range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return host_pointer(range, ptr, &answer->word);
+    case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for a kernel interface: zero on H200 too */
+        return range->device < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        answer->truth = range->sync_memops;
-        return CUDA_SUCCESS;
+        answer->number = range->sync_memops;
+        break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
         answer->word = range->buffer_id;
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         answer->number = (uint32_t)ordinal_of(range);
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        answer->truth = range->kind == SG_RANGE_DEVICE;
-        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        answer->number = range->kind == SG_RANGE_DEVICE;
+        break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        answer->word = range->start;
-        return CUDA_SUCCESS;
+        answer->word = range_start(range);
+        break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        answer->word = range->size;
-        return CUDA_SUCCESS;
+        answer->word = range_size(range);
+        break;
     case CU_POINTER_ATTRIBUTE_MAPPED:
-        answer->truth = 1;
-        return CUDA_SUCCESS;
+        answer->number = 1;
+        break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
         answer->word = handle_types(range);
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-        answer->truth = rdma_capable(range);
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-        if (!current)
-            return CUDA_ERROR_INVALID_CONTEXT;
-        answer->number = access_flags(range, current->device);
-        return CUDA_SUCCESS;
+        answer->number = rdma_capable(range);
+        break;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: /* READ 1, READWRITE 3: as SG_READ and SG_WRITE */
+        answer->number = rights_of(range);
+        break;
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
         answer->word = range->kind == SG_RANGE_POOL ? sg_pool_handle(range) : 0;
-        return CUDA_SUCCESS;
+        break;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-        answer->word = range->phys ? range->phys->size : range->size;
-        return CUDA_SUCCESS;
+        answer->word = mapping_size(range);
+        break;
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
         answer->word = mapping_base(range);
-        return CUDA_SUCCESS;
-    default: /* P2P_TOKENS among them: tokens for a kernel interface that softgpu has not */
+        break;
+    default:
         return CUDA_ERROR_INVALID_VALUE;
     }
+    return CUDA_SUCCESS;
 }
 
+static bool is_attribute(CUpointer_attribute attribute) {
+    return attribute >= CU_POINTER_ATTRIBUTE_CONTEXT &&
+           attribute <= CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE;
+}
+
+/* Of a known pointer, what does not apply is zeroed and refused. */
 CUresult sg_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr) {
-    struct sg_range *range = sg_range_find(ptr);
-    if (!data || !range)
+    const struct sg_range *range = sg_range_find(ptr);
+    if (!data || !range || !is_attribute(attribute))
         return CUDA_ERROR_INVALID_VALUE;
     union answer answer;
+    memset(&answer, 0, sizeof answer);
     CUresult result = ask(attribute, ptr, range, &answer);
-    if (result == CUDA_SUCCESS)
-        memcpy(data, &answer, answer_size(attribute));
+    memcpy(data, &answer, answer_size(attribute));
     return result;
 }
 
+/* What an unknown pointer reads. False: the output stays as it is. */
+static bool ask_unknown(CUpointer_attribute attribute, CUdeviceptr ptr, union answer *answer) {
+    const struct sg_reservation *reserved = sg_reservation_at(ptr);
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+        answer->number = (uint32_t)CU_DEVICE_INVALID;
+        return true;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+        answer->word = reserved ? reserved->size : 0;
+        return reserved != NULL;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+        answer->word = reserved ? reserved->node.key : 0;
+        return reserved != NULL;
+    default:
+        return true;
+    }
+}
+
+/* Succeeds for any pointer: what does not apply reads as zero. */
 CUresult sg_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribute *attributes,
                                    void **data, CUdeviceptr ptr) {
+    const struct sg_range *range = sg_range_find(ptr);
     if (numAttributes == 0 || !attributes || !data)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_range *range = sg_range_find(ptr);
-    for (unsigned i = 0; i < numAttributes; i++) {
-        union answer answer = {0};
-        if (!data[i])
+    for (unsigned i = 0; i < numAttributes; i++)
+        if (!is_attribute(attributes[i]) || !data[i])
             return CUDA_ERROR_INVALID_VALUE;
-        /* What does not apply to this pointer reads as zero; the call itself succeeds. */
-        if (!range || ask(attributes[i], ptr, range, &answer) != CUDA_SUCCESS)
-            memset(&answer, 0, sizeof answer);
-        if (!range && attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-            answer.number = (uint32_t)CU_DEVICE_INVALID;
+    for (unsigned i = 0; i < numAttributes; i++) {
+        union answer answer;
+        memset(&answer, 0, sizeof answer);
+        if (range)
+            ask(attributes[i], ptr, range, &answer);
+        else if (!ask_unknown(attributes[i], ptr, &answer))
+            continue;
         memcpy(data[i], &answer, answer_size(attributes[i]));
     }
     return CUDA_SUCCESS;
@@ -179,6 +239,8 @@ CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
     struct sg_range *range = sg_range_find(ptr);
     if (!value || !range || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
+    if (range->kind == SG_RANGE_MAPPING)
+        return CUDA_ERROR_NOT_SUPPORTED;
     range->sync_memops = *(const unsigned *)value != 0;
     return CUDA_SUCCESS;
 }

@@ -8,13 +8,15 @@
 #include <fcntl.h>
 #include <string.h>
 
-/* The descriptor is the caller's to close, and as on hardware a new one per call. */
+/* The descriptor is the caller's to close, and a new one per call. What was imported is not
+ * exported again: as recorded on H200. */
 CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                          CUmemAllocationHandleType handleType,
                                          unsigned long long flags) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
     if (!shareableHandle || !memory || flags != 0 ||
-        handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || memory->phys->fd < 0)
+        handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || memory->phys->fd < 0 ||
+        memory->imported)
         return CUDA_ERROR_INVALID_VALUE;
     int fd = fcntl(memory->phys->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
@@ -27,12 +29,16 @@ CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
 
 CUresult sg_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                            CUmemAllocationHandleType shHandleType) {
-    if (!handle || shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    if (!handle || shHandleType == CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_INVALID_VALUE;
+    if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_NOT_SUPPORTED;
     intptr_t value = (intptr_t)osHandle;
-    if (value < 0 || value > INT32_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_phys *phys;
-    CUresult result = sg_phys_import((int)value, &phys);
-    return result == CUDA_SUCCESS ? sg_memory_new(phys, handle) : result;
+    CUresult result = sg_phys_import(value >= 0 && value <= INT32_MAX ? (int)value : -1, &phys);
+    if (result == CUDA_SUCCESS)
+        result = sg_memory_new(phys, handle);
+    if (result == CUDA_SUCCESS)
+        sg_memory_from_handle(*handle)->imported = true;
+    return result;
 }

@@ -2,39 +2,46 @@
 
 #include <stdlib.h>
 
-#define UNIT        ((size_t)512)
-#define CLASS_COUNT 23 /* 1, 2, 3, 4, 6, 8, ... 2048 units */
-#define HEAP_COUNT  (SG_MAX_DEVICES + 1)
+#define UNIT  ((size_t)512)
+#define UNITS ((unsigned)(SG_PAGE / UNIT))
+#define WORDS (UNITS / 64)
+#define LISTS 13 /* by the power of two below the longest free run: 1 to 4096 units */
+#define HEAPS (SG_MAX_DEVICES + 1)
+/* How many chunks of the list that may fit are looked at before one that must. */
+#define TRIES 8
 
 struct sg_chunk {
-    struct sg_chunk *next, *previous; /* in its class's list while it has a free slot */
+    struct sg_chunk *next, *previous;
     struct sg_segment segment;
-    int heap, class;
-    size_t slot_size;
-    uint32_t slots, taken;
-    uint32_t first_word; /* words before this one are full */
-    uint64_t bits[];     /* 1: taken */
+    int heap;
+    unsigned taken;       /* units */
+    unsigned bound;       /* no free run is longer; 0: full, and in no list */
+    unsigned first;       /* no unit below is free */
+    uint64_t bits[WORDS]; /* 1: taken */
 };
 
-/* Chunks with a free slot. The last heap is the host's. */
-static struct sg_chunk *partial[HEAP_COUNT][CLASS_COUNT];
+/* The last heap is the host's. */
+static struct sg_chunk *lists[HEAPS][LISTS];
 
-static size_t class_size(int class) {
-    if (class == 0)
-        return UNIT;
-    size_t base = UNIT << ((class + 1) / 2);
-    return class % 2 ? base : base / 2 * 3;
+static int list_of(unsigned bound) {
+    return 31 - __builtin_clz(bound);
 }
 
-static int class_of(size_t size) {
-    int class = 0;
-    while (class_size(class) < size)
-        class ++;
-    return class;
+static void unlink_chunk(struct sg_chunk *chunk) {
+    if (chunk->bound == 0)
+        return;
+    if (chunk->previous)
+        chunk->previous->next = chunk->next;
+    else
+        lists[chunk->heap][list_of(chunk->bound)] = chunk->next;
+    if (chunk->next)
+        chunk->next->previous = chunk->previous;
 }
 
 static void link_chunk(struct sg_chunk *chunk) {
-    struct sg_chunk **head = &partial[chunk->heap][chunk->class];
+    if (chunk->bound == 0)
+        return;
+    struct sg_chunk **head = &lists[chunk->heap][list_of(chunk->bound)];
     chunk->previous = NULL;
     chunk->next = *head;
     if (*head)
@@ -42,13 +49,52 @@ static void link_chunk(struct sg_chunk *chunk) {
     *head = chunk;
 }
 
-static void unlink_chunk(struct sg_chunk *chunk) {
-    if (chunk->previous)
-        chunk->previous->next = chunk->next;
-    else
-        partial[chunk->heap][chunk->class] = chunk->next;
-    if (chunk->next)
-        chunk->next->previous = chunk->previous;
+static void set_bound(struct sg_chunk *chunk, unsigned bound) {
+    if (bound == chunk->bound)
+        return;
+    unlink_chunk(chunk);
+    chunk->bound = bound;
+    link_chunk(chunk);
+}
+
+/* The first unit from `from` on that is taken (or free); UNITS when there is none. */
+static unsigned next_unit(const struct sg_chunk *chunk, unsigned from, bool taken) {
+    while (from < UNITS) {
+        uint64_t word = chunk->bits[from / 64];
+        uint64_t wanted = (taken ? word : ~word) >> (from % 64);
+        if (wanted)
+            return from + (unsigned)__builtin_ctzll(wanted);
+        from = (from / 64 + 1) * 64;
+    }
+    return UNITS;
+}
+
+/* The lowest free run of `units`; without one, UNITS, and the bound is set to what there is. */
+static unsigned find_run(struct sg_chunk *chunk, unsigned units) {
+    unsigned longest = 0, start = next_unit(chunk, chunk->first, false);
+    chunk->first = start;
+    while (start < UNITS) {
+        unsigned end = next_unit(chunk, start, true);
+        if (end - start >= units)
+            return start;
+        if (end - start > longest)
+            longest = end - start;
+        start = next_unit(chunk, end, false);
+    }
+    set_bound(chunk, longest);
+    return UNITS;
+}
+
+static void mark(struct sg_chunk *chunk, unsigned start, unsigned units, bool taken) {
+    for (unsigned at = start, end = start + units; at < end;) {
+        unsigned bit = at % 64, count = 64 - bit < end - at ? 64 - bit : end - at;
+        uint64_t mask = (count == 64 ? UINT64_MAX : ((uint64_t)1 << count) - 1) << bit;
+        if (taken)
+            chunk->bits[at / 64] |= mask;
+        else
+            chunk->bits[at / 64] &= ~mask;
+        at += count;
+    }
 }
 
 static CUresult map_chunk(int device, struct sg_segment *segment) {
@@ -62,9 +108,8 @@ static CUresult map_chunk(int device, struct sg_segment *segment) {
     return result;
 }
 
-static CUresult new_chunk(int device, int class, struct sg_chunk **made) {
-    uint32_t slots = (uint32_t)(SG_PAGE / class_size(class));
-    struct sg_chunk *chunk = calloc(1, sizeof *chunk + (slots + 63) / 64 * sizeof(uint64_t));
+static CUresult new_chunk(int device, struct sg_chunk **made) {
+    struct sg_chunk *chunk = calloc(1, sizeof *chunk);
     if (!chunk)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = map_chunk(device, &chunk->segment);
@@ -73,51 +118,84 @@ static CUresult new_chunk(int device, int class, struct sg_chunk **made) {
         return result;
     }
     chunk->heap = device < 0 ? SG_MAX_DEVICES : device;
-    chunk->class = class;
-    chunk->slot_size = class_size(class);
-    chunk->slots = slots;
-    link_chunk(chunk);
+    set_bound(chunk, UNITS);
     *made = chunk;
     return CUDA_SUCCESS;
 }
 
-/* The lowest free slot of a chunk that has one. */
-static uint32_t take_slot(struct sg_chunk *chunk) {
-    uint32_t word = chunk->first_word;
-    while (chunk->bits[word] == UINT64_MAX)
-        word++;
-    uint32_t bit = (uint32_t)__builtin_ctzll(~chunk->bits[word]);
-    chunk->first_word = word;
-    chunk->bits[word] |= (uint64_t)1 << bit;
-    if (++chunk->taken == chunk->slots)
-        unlink_chunk(chunk);
-    return word * 64 + bit;
+static struct sg_chunk *find_chunk(int heap, unsigned units, unsigned *start) {
+    int list = list_of(units), tries = TRIES;
+    struct sg_chunk *next;
+    for (struct sg_chunk *chunk = lists[heap][list]; chunk && tries-- > 0; chunk = next) {
+        next = chunk->next;
+        if (chunk->bound >= units && (*start = find_run(chunk, units)) < UNITS)
+            return chunk;
+    }
+    while (++list < LISTS) {
+        /* A search in vain lowers the bound, and the chunk leaves this list. */
+        for (struct sg_chunk *chunk; (chunk = lists[heap][list]) != NULL;) {
+            unsigned bound = chunk->bound;
+            *start = find_run(chunk, units);
+            if (*start < UNITS)
+                return chunk;
+            if (chunk->bound == bound)
+                break;
+        }
+    }
+    return NULL;
+}
+
+static unsigned units_of(size_t size) {
+    return (unsigned)((size + UNIT - 1) / UNIT);
 }
 
 CUresult sg_small_take(int device, size_t size, struct sg_chunk **chunk, CUdeviceptr *address) {
-    int class = class_of(size);
-    *chunk = partial[device < 0 ? SG_MAX_DEVICES : device][class];
+    unsigned units = units_of(size), start = 0;
+    *chunk = find_chunk(device < 0 ? SG_MAX_DEVICES : device, units, &start);
     if (!*chunk) {
-        CUresult result = new_chunk(device, class, chunk);
+        CUresult result = new_chunk(device, chunk);
         if (result != CUDA_SUCCESS)
             return result;
+        start = 0;
     }
-    *address = (*chunk)->segment.address + take_slot(*chunk) * (*chunk)->slot_size;
+    mark(*chunk, start, units, true);
+    (*chunk)->taken += units;
+    if ((*chunk)->taken == UNITS)
+        set_bound(*chunk, 0);
+    else if ((*chunk)->bound > UNITS - (*chunk)->taken)
+        set_bound(*chunk, UNITS - (*chunk)->taken);
+    *address = (*chunk)->segment.address + start * UNIT;
     return CUDA_SUCCESS;
 }
 
-void sg_small_give(struct sg_chunk *chunk, CUdeviceptr address) {
-    uint32_t slot = (uint32_t)((address - chunk->segment.address) / chunk->slot_size);
-    if (chunk->taken == chunk->slots)
-        link_chunk(chunk);
-    chunk->bits[slot / 64] &= ~((uint64_t)1 << (slot % 64));
-    if (slot / 64 < chunk->first_word)
-        chunk->first_word = slot / 64;
-    if (--chunk->taken > 0)
+/* The length of the free run around a unit. */
+static unsigned run_around(const struct sg_chunk *chunk, unsigned unit) {
+    unsigned start = unit;
+    while (start > 0 && !(chunk->bits[(start - 1) / 64] >> ((start - 1) % 64) & 1)) {
+        if (start % 64 == 0 && chunk->bits[start / 64 - 1] == 0)
+            start -= 64;
+        else
+            start--;
+    }
+    return next_unit(chunk, unit, true) - start;
+}
+
+void sg_small_give(struct sg_chunk *chunk, CUdeviceptr address, size_t size) {
+    unsigned units = units_of(size);
+    unsigned start = (unsigned)((address - chunk->segment.address) / UNIT);
+    chunk->taken -= units;
+    if (chunk->taken == 0) {
+        unlink_chunk(chunk);
+        sg_segment_unmap(&chunk->segment);
+        free(chunk);
         return;
-    unlink_chunk(chunk);
-    sg_segment_unmap(&chunk->segment);
-    free(chunk);
+    }
+    mark(chunk, start, units, false);
+    if (start < chunk->first)
+        chunk->first = start;
+    unsigned run = run_around(chunk, start);
+    if (run > chunk->bound)
+        set_bound(chunk, run);
 }
 
 const struct sg_segment *sg_small_segment(const struct sg_chunk *chunk) {

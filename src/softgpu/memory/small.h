@@ -1,6 +1,7 @@
 /*
- * Small allocations share 2 MiB chunks, as on hardware: a chunk holds slots of one size class. The
- * classes are 512 bytes times a power of two, and one and a half times that.
+ * Small allocations share 2 MiB chunks, sizes mixed, in steps of 512 bytes from the lowest address
+ * up: as on H200, where 1, 1, 700 and 512 bytes lie at 0, 512, 1024 and 2048, and 1 MiB is the
+ * largest that shares.
  */
 #ifndef SG_MEMORY_SMALL_H
 #define SG_MEMORY_SMALL_H
@@ -12,9 +13,10 @@
 
 struct sg_chunk;
 
-/* Takes a slot in memory of `device` (-1: host), readable and writable by all devices. */
+/* Takes a place in memory of `device` (-1: host), readable and writable by all devices. */
 CUresult sg_small_take(int device, size_t size, struct sg_chunk **chunk, CUdeviceptr *address);
-void sg_small_give(struct sg_chunk *chunk, CUdeviceptr address);
+/* Address and size are those of the take. */
+void sg_small_give(struct sg_chunk *chunk, CUdeviceptr address, size_t size);
 const struct sg_segment *sg_small_segment(const struct sg_chunk *chunk);
 
 #endif

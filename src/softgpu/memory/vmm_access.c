@@ -43,7 +43,7 @@ static CUresult add_wish(struct wish *wish, const CUmemAccessDesc *desc,
     switch (desc->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         if (!sg_device(desc->location.id) || !reaches(desc->location.id, range->device))
-            return CUDA_ERROR_INVALID_DEVICE;
+            return CUDA_ERROR_INVALID_VALUE;
         sg_rights both = sg_rights_of(desc->location.id, SG_READ | SG_WRITE);
         wish->mask |= both;
         wish->rights = (wish->rights & ~both) | sg_rights_of(desc->location.id, rights);
@@ -60,22 +60,24 @@ static CUresult add_wish(struct wish *wish, const CUmemAccessDesc *desc,
     }
 }
 
-/* Is [ptr, ptr + size) tiled by whole mappings? */
-static bool tiled(CUdeviceptr ptr, size_t size) {
-    CUdeviceptr at = ptr, end = ptr + size;
+/* Whole mappings from the first byte to the last; H200 does not mind holes between them. */
+static bool covers_mappings(CUdeviceptr ptr, size_t size) {
+    CUdeviceptr end = ptr + size;
     if (!sg_page_aligned(ptr, size) || end < ptr)
         return false;
-    struct sg_range *range = sg_mapping_first(ptr, size);
-    for (; range && range->start == at && range->kind == SG_RANGE_MAPPING;
-         range = sg_mapping_next(range, end))
-        at = range->start + range->size;
-    return !range && at == end;
+    struct sg_range *first = sg_mapping_first(ptr, size), *last = sg_range_find(end - 1);
+    if (!first || first->start != ptr || !last || last->start + last->size != end)
+        return false;
+    for (struct sg_range *range = first; range; range = sg_mapping_next(range, end))
+        if (range->kind != SG_RANGE_MAPPING)
+            return false;
+    return true;
 }
 
 static CUresult make_wish(struct wish *wish, CUdeviceptr ptr, size_t size,
                           const CUmemAccessDesc *desc, size_t count) {
     *wish = (struct wish){0};
-    if (!desc || count == 0 || !tiled(ptr, size))
+    if (!desc || count == 0 || !covers_mappings(ptr, size))
         return CUDA_ERROR_INVALID_VALUE;
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, ptr + size)) {
@@ -155,24 +157,23 @@ static unsigned long long flags_of_rights(unsigned rights) {
     return rights & SG_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
+/* Plain allocations and pinned memory have no access to tell of: H200 answers success and NONE.
+ * What is looked up in vain zeroes the output. */
 CUresult sg_cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
                            CUdeviceptr ptr) {
-    if (!flags || !location)
+    if (!flags || !location || ptr == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    bool host = location->type == CU_MEM_LOCATION_TYPE_HOST ||
+                location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    if (!host && (location->type != CU_MEM_LOCATION_TYPE_DEVICE || !sg_device(location->id)))
+        return CUDA_ERROR_INVALID_DEVICE;
     struct sg_range *range = sg_range_find(ptr);
-    if (!range || range->kind != SG_RANGE_MAPPING)
+    *flags = 0;
+    if (!range)
         return CUDA_ERROR_INVALID_VALUE;
-    switch (location->type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE:
-        if (!sg_device(location->id))
-            return CUDA_ERROR_INVALID_DEVICE;
-        *flags = flags_of_rights(sg_table_get(ptr, NULL) >> (2 * location->id) & NOW_MASK);
+    if (range->kind != SG_RANGE_MAPPING)
         return CUDA_SUCCESS;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        *flags = flags_of_rights(range->cpu_rights);
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
+    *flags = host ? flags_of_rights(range->cpu_rights)
+                  : flags_of_rights(sg_table_get(ptr, NULL) >> (2 * location->id) & NOW_MASK);
+    return CUDA_SUCCESS;
 }

@@ -15,11 +15,20 @@ bool sg_page_aligned(CUdeviceptr address, size_t size) {
     return size != 0 && ((address | size) & (SG_PAGE - 1)) == 0;
 }
 
-struct sg_reservation *sg_reservation_around(CUdeviceptr address, size_t size) {
+struct sg_reservation *sg_reservation_at(CUdeviceptr address) {
     struct sg_reservation *found = of_node(sg_tree_at_most(&reservations, address));
-    if (!found || address - found->node.key >= found->size)
-        return NULL;
-    return size <= found->size - (address - found->node.key) ? found : NULL;
+    return found && address - found->node.key < found->size ? found : NULL;
+}
+
+bool sg_reserved(CUdeviceptr address, size_t size) {
+    CUdeviceptr at = address, end = address + size;
+    while (at < end) {
+        struct sg_reservation *found = sg_reservation_at(at);
+        if (!found)
+            return false;
+        at = found->node.key + found->size;
+    }
+    return end >= address;
 }
 
 struct sg_reservation *sg_reservation_next(struct sg_reservation *reservation) {
@@ -30,7 +39,7 @@ struct sg_reservation *sg_reservation_next(struct sg_reservation *reservation) {
 CUresult sg_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment, CUdeviceptr addr,
                                 unsigned long long flags) {
     bool power = (alignment & (alignment - 1)) == 0;
-    if (!ptr || !sg_page_aligned(0, size) || !power || flags != 0)
+    if (!ptr || !sg_page_aligned(addr, size) || !power || alignment > (size_t)1 << 62 || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_reservation *made = malloc(sizeof *made);
     if (!made)
@@ -50,7 +59,7 @@ CUresult sg_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 }
 
 CUresult sg_cuMemAddressFree(CUdeviceptr ptr, size_t size) {
-    struct sg_reservation *found = sg_reservation_around(ptr, size);
+    struct sg_reservation *found = sg_reservation_at(ptr);
     if (!found || found->node.key != ptr || found->size != size || sg_mapping_first(ptr, size))
         return CUDA_ERROR_INVALID_VALUE;
     sg_tree_remove(&reservations, &found->node);

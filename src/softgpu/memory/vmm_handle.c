@@ -6,11 +6,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 struct sg_memory *sg_memory_from_handle(CUmemGenericAllocationHandle handle) {
-    struct sg_memory *memory = sg_handle_get(SG_KIND_MEMORY, handle);
-    return memory && memory->refs ? memory : NULL;
+    return sg_handle_get(SG_KIND_MEMORY, handle);
 }
 
 CUresult sg_memory_new(struct sg_phys *phys, CUmemGenericAllocationHandle *handle) {
@@ -34,7 +34,7 @@ void sg_memory_settle(struct sg_memory *memory) {
     free(memory);
 }
 
-bool sg_numa_node_exists(int node) {
+static bool numa_node_exists(int node) {
     char path[64];
     if (node < 0)
         return false;
@@ -44,24 +44,31 @@ bool sg_numa_node_exists(int node) {
     return access(path, F_OK) == 0;
 }
 
-/* As H200 answers: location HOST takes no handle type, HOST_NUMA_CURRENT is not for cuMemCreate. */
+/* As H200 answers: location HOST takes no handle type and ignores its number, and
+ * HOST_NUMA_CURRENT is not for cuMemCreate. */
 static CUresult check_location(const CUmemAllocationProp *prop) {
+    const unsigned shared = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     switch (prop->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         return sg_device(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
-        return prop->requestedHandleTypes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return ((unsigned)prop->requestedHandleTypes & shared) == 0 ? CUDA_SUCCESS
+                                                                    : CUDA_ERROR_INVALID_VALUE;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        return sg_numa_node_exists(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return numa_node_exists(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-CUresult sg_vmm_check_prop(const CUmemAllocationProp *prop) {
-    const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
-    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        ((unsigned)prop->requestedHandleTypes & ~known) != 0)
+/* Handle types above FABRIC, and usage flags, are ignored; reserved bytes are not. */
+static CUresult check_prop(const CUmemAllocationProp *prop) {
+    static const unsigned char zeros[sizeof prop->allocFlags.reserved];
+    const unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
+    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData ||
+        ((unsigned)prop->requestedHandleTypes & windows) != 0 ||
+        prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
+        memcmp(prop->allocFlags.reserved, zeros, sizeof zeros) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     return check_location(prop);
 }
@@ -70,7 +77,7 @@ CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                         const CUmemAllocationProp *prop, unsigned long long flags) {
     if (!handle || !sg_page_aligned(0, size) || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_vmm_check_prop(prop);
+    CUresult result = check_prop(prop);
     if (result != CUDA_SUCCESS)
         return result;
     /* Fabric handles need an IMEX channel, which this machine has not: as on H200 without one. */
@@ -83,7 +90,7 @@ CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 
 CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
-    if (!memory)
+    if (!memory || memory->refs == 0)
         return CUDA_ERROR_INVALID_VALUE;
     memory->refs--;
     sg_memory_settle(memory);
@@ -100,15 +107,15 @@ CUresult sg_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, vo
     return CUDA_SUCCESS;
 }
 
+/* One answer for all properties, valid or not: so does H200. */
 CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                           CUmemAllocationGranularity_flags option) {
-    if (!granularity || (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
-                         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+    if (!granularity || !prop ||
+        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM &&
+         option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_vmm_check_prop(prop);
-    if (result == CUDA_SUCCESS)
-        *granularity = SG_PAGE;
-    return result;
+    *granularity = SG_PAGE;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
@@ -117,5 +124,7 @@ CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     if (!prop || !memory)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = memory->phys->prop;
+    if (memory->imported)
+        prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     return CUDA_SUCCESS;
 }

@@ -63,18 +63,27 @@ bool sg_mappings_leave_cpu(CUdeviceptr address, size_t size) {
     return true;
 }
 
-/* A reservation without a mapping in the way, and a handle that is mapped whole: cuMemMap on H200
- * takes neither an offset nor a part. */
-static bool may_map(CUdeviceptr ptr, size_t size, size_t offset, const struct sg_memory *memory) {
-    return memory && sg_page_aligned(ptr, size) && offset == 0 && size == memory->phys->size &&
-           sg_reservation_around(ptr, size) && !sg_mapping_first(ptr, size);
+/* Reserved addresses without a mapping in the way, and all of a handle: cuMemMap on H200 takes
+ * neither an offset nor a part. */
+static CUresult check_map(CUdeviceptr ptr, size_t size, size_t offset,
+                          const struct sg_memory *memory) {
+    if (!memory || size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (offset != 0 || size != memory->phys->size)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!sg_page_aligned(ptr, size) || !sg_reserved(ptr, size) || sg_mapping_first(ptr, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
-    if (flags != 0 || !may_map(ptr, size, offset, memory))
+    if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_map(ptr, size, offset, memory);
+    if (result != CUDA_SUCCESS)
+        return result;
     struct sg_range *range = malloc(sizeof *range);
     if (!range)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -90,14 +99,16 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
     return CUDA_SUCCESS;
 }
 
-/* Whole mappings only, in any number; a reservation without one is unmapped already. */
+/* Whole mappings only, in any number; a reservation without one is unmapped already. Reaching
+ * beyond the reservation is no mistake on H200, as long as nothing is cut. */
 static bool may_unmap(CUdeviceptr ptr, size_t size) {
     CUdeviceptr end = ptr + size;
-    if (!sg_page_aligned(ptr, size) || !sg_reservation_around(ptr, size))
+    if (!sg_page_aligned(ptr, size) || end < ptr || !sg_reservation_at(ptr))
         return false;
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, end))
-        if (range->start < ptr || range->start + range->size > end)
+        if (range->kind != SG_RANGE_MAPPING || range->start < ptr ||
+            range->start + range->size > end)
             return false;
     return true;
 }

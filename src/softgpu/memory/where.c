@@ -1,6 +1,7 @@
 #include "softgpu/memory/memory.h"
 
 #include "softgpu/memory/window.h"
+#include "softgpu/pool/pool.h"
 
 /* Does [address, address + size) stay inside what begins with `range`? VMM mappings that touch
  * count as one; every other allocation is a bound. */
@@ -19,6 +20,13 @@ static bool stays_inside(struct sg_range *range, CUdeviceptr address, size_t siz
     return true;
 }
 
+/* Memory of a host pool that was not made accessible is no argument for the device's work: on H200
+ * such a call is refused at once. */
+static bool hidden(const struct sg_range *range) {
+    const struct sg_context *current = sg_context_peek();
+    return range->kind == SG_RANGE_POOL && current && !sg_pool_accessible(range, current->device);
+}
+
 enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
     struct sg_range *range = sg_range_find(address);
     if (!range)
@@ -26,7 +34,7 @@ enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
     if (!stays_inside(range, address, size))
         return SG_WHERE_INVALID;
     if (range->device < 0)
-        return SG_WHERE_HOST;
+        return hidden(range) ? SG_WHERE_INVALID : SG_WHERE_HOST;
     if (device)
         *device = range->device;
     return SG_WHERE_DEVICE;
