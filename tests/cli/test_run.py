@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""gpumem run: programs, and their children, get softgpu, its options and their own exit status."""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import harness
+from harness import expect, expect_status, run
+
+SOFTGPU = harness.BUILD / "lib" / "gpumem" / "softgpu"
+
+# What a program without gpumem does: open the driver by its name. Its result goes to standard output.
+PROGRAM = """
+import ctypes, os, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def call(name, *arguments):
+    return getattr(cuda, name)(*arguments)
+os.chdir("/")
+result = call("cuInit", 0)
+count, total = ctypes.c_int(-1), ctypes.c_size_t()
+text = ctypes.create_string_buffer(64)
+call("cuDeviceGetCount", ctypes.byref(count))
+call("cuDeviceTotalMem_v2", ctypes.byref(total), 0)
+call("cuDeviceGetName", text, 64, 0)
+print(result, count.value, total.value, text.value.decode())
+if "leak" in sys.argv:
+    context = ctypes.c_void_p()
+    call("cuCtxCreate_v2", ctypes.byref(context), 0, 0)
+if "mistake" in sys.argv:
+    call("cuDeviceGet", None, 0)
+"""
+
+LINKED = """
+int cuInit(unsigned); int cuDeviceGetCount(int *);
+int main(void) { int n = -1; return cuInit(0) || cuDeviceGetCount(&n) ? 99 : n; }
+"""
+
+
+def softgpu(*arguments, **more):
+    """Runs PROGRAM with options; those behind "--" are the program's."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return run("run", "--softgpu", *arguments[:at], "--", sys.executable, "-c", PROGRAM,
+               *arguments[at + 1:], **more)
+
+
+def expect_output(process, text):
+    expect_status(process, 0)
+    expect(process.stdout.strip() == text, f"{process.stdout!r} is not {text!r}")
+
+
+def test_opened_by_name(_):
+    expect_output(softgpu("--memory", "64M"), "0 1 67108864 NVIDIA H200")
+
+
+def test_children_too(folder):
+    script = folder / "program.py"
+    script.write_text(PROGRAM)
+    expect_output(run("run", "--softgpu", "--devices", "3", "--memory", "64M", "sh", "-c",
+                      f"sh -c '{sys.executable} {script}'"), "0 3 67108864 NVIDIA H200")
+
+
+def test_linked(folder):
+    compiler = shutil.which("cc")
+    if not compiler:
+        return  # opened_by_name has shown the library; a linker finds the same one
+    source, program = folder / "linked.c", folder / "linked"
+    source.write_text(LINKED)
+    subprocess.run([compiler, "-o", str(program), str(source), f"-L{SOFTGPU}",
+                    f"-Wl,-rpath-link,{SOFTGPU}", "-lcuda"], check=True)
+    expect_status(run("run", "--softgpu", "--devices", "5", str(program)), 5)
+
+
+def test_profiles(folder):
+    expect_output(softgpu("--memory", "64M", "--profile", "tiny"), "0 1 67108864 softgpu tiny")
+    (folder / "mine.ini").write_text("[device]\nlike = h200\nname = Mine\nmemory = 8M\n")
+    here = os.getcwd()
+    os.chdir(folder)
+    try:  # a relative path holds although the program changes its folder
+        expect_output(softgpu("--memory", "64M", "--profile", "./mine.ini"),
+                      "0 1 67108864 Mine")
+    finally:
+        os.chdir(here)
+
+
+def test_trace(folder):
+    trace = folder / "trace"
+    here = os.getcwd()
+    os.chdir(folder)
+    try:
+        expect_status(softgpu("--trace", "trace"), 0)
+    finally:
+        os.chdir(here)
+    expect("cuDeviceGetCount" in trace.read_text(), "the trace does not have the program's calls")
+
+
+def test_fault(_):
+    process = softgpu("--fault", "cuInit:1:CUDA_ERROR_NO_DEVICE:before")
+    expect(process.stdout.startswith("100 "), process.stdout + process.stderr)
+
+
+def test_leaks(_):
+    process = softgpu("--leaks", "--", "leak")
+    expect_status(process, 0)
+    expect("not destroyed" in process.stderr, f"no leak is reported:\n{process.stderr}")
+    process = run("run", "--softgpu", sys.executable, "-c", PROGRAM, "leak", SOFTGPU_LEAKS="0")
+    expect("not destroyed" not in process.stderr, f"reported unasked:\n{process.stderr}")
+
+
+def test_abort_on_error(_):
+    expect_status(softgpu("--", "mistake"), 0)
+    expect_status(softgpu("--abort-on-error", "--", "mistake"), -signal.SIGABRT)
+
+
+def test_before_other_libraries(_):
+    process = run("run", "--softgpu", "--seed", "7", "--schedule", "random", "--poison", "--log",
+                  "debug", "sh", "-c", "echo $LD_LIBRARY_PATH $GPUMEM_DRIVER $SOFTGPU_SEED "
+                  "$SOFTGPU_SCHEDULE $SOFTGPU_POISON $SOFTGPU_LOG", LD_LIBRARY_PATH="/other")
+    expect_output(process, f"{SOFTGPU.resolve()}:/other softgpu 7 random 1 debug")
+
+
+def test_exit_status(_):
+    expect_status(run("run", "--softgpu", "--", "sh", "-c", "exit 7"), 7)
+    expect_status(run("run", "--softgpu", "--", "no-such-program"), 127)
+    expect_status(run("run", "--softgpu", "--", "/dev/null"), 126)
+
+
+def test_wrong_usage(_):
+    for arguments, text in [
+            (["true"], "say --softgpu"),
+            (["--softgpu"], "which command?"),
+            (["--driver", "nvidia", "true"], "run knows only softgpu"),
+            (["--softgpu", "--devices", "9", "true"], "a number from 0 to 8"),
+            (["--softgpu", "--devices", "-1", "true"], "a number from 0 to 8"),
+            (["--softgpu", "--memory", "lots", "true"], "wanted bytes"),
+            (["--softgpu", "--memory", "0", "true"], "wanted bytes"),
+            (["--softgpu", "--schedule", "fast", "true"], "one of: eager late random"),
+            (["--softgpu", "--schedule", "eager late", "true"], "one of: eager late random"),
+            (["--softgpu", "--seed", "x", "true"], "wanted a number"),
+            (["--softgpu", "--log", "loud", "true"], "one of: off error"),
+            (["--softgpu", "--trace", "", "true"], "--trace needs a value"),
+            (["--softgpu", "--nonsense", "true"], "nonsense")]:
+        process = run("run", *arguments)
+        expect_status(process, 2)
+        expect(text in process.stderr, f"{arguments}: {process.stderr!r} does not say {text!r}")
+
+
+if harness.SANITIZE != "off":
+    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
+else:
+    harness.main([test_opened_by_name, test_children_too, test_linked, test_profiles, test_trace,
+                  test_fault, test_leaks, test_abort_on_error, test_before_other_libraries,
+                  test_exit_status, test_wrong_usage])
