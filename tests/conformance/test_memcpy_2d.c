@@ -1,0 +1,196 @@
+/* Copies of planes: pitches, offsets, memory types, and what is refused. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE ((size_t)64 << 10)
+
+struct scene {
+    CUdeviceptr device;
+    unsigned char *in, *out, *pinned;
+    CUstream stream;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    void *memory;
+    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
+    OK(cu.cuMemHostAlloc(&memory, SIZE, CU_MEMHOSTALLOC_PORTABLE));
+    scene.pinned = memory;
+    scene.in = malloc(SIZE);
+    scene.out = malloc(SIZE);
+    assert_true(scene.in && scene.out);
+    fill_pattern(scene.in, SIZE, 2);
+    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    OK(cu.cuCtxSynchronize());
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+    OK(cu.cuMemFree_v2(scene->device));
+    OK(cu.cuMemFreeHost(scene->pinned));
+    free(scene->in);
+    free(scene->out);
+}
+
+/* 40 bytes of 16 rows from (5, 2) of a 100-byte pitch to (7, 3) of a 256-byte pitch. */
+static CUDA_MEMCPY2D to_device(const struct scene *scene) {
+    CUDA_MEMCPY2D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = scene->in;
+    copy.srcXInBytes = 5;
+    copy.srcY = 2;
+    copy.srcPitch = 100;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = scene->device;
+    copy.dstXInBytes = 7;
+    copy.dstY = 3;
+    copy.dstPitch = 256;
+    copy.WidthInBytes = 40;
+    copy.Height = 16;
+    return copy;
+}
+
+/* The plane is where it belongs, and nothing else has changed. */
+static void check_device(struct scene *scene) {
+    OK(cu.cuMemcpyDtoH_v2(scene->out, scene->device, SIZE));
+    for (size_t i = 0; i < SIZE; i++) {
+        size_t row = i / 256, column = i % 256;
+        bool inside = row >= 3 && row < 19 && column >= 7 && column < 47;
+        unsigned char wanted = inside ? scene->in[(row - 3 + 2) * 100 + (column - 7 + 5)] : 0xcc;
+        assert_int_equal(scene->out[i], wanted);
+    }
+}
+
+static void a_plane_lands_with_its_offsets(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D copy = to_device(&scene);
+    OK(cu.cuMemcpy2D_v2(&copy));
+    check_device(&scene);
+    end(&scene);
+}
+
+static void the_unaligned_copy_does_the_same(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D copy = to_device(&scene);
+    OK(cu.cuMemcpy2DUnaligned_v2(&copy));
+    check_device(&scene);
+    end(&scene);
+}
+
+static void so_does_the_asynchronous_one(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D copy = to_device(&scene);
+    struct gate gate;
+    unsigned char untouched = 0;
+    gate_make(&gate);
+    gate_hold(&gate, scene.stream);
+    OK(cu.cuMemcpy2DAsync_v2(&copy, scene.stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    unsigned char first = scene.in[205];
+    scene.in[205] = (unsigned char)~first; /* read at the call */
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    OK(cu.cuMemcpyDtoH_v2(&untouched, scene.device, 1));
+    assert_int_equal(untouched, 0xcc);
+    scene.in[205] = first;
+    check_device(&scene);
+    gate_free(&gate);
+    end(&scene);
+}
+
+static void planes_come_back(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D there = to_device(&scene), back;
+    OK(cu.cuMemcpy2D_v2(&there));
+    memset(&back, 0, sizeof back);
+    memset(scene.pinned, 0, SIZE);
+    back.srcMemoryType = CU_MEMORYTYPE_UNIFIED;
+    back.srcDevice = scene.device;
+    back.srcXInBytes = 7;
+    back.srcY = 3;
+    back.srcPitch = 256;
+    back.dstMemoryType = CU_MEMORYTYPE_UNIFIED;
+    back.dstDevice = (CUdeviceptr)(uintptr_t)scene.pinned;
+    back.WidthInBytes = 40; /* a pitch of 0: rows without a gap */
+    back.Height = 16;
+    OK(cu.cuMemcpy2D_v2(&back));
+    for (size_t row = 0; row < 16; row++)
+        assert_memory_equal(scene.pinned + row * 40, scene.in + (row + 2) * 100 + 5, 40);
+    assert_int_equal(scene.pinned[16 * 40], 0);
+    end(&scene);
+}
+
+static void planes_move_on_the_device(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D copy = to_device(&scene);
+    OK(cu.cuMemcpyHtoD_v2(scene.device + SIZE / 2, scene.in, SIZE / 2));
+    copy.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = scene.device + SIZE / 2;
+    OK(cu.cuMemcpy2D_v2(&copy));
+    OK(cu.cuMemcpyDtoH_v2(scene.out, scene.device, SIZE));
+    for (size_t row = 0; row < 16; row++)
+        assert_memory_equal(scene.out + (row + 3) * 256 + 7, scene.in + (row + 2) * 100 + 5, 40);
+    end(&scene);
+}
+
+static void an_empty_plane_succeeds(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D copy = to_device(&scene);
+    copy.WidthInBytes = 0;
+    OK(cu.cuMemcpy2D_v2(&copy));
+    copy = to_device(&scene);
+    copy.Height = 0;
+    OK(cu.cuMemcpy2D_v2(&copy));
+    end(&scene);
+}
+
+static void refuse(struct scene *scene, CUDA_MEMCPY2D *copy) {
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(copy));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2DUnaligned_v2(copy));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2DAsync_v2(copy, scene->stream));
+    *copy = to_device(scene);
+}
+
+static void wrong_descriptors_are_refused(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY2D copy = to_device(&scene);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(NULL));
+    copy.srcPitch = 30;
+    refuse(&scene, &copy);
+    copy.dstPitch = 46; /* x + width is 47 */
+    refuse(&scene, &copy);
+    copy.srcMemoryType = (CUmemorytype)0;
+    refuse(&scene, &copy);
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    refuse(&scene, &copy);
+    copy.dstDevice = 0x1000;
+    refuse(&scene, &copy);
+    copy.srcHost = NULL;
+    refuse(&scene, &copy);
+    copy.Height = SIZE / 256 - 2; /* one row behind the end */
+    refuse(&scene, &copy);
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_plane_lands_with_its_offsets), TEST(the_unaligned_copy_does_the_same),
+        TEST(so_does_the_asynchronous_one),   TEST(planes_come_back),
+        TEST(planes_move_on_the_device),      TEST(an_empty_plane_succeeds),
+        TEST(wrong_descriptors_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

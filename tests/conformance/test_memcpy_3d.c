@@ -1,0 +1,243 @@
+/* Copies of boxes, between contexts too, and batches of them. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE   ((size_t)64 << 10)
+#define WIDTH  24u
+#define HEIGHT 5u
+#define DEPTH  3u
+
+struct scene {
+    CUdeviceptr device;
+    unsigned char *in, *out;
+    CUstream stream;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
+    scene.in = malloc(SIZE);
+    scene.out = malloc(SIZE);
+    assert_true(scene.in && scene.out);
+    fill_pattern(scene.in, SIZE, 5);
+    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    OK(cu.cuCtxSynchronize());
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+    OK(cu.cuMemFree_v2(scene->device));
+    free(scene->in);
+    free(scene->out);
+}
+
+/* Source: rows of 50 bytes, layers of 7 rows, from (3, 1, 2). */
+static size_t source(size_t x, size_t y, size_t z) {
+    return ((z + 2) * 7 + y + 1) * 50 + x + 3;
+}
+
+/* Target: rows of 64 bytes, layers of 8 rows, to (4, 2, 1). */
+static size_t target(size_t x, size_t y, size_t z) {
+    return ((z + 1) * 8 + y + 2) * 64 + x + 4;
+}
+
+static CUDA_MEMCPY3D to_device(const struct scene *scene) {
+    CUDA_MEMCPY3D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = scene->in;
+    copy.srcXInBytes = 3;
+    copy.srcY = 1;
+    copy.srcZ = 2;
+    copy.srcPitch = 50;
+    copy.srcHeight = 7;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = scene->device;
+    copy.dstXInBytes = 4;
+    copy.dstY = 2;
+    copy.dstZ = 1;
+    copy.dstPitch = 64;
+    copy.dstHeight = 8;
+    copy.WidthInBytes = WIDTH;
+    copy.Height = HEIGHT;
+    copy.Depth = DEPTH;
+    return copy;
+}
+
+static void check_device(struct scene *scene) {
+    unsigned char *wanted = malloc(SIZE);
+    assert_non_null(wanted);
+    memset(wanted, 0xcc, SIZE);
+    for (size_t z = 0; z < DEPTH; z++)
+        for (size_t y = 0; y < HEIGHT; y++)
+            memcpy(wanted + target(0, y, z), scene->in + source(0, y, z), WIDTH);
+    OK(cu.cuMemcpyDtoH_v2(scene->out, scene->device, SIZE));
+    assert_memory_equal(scene->out, wanted, SIZE);
+    free(wanted);
+}
+
+static void a_box_lands_with_its_offsets(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY3D copy = to_device(&scene);
+    OK(cu.cuMemcpy3D_v2(&copy));
+    check_device(&scene);
+    end(&scene);
+}
+
+static void so_does_the_asynchronous_one(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY3D copy = to_device(&scene);
+    OK(cu.cuMemcpy3DAsync_v2(&copy, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_device(&scene);
+    end(&scene);
+}
+
+static CUDA_MEMCPY3D_PEER between_contexts(const struct scene *scene) {
+    CUDA_MEMCPY3D plain = to_device(scene);
+    CUDA_MEMCPY3D_PEER copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = plain.srcMemoryType;
+    copy.srcHost = plain.srcHost;
+    copy.srcXInBytes = plain.srcXInBytes;
+    copy.srcY = plain.srcY;
+    copy.srcZ = plain.srcZ;
+    copy.srcPitch = plain.srcPitch;
+    copy.srcHeight = plain.srcHeight;
+    copy.srcContext = ctx;
+    copy.dstMemoryType = plain.dstMemoryType;
+    copy.dstDevice = plain.dstDevice;
+    copy.dstXInBytes = plain.dstXInBytes;
+    copy.dstY = plain.dstY;
+    copy.dstZ = plain.dstZ;
+    copy.dstPitch = plain.dstPitch;
+    copy.dstHeight = plain.dstHeight;
+    copy.dstContext = ctx;
+    copy.WidthInBytes = plain.WidthInBytes;
+    copy.Height = plain.Height;
+    copy.Depth = plain.Depth;
+    return copy;
+}
+
+static void peer_boxes_name_contexts(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY3D_PEER copy = between_contexts(&scene);
+    OK(cu.cuMemcpy3DPeer(&copy));
+    check_device(&scene);
+    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemcpy3DPeerAsync(&copy, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_device(&scene);
+    end(&scene);
+}
+
+static void boxes_come_back_packed(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY3D there = to_device(&scene), back;
+    OK(cu.cuMemcpy3D_v2(&there));
+    memset(&back, 0, sizeof back);
+    back.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+    back.srcDevice = scene.device;
+    back.srcXInBytes = 4;
+    back.srcY = 2;
+    back.srcZ = 1;
+    back.srcPitch = 64;
+    back.srcHeight = 8;
+    back.dstMemoryType = CU_MEMORYTYPE_HOST;
+    back.dstHost = scene.out;
+    back.WidthInBytes = WIDTH; /* pitch and height of 0: no gaps */
+    back.Height = HEIGHT;
+    back.Depth = DEPTH;
+    OK(cu.cuMemcpy3D_v2(&back));
+    for (size_t z = 0; z < DEPTH; z++)
+        for (size_t y = 0; y < HEIGHT; y++)
+            assert_memory_equal(scene.out + (z * HEIGHT + y) * WIDTH, scene.in + source(0, y, z),
+                                WIDTH);
+    end(&scene);
+}
+
+static void refuse(struct scene *scene, CUDA_MEMCPY3D *copy) {
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(copy));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DAsync_v2(copy, scene->stream));
+    *copy = to_device(scene);
+}
+
+static void wrong_descriptors_are_refused(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUDA_MEMCPY3D copy = to_device(&scene);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(NULL));
+    copy.srcPitch = 20;
+    refuse(&scene, &copy);
+    copy.dstHeight = 6; /* y + height is 7 */
+    refuse(&scene, &copy);
+    copy.dstDevice = 0x1000;
+    refuse(&scene, &copy);
+    copy.Depth = 1000;
+    refuse(&scene, &copy);
+    copy.dstZ = SIZE_MAX;
+    refuse(&scene, &copy);
+    end(&scene);
+}
+
+static CUDA_MEMCPY3D_BATCH_OP batch_entry(CUdeviceptr to, CUdeviceptr from) {
+    CUDA_MEMCPY3D_BATCH_OP entry;
+    memset(&entry, 0, sizeof entry);
+    entry.src.type = entry.dst.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    entry.src.op.ptr.ptr = from;
+    entry.src.op.ptr.rowLength = 50;
+    entry.src.op.ptr.layerHeight = 7;
+    entry.dst.op.ptr.ptr = to;
+    entry.dst.op.ptr.rowLength = 64;
+    entry.dst.op.ptr.layerHeight = 8;
+    entry.extent.width = WIDTH;
+    entry.extent.height = HEIGHT;
+    entry.extent.depth = DEPTH;
+    entry.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
+    return entry;
+}
+
+static void a_batch_copies_all_its_boxes(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpy3DBatchAsync))
+        SKIP("the driver has no batches");
+    struct scene scene = make();
+    CUdeviceptr from = (CUdeviceptr)(uintptr_t)scene.in + source(0, 0, 0);
+    CUDA_MEMCPY3D_BATCH_OP entries[2] = {batch_entry(scene.device + target(0, 0, 0), from),
+                                         batch_entry(scene.device + SIZE / 2, from)};
+    size_t failed = 0;
+    OK(cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_device(&scene);
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuMemcpy3DBatchAsync_v2)) {
+        OK(cu.cuMemcpy3DBatchAsync_v2(2, entries, 0, scene.stream));
+        OK(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
+        assert_memory_equal(scene.out + SIZE / 2, scene.in + source(0, 0, 0), WIDTH);
+    }
+    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    entries[1].dst.op.ptr.rowLength = 10;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(2, entries, &failed, 0, scene.stream));
+    assert_int_equal(failed, 1);
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
+    assert_int_equal(scene.out[target(0, 0, 0)], 0xcc);
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_box_lands_with_its_offsets),  TEST(so_does_the_asynchronous_one),
+        TEST(peer_boxes_name_contexts),      TEST(boxes_come_back_packed),
+        TEST(wrong_descriptors_are_refused), TEST(a_batch_copies_all_its_boxes),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

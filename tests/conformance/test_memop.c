@@ -1,0 +1,204 @@
+/* Stream memory operations: waits for a value, writes of one, batches of both. */
+#include "harness.h"
+
+#include <string.h>
+
+struct scene {
+    CUstream stream, other;
+    uint64_t *word;
+    CUdeviceptr address; /* of word */
+    CUdeviceptr device;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    void *memory;
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&scene.other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(memory, 0, 64);
+    scene.word = memory;
+    OK(cu.cuMemHostGetDevicePointer_v2(&scene.address, memory, 0));
+    OK(cu.cuMemAlloc_v2(&scene.device, 64));
+    OK(cu.cuMemsetD8_v2(scene.device, 0, 64));
+    OK(cu.cuCtxSynchronize());
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemFreeHost(scene->word));
+    OK(cu.cuMemFree_v2(scene->device));
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+    OK(cu.cuStreamDestroy_v2(scene->other));
+}
+
+static void put(struct scene *scene, uint64_t value) {
+    __atomic_store_n(scene->word, value, __ATOMIC_RELEASE);
+}
+
+/* The stream is held by `before` and freed by `after`. */
+static void held_then_free(struct scene *scene, unsigned bits, unsigned flags, uint64_t value,
+                           uint64_t before, uint64_t after) {
+    put(scene, before);
+    if (bits == 32)
+        OK(cu.cuStreamWaitValue32_v2(scene->stream, scene->address, (cuuint32_t)value, flags));
+    else
+        OK(cu.cuStreamWaitValue64_v2(scene->stream, scene->address, value, flags));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene->stream));
+    put(scene, after);
+    OK(cu.cuStreamSynchronize(scene->stream));
+}
+
+static void waits_for_each_condition(void **state) {
+    (void)state;
+    struct scene scene = make();
+    held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 5);
+    held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_GEQ, 5, 4, 900);
+    held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_GEQ, 5, 0x80000006u, 6); /* cyclic */
+    held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_EQ, 5, 6, 5);
+    held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_AND, 6, 9, 2);
+    held_then_free(&scene, 64, CU_STREAM_WAIT_VALUE_GEQ, 5ull << 32, 4ull << 32, 5ull << 32);
+    held_then_free(&scene, 64, CU_STREAM_WAIT_VALUE_GEQ, 5, 0x8000000000000006u, 6);
+    held_then_free(&scene, 64, CU_STREAM_WAIT_VALUE_EQ, 1ull << 40, 0, 1ull << 40);
+    held_then_free(&scene, 64, CU_STREAM_WAIT_VALUE_AND, 6ull << 40, 9, 2ull << 40);
+    end(&scene);
+}
+
+static void waits_for_nor(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR);
+    struct scene scene = make();
+    held_then_free(&scene, 32, CU_STREAM_WAIT_VALUE_NOR, 0xfffffff0u, 0xf, 0);
+    held_then_free(&scene, 64, CU_STREAM_WAIT_VALUE_NOR, ~(uint64_t)0xf, 0xf, 0);
+    end(&scene);
+}
+
+static void a_condition_that_holds_does_not_hold_up(void **state) {
+    (void)state;
+    struct scene scene = make();
+    put(&scene, 7);
+    OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 7, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    end(&scene);
+}
+
+static void writes_reach_host_and_device(void **state) {
+    (void)state;
+    struct scene scene = make();
+    uint32_t words[4] = {0};
+    OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0x1122334455667788u, 0));
+    OK(cu.cuStreamWriteValue32_v2(scene.stream, scene.address, 0xaabbccdd, 0));
+    OK(cu.cuStreamWriteValue32_v2(scene.stream, scene.device, 0x11111111, 0));
+    OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.device + 8, 0x2222222233333333u, 0));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_true(__atomic_load_n(scene.word, __ATOMIC_ACQUIRE) == 0x11223344aabbccddu);
+    OK(cu.cuMemcpyDtoH_v2(words, scene.device, sizeof words));
+    assert_int_equal(words[0], 0x11111111);
+    assert_int_equal(words[1], 0);
+    assert_int_equal(words[2], 0x33333333);
+    assert_int_equal(words[3], 0x22222222);
+    end(&scene);
+}
+
+static void one_stream_frees_another(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.device, 7, CU_STREAM_WAIT_VALUE_EQ));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    OK(cu.cuStreamWriteValue32_v2(scene.other, scene.device, 7, 0));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    /* Any writer will do: a set, too. */
+    OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.device, 0x09090909, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cu.cuMemsetD8Async(scene.device, 9, 4, scene.other));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    end(&scene);
+}
+
+/* ---- Batches ---- */
+
+static CUstreamBatchMemOpParams entry(CUstreamBatchMemOpType operation, CUdeviceptr address,
+                                      uint64_t value, unsigned flags) {
+    CUstreamBatchMemOpParams params;
+    memset(&params, 0, sizeof params);
+    params.waitValue.operation = operation;
+    params.waitValue.address = address;
+    params.waitValue.value64 = value;
+    params.waitValue.flags = flags;
+    return params;
+}
+
+static void a_batch_runs_in_order(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUstreamBatchMemOpParams batch[5] = {
+        entry(CU_STREAM_MEM_OP_WRITE_VALUE_64, scene.device, 21, 0),
+        entry(CU_STREAM_MEM_OP_WAIT_VALUE_32, scene.address, 1, CU_STREAM_WAIT_VALUE_EQ),
+        entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.device + 8, 22, 0),
+        entry(CU_STREAM_MEM_OP_WAIT_VALUE_64, scene.address, 2, CU_STREAM_WAIT_VALUE_EQ),
+        entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address, 3, 0),
+    };
+    OK(cu.cuStreamBatchMemOp_v2(scene.stream, COUNT(batch), batch, 0));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    put(&scene, 1);
+    OK(cu.cuStreamWaitValue32_v2(scene.other, scene.device + 8, 22, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cu.cuStreamSynchronize(scene.other));
+    assert_true(__atomic_load_n(scene.word, __ATOMIC_ACQUIRE) == 1);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    put(&scene, 2);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_true(__atomic_load_n(scene.word, __ATOMIC_ACQUIRE) == 3);
+    end(&scene);
+}
+
+static void a_wrong_entry_leaves_the_batch_undone(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUstreamBatchMemOpParams batch[2] = {
+        entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address, 3, 0),
+        entry(CU_STREAM_MEM_OP_WRITE_VALUE_32, scene.address + 2, 3, 0),
+    };
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 2, batch, 0));
+    batch[1] = entry((CUstreamBatchMemOpType)77, scene.address, 3, 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 2, batch, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 1, batch, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp_v2(scene.stream, 256, batch, 0));
+    OK(cu.cuStreamBatchMemOp_v2(scene.stream, 0, NULL, 0));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_true(*scene.word == 0);
+    end(&scene);
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUdeviceptr plain = (CUdeviceptr)(uintptr_t)&scene;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuStreamWaitValue32_v2(scene.stream, scene.address + 2, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuStreamWaitValue64_v2(scene.stream, scene.address + 4, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, 0, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitValue32_v2(scene.stream, plain & ~7ull, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(scene.stream, scene.address, 0, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue64_v2(scene.stream, scene.address, 0, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue64_v2(scene.stream, 0x1000, 0, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED,
+          cu.cuStreamWaitValue32_v2(scene.stream, scene.address, 0, CU_STREAM_WAIT_VALUE_FLUSH));
+    OK(cu.cuStreamQuery(scene.stream));
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(waits_for_each_condition),
+        TEST(waits_for_nor),
+        TEST(a_condition_that_holds_does_not_hold_up),
+        TEST(writes_reach_host_and_device),
+        TEST(one_stream_frees_another),
+        TEST(a_batch_runs_in_order),
+        TEST(a_wrong_entry_leaves_the_batch_undone),
+        TEST(wrong_arguments_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,176 @@
+/* Sets: elements of 1, 2 and 4 bytes, rows and planes, synchronous and not. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE  ((size_t)5 << 20) /* over several pages of device memory */
+#define PITCH ((size_t)512)
+
+struct scene {
+    CUdeviceptr bytes;
+    unsigned char *out;
+    CUstream stream;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    OK(cu.cuMemAlloc_v2(&scene.bytes, SIZE));
+    OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, SIZE));
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    scene.out = malloc(SIZE);
+    assert_non_null(scene.out);
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+    OK(cu.cuMemFree_v2(scene->bytes));
+    free(scene->out);
+}
+
+/* `size` bytes from `begin` repeat the element's bytes; what is around them is untouched. */
+static void check_row(struct scene *scene, size_t begin, size_t size, uint32_t value,
+                      unsigned element) {
+    unsigned char pattern[4];
+    memcpy(pattern, &value, sizeof pattern);
+    OK(cu.cuMemcpyDtoH_v2(scene->out, scene->bytes, SIZE));
+    for (size_t i = 0; i < SIZE; i++) {
+        bool inside = i >= begin && i < begin + size;
+        if (scene->out[i] != (inside ? pattern[(i - begin) % element] : 0xcc))
+            fail_msg("byte %zu is %#x", i, scene->out[i]);
+    }
+    OK(cu.cuMemsetD8_v2(scene->bytes, 0xcc, SIZE));
+}
+
+static void rows_of_each_element(void **state) {
+    (void)state;
+    struct scene scene = make();
+    const size_t begin = ((size_t)2 << 20) - 1000, count = 700000;
+    OK(cu.cuMemsetD8_v2(scene.bytes + begin + 1, 0x12, count));
+    check_row(&scene, begin + 1, count, 0x12, 1);
+    OK(cu.cuMemsetD16_v2(scene.bytes + begin + 2, 0x1234, count));
+    check_row(&scene, begin + 2, count * 2, 0x1234, 2);
+    OK(cu.cuMemsetD32_v2(scene.bytes + begin + 4, 0x12345678, count));
+    check_row(&scene, begin + 4, count * 4, 0x12345678, 4);
+    OK(cu.cuMemsetD32_v2(scene.bytes, 0x77777777, SIZE / 4));
+    check_row(&scene, 0, SIZE, 0x77777777, 4);
+    end(&scene);
+}
+
+static void asynchronous_rows_of_each_element(void **state) {
+    (void)state;
+    struct scene scene = make();
+    const size_t begin = 512, count = 300001;
+    OK(cu.cuMemsetD8Async(scene.bytes + begin, 0x12, count, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_row(&scene, begin, count, 0x12, 1);
+    OK(cu.cuMemsetD16Async(scene.bytes + begin, 0x1234, count, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_row(&scene, begin, count * 2, 0x1234, 2);
+    OK(cu.cuMemsetD32Async(scene.bytes + begin, 0x12345678, count, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_row(&scene, begin, count * 4, 0x12345678, 4);
+    end(&scene);
+}
+
+/* 11 elements of 9 rows. */
+static void check_plane(struct scene *scene, uint32_t value, unsigned element) {
+    unsigned char pattern[4];
+    memcpy(pattern, &value, sizeof pattern);
+    OK(cu.cuMemcpyDtoH_v2(scene->out, scene->bytes, SIZE));
+    for (size_t i = 0; i < 16 * PITCH; i++) {
+        bool inside = i / PITCH < 9 && i % PITCH < 11u * element;
+        assert_int_equal(scene->out[i], inside ? pattern[(i % PITCH) % element] : 0xcc);
+    }
+    OK(cu.cuMemsetD8_v2(scene->bytes, 0xcc, SIZE));
+}
+
+static void planes_of_each_element(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuMemsetD2D8_v2(scene.bytes, PITCH, 0x12, 11, 9));
+    check_plane(&scene, 0x12, 1);
+    OK(cu.cuMemsetD2D16_v2(scene.bytes, PITCH, 0x1234, 11, 9));
+    check_plane(&scene, 0x1234, 2);
+    OK(cu.cuMemsetD2D32_v2(scene.bytes, PITCH, 0x12345678, 11, 9));
+    check_plane(&scene, 0x12345678, 4);
+    end(&scene);
+}
+
+static void asynchronous_planes_of_each_element(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuMemsetD2D8Async(scene.bytes, PITCH, 0x12, 11, 9, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_plane(&scene, 0x12, 1);
+    OK(cu.cuMemsetD2D16Async(scene.bytes, PITCH, 0x1234, 11, 9, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_plane(&scene, 0x1234, 2);
+    OK(cu.cuMemsetD2D32Async(scene.bytes, PITCH, 0x12345678, 11, 9, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_plane(&scene, 0x12345678, 4);
+    end(&scene);
+}
+
+/* Asynchronous to the host for device memory; done at return for pinned memory. */
+static void sets_of_pinned_memory_are_done_at_return(void **state) {
+    (void)state;
+    void *memory;
+    OK(cu.cuMemHostAlloc(&memory, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    memset(memory, 0, 4096);
+    OK(cu.cuMemsetD16_v2((CUdeviceptr)(uintptr_t)memory, 0xabcd, 2048));
+    assert_int_equal(((unsigned char *)memory)[0], 0xcd);
+    assert_int_equal(((unsigned char *)memory)[4095], 0xab);
+    OK(cu.cuMemFreeHost(memory));
+}
+
+static void a_held_set_waits_for_its_stream(void **state) {
+    (void)state;
+    struct scene scene = make();
+    struct gate gate;
+    gate_make(&gate);
+    gate_hold(&gate, scene.stream);
+    OK(cu.cuMemsetD8Async(scene.bytes, 1, SIZE, scene.stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    check_row(&scene, 0, SIZE, 1, 1);
+    gate_free(&gate);
+    end(&scene);
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    struct scene scene = make();
+    int plain = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(scene.bytes, 1, SIZE + 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD16_v2(scene.bytes + 1, 1, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(scene.bytes + 2, 1, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(0, 1, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2((CUdeviceptr)(uintptr_t)&plain, 1, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD2D8_v2(scene.bytes, 8, 1, 9, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD2D16_v2(scene.bytes, 9, 1, 4, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemsetD2D32_v2(scene.bytes, PITCH, 1, 4, SIZE / PITCH + 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8Async(scene.bytes, 1, SIZE + 1, scene.stream));
+    OK(cu.cuMemsetD8_v2(0, 1, 0));
+    OK(cu.cuMemsetD2D8_v2(scene.bytes, 0, 1, 16, 1));
+    OK(cu.cuMemsetD8_v2(scene.bytes, 0xcc, 16));
+    check_row(&scene, 0, 0, 0, 1);
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(rows_of_each_element),
+        TEST(asynchronous_rows_of_each_element),
+        TEST(planes_of_each_element),
+        TEST(asynchronous_planes_of_each_element),
+        TEST(sets_of_pinned_memory_are_done_at_return),
+        TEST(a_held_set_waits_for_its_stream),
+        TEST(wrong_arguments_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
