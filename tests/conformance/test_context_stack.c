@@ -99,6 +99,23 @@ static void destroyed_in_the_middle(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
+/* However deep a stack may be, a push that is refused leaves it as it was. */
+static void too_deep_is_refused_whole(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware's limit is not known");
+    int pushed = 0;
+    while (pushed < 1000 && cu.cuCtxPushCurrent_v2(ctx) == CUDA_SUCCESS)
+        pushed++;
+    assert_in_range(pushed, 8, 999);
+    CUcontext made = NULL;
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxPushCurrent_v2(ctx));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxCreate_v2(&made, 0, dev));
+    assert_null(made);
+    for (int i = 0; i < pushed; i++)
+        assert_ptr_equal(pop(), ctx);
+    assert_ptr_equal(current(), ctx);
+}
+
 /* ---- Threads ------------------------------------------------------------------------------------
  */
 
@@ -178,6 +195,7 @@ int main(int argc, char **argv) {
         TEST(setting_null_pops),
         TEST(empty_stack),
         TEST(destroyed_in_the_middle),
+        TEST(too_deep_is_refused_whole),
         TEST(threads_have_their_own),
         TEST(threads_make_and_end_contexts),
     };

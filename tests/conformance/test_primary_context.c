@@ -1,6 +1,9 @@
 /* The primary context: retained, released, reset, and the same handle throughout. */
 #include "harness.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 static void assert_state(int active, unsigned flags) {
     unsigned got_flags = 77;
     int got_active = 77;
@@ -156,6 +159,40 @@ static int cannot_be_destroyed(int argc, char **argv) {
     return 0;
 }
 
+static atomic_int wrong;
+
+static void expect(bool holds) {
+    if (!holds)
+        atomic_fetch_add(&wrong, 1);
+}
+
+/* Between its retain and its release a thread has a context that lives, whatever others do. */
+static void *retain_and_release(void *unused) {
+    for (int i = 0; i < 100; i++) {
+        CUcontext context = NULL;
+        expect(cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+        expect(cu.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        expect(cu.cuCtxSynchronize() == CUDA_SUCCESS);
+        expect(cu.cuCtxSetCurrent(NULL) == CUDA_SUCCESS);
+        expect(cu.cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
+    }
+    return unused;
+}
+
+static int many_threads_retain(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    pthread_t threads[8];
+    OK(cu.cuInit(0));
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, retain_and_release, NULL), 0);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_state(0, 0);
+    return 0;
+}
+
 /* Each in a process of its own, where nobody has retained the primary context yet. */
 static void in_child(void **state) {
     assert_int_equal(run_child(*state, NULL), 0);
@@ -170,6 +207,7 @@ int main(int argc, char **argv) {
         ALONE(arguments_are_checked),    ALONE(flags_last_as_long_as_it_lives),
         ALONE(reset_ends_what_it_holds), ALONE(id_is_new_in_each_life),
         ALONE(released_while_current),   ALONE(cannot_be_destroyed),
+        ALONE(many_threads_retain),
     };
     static const struct child children[] = {
         {"retains_are_counted", retains_are_counted},
@@ -180,6 +218,7 @@ int main(int argc, char **argv) {
         {"id_is_new_in_each_life", id_is_new_in_each_life},
         {"released_while_current", released_while_current},
         {"cannot_be_destroyed", cannot_be_destroyed},
+        {"many_threads_retain", many_threads_retain},
     };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }
