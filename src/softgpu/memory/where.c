@@ -1,5 +1,7 @@
 #include "softgpu/memory/memory.h"
 
+#include "softgpu/context/context.h"
+#include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/window.h"
 #include "softgpu/pool/pool.h"
 
@@ -38,4 +40,23 @@ enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
     if (device)
         *device = range->device;
     return SG_WHERE_DEVICE;
+}
+
+static bool page_allows(CUdeviceptr address, int device, int owner, unsigned rights) {
+    sg_rights all = sg_table_get(address, NULL);
+    sg_rights need = sg_rights_of(device, rights), owners = sg_rights_of(owner, rights);
+    return (all & need) == need || (all & owners) == owners;
+}
+
+bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights) {
+    const struct sg_range *range = sg_range_find(address);
+    if (!range || range->kind != SG_RANGE_MAPPING)
+        return true;
+    const struct sg_context *context = sg_context_peek();
+    int device = context ? context->device : range->device < 0 ? 0 : range->device;
+    int owner = range->device < 0 ? device : range->device;
+    for (CUdeviceptr at = address & ~(CUdeviceptr)(SG_PAGE - 1); at < address + size; at += SG_PAGE)
+        if (!page_allows(at, device, owner, rights))
+            return false;
+    return true;
 }

@@ -2,6 +2,7 @@
 #include "softgpu/pool/internal.h"
 
 #include "softgpu/core/config.h"
+#include "softgpu/memory/allocation.h"
 
 #include <string.h>
 
@@ -10,13 +11,19 @@
 /* ---- Choosing a block ---------------------------------------------------------------------------
  */
 
+/* What the stream freed itself, in exactly this size: the common case of a loop. */
+static struct sg_block *find_same(struct sg_pool *pool, const struct sg_stream *stream,
+                                  size_t size) {
+    struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
+    struct sg_block *own = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
+    return own && own->size == size ? own : NULL;
+}
+
 /* What the stream freed itself, or what is idle: the smaller, for the sake of what comes later. */
 static struct sg_block *find_own(struct sg_pool *pool, const struct sg_stream *stream,
                                  size_t size) {
     struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
     struct sg_block *own = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
-    if (own && own->size == size)
-        return own;
     struct sg_block *idle = sg_bins_find(&pool->idle, size, UINT64_MAX);
     return own && (!idle || own->size <= idle->size) ? own : idle;
 }
@@ -57,9 +64,11 @@ static struct sg_block *find_by_waiting(struct sg_pool *pool, struct sg_stream *
  * when no more memory can be had. */
 static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size,
                      struct sg_block **out) {
-    if (pool->reuse_opportunistic && pool->caches)
+    struct sg_block *block = find_same(pool, stream, size);
+    if (!block && pool->reuse_opportunistic && pool->caches)
         sg_pool_promote(pool);
-    struct sg_block *block = find_own(pool, stream, size);
+    if (!block)
+        block = find_own(pool, stream, size);
     if (!block && pool->reuse_follow)
         block = find_ordered(pool, stream, size);
     if (!block && sg_pool_join(pool, stream))
@@ -100,7 +109,7 @@ static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
         return false;
     }
     pool->live++;
-    pool->used += block->size;
+    pool->used += bytes;
     if (pool->used > pool->used_high)
         pool->used_high = pool->used;
     return true;
@@ -131,25 +140,37 @@ static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t 
     return result;
 }
 
+/* As on H200: the stream is looked at first, the address is 0 where there is none, and zero bytes
+ * need nothing. */
+static CUresult begin(CUdeviceptr *address, CUstream handle, struct sg_stream **stream) {
+    if (address)
+        *address = 0;
+    CUresult result = sg_stream_from_handle(handle, stream);
+    return result == CUDA_SUCCESS && !address ? CUDA_ERROR_INVALID_VALUE : result;
+}
+
+static CUresult allocate_or_null(struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
+                                 CUdeviceptr *address) {
+    return bytes > 0 ? allocate(pool, stream, bytes, address) : CUDA_SUCCESS;
+}
+
 CUresult sg_cuMemAllocAsync(CUdeviceptr *dptr, size_t bytesize, CUstream hStream) {
-    if (!dptr || bytesize == 0)
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     struct sg_pool *pool;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = begin(dptr, hStream, &stream);
     if (result == CUDA_SUCCESS)
         result = sg_pool_current(stream->context->device, &pool);
-    return result == CUDA_SUCCESS ? allocate(pool, stream, bytesize, dptr) : result;
+    return result == CUDA_SUCCESS ? allocate_or_null(pool, stream, bytesize, dptr) : result;
 }
 
 CUresult sg_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemoryPool handle,
                                     CUstream hStream) {
-    struct sg_pool *pool = sg_pool_get(handle);
-    if (!dptr || bytesize == 0 || !pool || pool->imported)
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
-    return result == CUDA_SUCCESS ? allocate(pool, stream, bytesize, dptr) : result;
+    struct sg_pool *pool = sg_pool_get(handle);
+    CUresult result = begin(dptr, hStream, &stream);
+    if (result == CUDA_SUCCESS && (!pool || pool->imported))
+        return CUDA_ERROR_INVALID_VALUE;
+    return result == CUDA_SUCCESS ? allocate_or_null(pool, stream, bytesize, dptr) : result;
 }
 
 /* ---- Freeing ------------------------------------------------------------------------------------
@@ -177,26 +198,25 @@ static CUresult poison_in_order(const struct sg_block *block, struct sg_stream *
 static void count_out(struct sg_pool *pool, struct sg_block *block) {
     sg_range_remove(&block->range);
     pool->live--;
-    pool->used -= block->size;
+    pool->used -= block->range.size;
 }
 
-/* Puts a live block aside until the token. With opportunistic reuse off, a free that is complete is
- * still its stream's own until the host has synchronized. */
+/* Puts a live block aside until the stream has completed `number`; without a stream it is free at
+ * once. A free that is complete stays its stream's own until another stream takes it by a rule, or
+ * the host has synchronized. */
 static CUresult put_aside(struct sg_block *block, struct sg_stream *stream, uint64_t number) {
     struct sg_pool *pool = block->segment->pool;
     struct sg_token after = block->after;
-    if (stream && (stream->completed < number || !pool->reuse_opportunistic)) {
-        if (!sg_block_pend(block, stream, number))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        count_out(pool, block);
-        block->after = (struct sg_token){0};
-    } else {
-        count_out(pool, block);
-        block->after = (struct sg_token){0};
+    /* What was imported is of no use to anyone else. */
+    bool pend = stream && (!pool->imported || stream->completed < number);
+    if (pend && !sg_block_pend(block, stream, number))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    count_out(pool, block);
+    block->after = (struct sg_token){0};
+    if (!pend)
         sg_block_idle(block);
-    }
     sg_token_release(&after);
-    if (!pool->handle)
+    if (pool->destroyed)
         sg_pool_collect(pool);
     return CUDA_SUCCESS;
 }
@@ -215,15 +235,40 @@ static CUresult free_in_order(struct sg_block *block, struct sg_stream *stream) 
     return result;
 }
 
+/* cuMemAlloc's memory is known no more at once, and its bytes go when the stream gets there. */
+static void finish_plain(struct sg_op *op) {
+    sg_allocation_end((struct sg_range *)(uintptr_t)op->data.words[0]);
+}
+
+static CUresult free_plain(struct sg_range *range, struct sg_stream *stream) {
+    struct sg_op *op = sg_op_new(NULL);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    op->data.words[0] = (uintptr_t)range;
+    op->finish = finish_plain;
+    uint64_t id = range->buffer_id;
+    sg_range_remove(range);
+    CUresult result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS) {
+        sg_range_insert(range);
+        range->buffer_id = id;
+    }
+    return result;
+}
+
 CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS || dptr == 0)
         return result;
     struct sg_range *range = sg_range_find(dptr);
-    if (!range || range->start != dptr || range->kind != SG_RANGE_POOL)
+    if (!range || range->start != dptr)
         return CUDA_ERROR_INVALID_VALUE;
-    return free_in_order(range->owner, stream);
+    if (range->kind == SG_RANGE_POOL)
+        return free_in_order(range->owner, stream);
+    if (range->kind == SG_RANGE_DEVICE)
+        return free_plain(range, stream);
+    return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_pool_free(struct sg_range *range) {

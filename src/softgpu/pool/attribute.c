@@ -16,7 +16,7 @@ static bool *reuse_flag(struct sg_pool *pool, CUmemPool_attribute attr) {
 
 CUresult sg_cuMemPoolGetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value) {
     struct sg_pool *pool = sg_pool_get(handle);
-    if (!pool || !value)
+    if (!pool || pool->imported || !value)
         return CUDA_ERROR_INVALID_VALUE;
     const bool *flag = reuse_flag(pool, attr);
     if (flag) {
@@ -55,7 +55,7 @@ static CUresult reset(uint64_t *high, uint64_t now, uint64_t value) {
 
 CUresult sg_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr, void *value) {
     struct sg_pool *pool = sg_pool_get(handle);
-    if (!pool || !value)
+    if (!pool || pool->imported || !value)
         return CUDA_ERROR_INVALID_VALUE;
     bool *flag = reuse_flag(pool, attr);
     if (flag) {
@@ -77,7 +77,7 @@ CUresult sg_cuMemPoolSetAttribute(CUmemoryPool handle, CUmemPool_attribute attr,
 
 CUresult sg_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     struct sg_pool *pool = sg_pool_get(handle);
-    if (!pool)
+    if (!pool || pool->imported)
         return CUDA_ERROR_INVALID_VALUE;
     sg_pool_promote(pool);
     sg_pool_shrink(pool, keep);
@@ -92,61 +92,56 @@ static bool is_host(const CUmemLocation *location) {
            location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
-static bool rights_of(CUmemAccess_flags flags, unsigned *rights) {
-    *rights = 0;
-    if (flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
-        *rights = SG_READ;
-    else if (flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        *rights = SG_READ | SG_WRITE;
-    return *rights != 0 || flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+/* All answers here are H200's. Reading alone cannot be granted. */
+static CUresult check_host_access(const struct sg_pool *pool, const CUmemAccessDesc *desc) {
+    if (pool->device >= 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!is_host(&desc->location))
+        return CUDA_ERROR_INVALID_VALUE;
+    /* The CPU always has access: the memory is mapped for it. */
+    return desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? CUDA_SUCCESS
+                                                             : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 static CUresult check_access(const struct sg_pool *pool, const CUmemAccessDesc *desc) {
-    unsigned rights;
-    if (!rights_of(desc->flags, &rights))
+    if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    bool none = desc->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    if (!none && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
         return CUDA_ERROR_INVALID_VALUE;
     if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
-        return CUDA_ERROR_INVALID_VALUE;
+        return check_host_access(pool, desc);
     const struct sg_device *device = sg_device(desc->location.id);
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
     if (pool->device == desc->location.id)
-        /* The pool's own device keeps its access. */
-        return rights == (SG_READ | SG_WRITE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    if (pool->device >= 0 && !device->links.peer_access)
-        return CUDA_ERROR_INVALID_DEVICE;
-    return CUDA_SUCCESS;
+        return none ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    bool reachable = pool->device < 0 || device->links.peer_access;
+    return reachable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-static void set_rights(struct sg_pool *pool, int device, unsigned rights) {
-    if (pool->rights[device] == rights)
+static void set_access(struct sg_pool *pool, int device, bool access) {
+    unsigned bit = 1u << device;
+    if (((pool->devices & bit) != 0) == access)
         return;
-    pool->rights[device] = rights;
+    pool->devices ^= bit;
     for (struct sg_pool_segment *segment = pool->first; segment; segment = segment->next)
-        sg_segment_access(&segment->map, device, rights);
+        sg_segment_access(&segment->map, device, access ? SG_READ | SG_WRITE : 0);
 }
 
 CUresult sg_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count) {
     struct sg_pool *pool = sg_pool_get(handle);
-    if (!pool || (!map && count > 0))
+    if (!pool || !map)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
         CUresult result = check_access(pool, &map[i]);
         if (result != CUDA_SUCCESS)
             return result;
     }
-    for (size_t i = 0; i < count; i++) {
-        unsigned rights;
-        rights_of(map[i].flags, &rights);
-        set_rights(pool, map[i].location.id, rights);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+            set_access(pool, map[i].location.id, map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
     return CUDA_SUCCESS;
-}
-
-static CUmemAccess_flags flags_of(unsigned rights) {
-    if (rights == (SG_READ | SG_WRITE))
-        return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    return rights == SG_READ ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
 CUresult sg_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle,
@@ -154,15 +149,14 @@ CUresult sg_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle,
     struct sg_pool *pool = sg_pool_get(handle);
     if (!pool || !flags || !location)
         return CUDA_ERROR_INVALID_VALUE;
-    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        if (!sg_device(location->id))
-            return CUDA_ERROR_INVALID_DEVICE;
-        *flags = flags_of(pool->rights[location->id]);
-        return CUDA_SUCCESS;
-    }
-    if (!is_host(location))
+    bool access;
+    if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && sg_device(location->id))
+        access = (pool->devices >> location->id) & 1;
+    else if (is_host(location))
+        access = pool->device < 0;
+    else
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = pool->device < 0 ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    *flags = access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -182,6 +176,6 @@ const CUmemPoolProps *sg_pool_props(const struct sg_range *range) {
     return &pool_of(range)->props;
 }
 
-unsigned sg_pool_rights(const struct sg_range *range, int device) {
-    return pool_of(range)->rights[device];
+bool sg_pool_accessible(const struct sg_range *range, int device) {
+    return (pool_of(range)->devices >> device) & 1;
 }

@@ -138,8 +138,10 @@ bool sg_block_take(struct sg_block *block, size_t size) {
     }
     struct sg_cache *cache = block->cache;
     if (block->state == SG_BLOCK_PENDING) {
-        sg_stream_ref(cache->stream);
-        block->after = (struct sg_token){cache->stream, block->number};
+        if (cache->stream->completed < block->number) {
+            sg_stream_ref(cache->stream);
+            block->after = (struct sg_token){cache->stream, block->number};
+        }
         if (!cache->first)
             end_cache(pool_of(block), cache);
     }
@@ -180,20 +182,43 @@ bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t nu
     return true;
 }
 
+static void promote(struct sg_pool *pool, struct sg_cache *cache) {
+    /* Markers that may complete do so when someone looks. */
+    if (cache->stream->head && !cache->stream->head->run)
+        sg_stream_settle(cache->stream);
+    while (cache->first && cache->stream->completed >= cache->first->number) {
+        struct sg_block *block = cache->first;
+        index_remove(block);
+        sg_block_idle(block);
+    }
+    if (!cache->first)
+        end_cache(pool, cache);
+}
+
 void sg_pool_promote(struct sg_pool *pool) {
     struct sg_cache *next;
     for (struct sg_cache *cache = pool->caches; cache; cache = next) {
         next = cache->next;
-        /* Markers that may complete do so when someone looks. */
-        if (cache->stream->head && !cache->stream->head->run)
-            sg_stream_settle(cache->stream);
-        while (cache->first && cache->stream->completed >= cache->first->number) {
-            struct sg_block *block = cache->first;
-            index_remove(block);
-            sg_block_idle(block);
-        }
-        if (!cache->first)
-            end_cache(pool, cache);
+        promote(pool, cache);
+    }
+}
+
+/* Synchronizing the legacy stream is synchronizing the blocking ones. */
+static bool is_seen(const struct sg_stream *of, const struct sg_context *context,
+                    const struct sg_stream *stream) {
+    if (of->context != context)
+        return !of->context->alive;
+    bool blocking = !(of->flags & CU_STREAM_NON_BLOCKING);
+    return !stream || of == stream || (stream == context->legacy && blocking);
+}
+
+void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context,
+                          const struct sg_stream *stream) {
+    struct sg_cache *next;
+    for (struct sg_cache *cache = pool->caches; cache; cache = next) {
+        next = cache->next;
+        if (is_seen(cache->stream, context, stream))
+            promote(pool, cache);
     }
 }
 

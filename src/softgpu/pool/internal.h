@@ -59,19 +59,21 @@ struct sg_pool_segment {
 
 struct sg_pool {
     struct sg_pool *next; /* all pools, by time of making */
-    uint64_t handle;      /* 0 once destroyed */
-    uint64_t id;          /* never reused; the order in dumps */
+    uint64_t handle;
+    uint64_t id; /* never reused; the order in dumps */
     CUmemPoolProps props;
     int device; /* ordinal; -1 for host memory */
     bool is_default;
     bool imported;
-    unsigned rights[SG_MAX_DEVICES]; /* SG_READ | SG_WRITE per device */
+    bool destroyed;   /* the handle is void; the pool goes with its last allocation */
+    bool exported;    /* its pointers may be exported */
+    unsigned devices; /* a bit for each that may read and write */
 
     bool reuse_follow, reuse_opportunistic, reuse_internal;
     uint64_t threshold;
     uint64_t limit; /* of reserved bytes */
     uint64_t reserved, reserved_high;
-    uint64_t used, used_high;
+    uint64_t used, used_high; /* bytes that were asked for */
 
     size_t live;          /* blocks */
     size_t idle_segments; /* segments that are one idle block */
@@ -105,7 +107,10 @@ bool sg_block_take(struct sg_block *block, size_t size);
 void sg_block_idle(struct sg_block *block);
 /* A block that is no longer live waits for `number` of `stream`. False when out of memory. */
 bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t number);
-/* Makes pending blocks idle whose streams have completed them. */
+/* Makes pending blocks idle whose streams have completed them: of one stream (see
+ * sg_pools_synchronized), or of all of them. */
+void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context,
+                          const struct sg_stream *stream);
 void sg_pool_promote(struct sg_pool *pool);
 /* Joins the stream's pending blocks with neighbours that it may use as well. True when any was. */
 bool sg_pool_join(struct sg_pool *pool, struct sg_stream *stream);

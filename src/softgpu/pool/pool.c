@@ -10,6 +10,9 @@ struct sg_pool *sg_pools;
 
 /* A place has a default pool, made when first asked for, and a current one. */
 #define NUMA_NODES 16
+/* A pool reserves addresses for its maximum: on H200 2^50 bytes are refused with OUT_OF_MEMORY. The
+ * address space of x86_64 has 2^47. */
+#define LARGEST    ((size_t)1 << 47)
 #define HOST_PLACE SG_MAX_DEVICES
 #define PLACES     (HOST_PLACE + 1 + NUMA_NODES)
 static struct {
@@ -42,17 +45,15 @@ static int place_of(const CUmemLocation *location) {
 /* ---- Making -------------------------------------------------------------------------------------
  */
 
+/* On H200 a pool for FABRIC handles can be made without an IMEX channel; its allocations are
+ * refused then (reserve.c). */
 static CUresult check_handle_types(const CUmemPoolProps *props) {
+    const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     unsigned types = (unsigned)props->handleTypes;
-    if (types == CU_MEM_HANDLE_TYPE_NONE)
-        return CUDA_SUCCESS;
-    /* H200 without an IMEX channel. */
-    if (types & CU_MEM_HANDLE_TYPE_FABRIC)
-        return CUDA_ERROR_NOT_PERMITTED;
-    if (types != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    if (types & ~known)
         return CUDA_ERROR_INVALID_VALUE;
-    /* H200: host memory without a node cannot be shared. */
-    if (props->location.type == CU_MEM_LOCATION_TYPE_HOST)
+    /* Host memory without a node cannot be shared. */
+    if (types != CU_MEM_HANDLE_TYPE_NONE && props->location.type == CU_MEM_LOCATION_TYPE_HOST)
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
@@ -64,20 +65,23 @@ static bool all_zero(const unsigned char *bytes, size_t count) {
     return true;
 }
 
+/* H200 looks at neither `usage` nor, on Linux, win32SecurityAttributes. */
 static CUresult check_props(const CUmemPoolProps *props) {
-    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || props->win32SecurityAttributes)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (props->usage & ~CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS)
-        return CUDA_ERROR_INVALID_VALUE;
     if (!all_zero(props->reserved, sizeof props->reserved))
         return CUDA_ERROR_INVALID_VALUE;
-    if (place_of(&props->location) < 0)
+    /* Managed memory is not implemented. */
+    if (props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || place_of(&props->location) < 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return check_handle_types(props);
+    CUresult result = check_handle_types(props);
+    if (result == CUDA_SUCCESS && props->maxSize > LARGEST)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    return result;
 }
 
 static uint64_t limit_of(const CUmemPoolProps *props) {
-    if (props->maxSize == 0 || props->maxSize > UINT64_MAX - SG_POOL_STEP)
+    if (props->maxSize == 0)
         return UINT64_MAX;
     return (props->maxSize + SG_POOL_STEP - 1) / SG_POOL_STEP * SG_POOL_STEP;
 }
@@ -92,7 +96,7 @@ struct sg_pool *sg_pool_new(const CUmemPoolProps *props) {
     pool->props = *props;
     pool->device = on_device ? props->location.id : -1;
     if (on_device)
-        pool->rights[pool->device] = SG_READ | SG_WRITE;
+        pool->devices = 1u << pool->device;
     pool->reuse_follow = pool->reuse_opportunistic = pool->reuse_internal = true;
     pool->limit = limit_of(props);
     pool->file = -1;
@@ -134,7 +138,7 @@ CUresult sg_cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props) {
     struct sg_pool *pool = sg_pool_new(props);
     if (!pool)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+    if (props->handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
         result = sg_pool_file_create(pool);
         if (result != CUDA_SUCCESS) {
             end_pool(pool);
@@ -152,7 +156,7 @@ struct sg_pool *sg_pool_get(CUmemoryPool handle) {
 }
 
 void sg_pool_collect(struct sg_pool *pool) {
-    if (pool->handle || pool->live > 0)
+    if (!pool->destroyed || pool->live > 0)
         return;
     sg_pool_promote(pool);
     if (!pool->caches)
@@ -169,7 +173,7 @@ CUresult sg_cuMemPoolDestroy(CUmemoryPool handle) {
         if (places[i].current == pool)
             places[i].current = NULL;
     sg_handle_drop(SG_KIND_POOL, pool->handle);
-    pool->handle = 0;
+    pool->destroyed = true;
     /* What stays behind goes as soon as it is free. */
     pool->threshold = 0;
     sg_pool_collect(pool);
@@ -234,26 +238,32 @@ static CUresult answer(lookup of, CUmemoryPool *out, const CUmemLocation *locati
 
 static CUresult answer_for_device(lookup of, CUmemoryPool *out, CUdevice dev) {
     CUmemLocation location = device_location(dev);
-    if (!out)
+    return out ? answer(of, out, &location) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type) {
+    if (!location)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_device(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
-    return answer(of, out, &location);
+    if (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    /* Pools of managed memory are not implemented. */
+    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult answer_for_location(lookup of, CUmemoryPool *out, const CUmemLocation *location,
                                     CUmemAllocationType type) {
-    if (!out || !location)
+    if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    /* Pools of managed memory are not implemented. */
-    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
-        return CUDA_ERROR_INVALID_VALUE;
-    return answer(of, out, location);
+    CUresult result = check_location(location, type);
+    return result == CUDA_SUCCESS ? answer(of, out, location) : result;
 }
 
 CUresult sg_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
+    /* Of the three only this one tells what is wrong, on H200. */
+    if (pool_out && !sg_device(dev))
+        return CUDA_ERROR_INVALID_DEVICE;
     return answer_for_device(default_of, pool_out, dev);
 }
 
@@ -263,8 +273,6 @@ CUresult sg_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice dev) {
 
 CUresult sg_cuDeviceSetMemPool(CUdevice dev, CUmemoryPool handle) {
     CUmemLocation location = device_location(dev);
-    if (!sg_device(dev))
-        return CUDA_ERROR_INVALID_DEVICE;
     return set_current(&location, sg_pool_get(handle));
 }
 
@@ -279,11 +287,6 @@ CUresult sg_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAl
 
 CUresult sg_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
                             CUmemoryPool handle) {
-    if (!location)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (type != CU_MEM_ALLOCATION_TYPE_PINNED)
-        return CUDA_ERROR_INVALID_VALUE;
-    return set_current(location, sg_pool_get(handle));
+    CUresult result = check_location(location, type);
+    return result == CUDA_SUCCESS ? set_current(location, sg_pool_get(handle)) : result;
 }

@@ -26,22 +26,22 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes);
  */
 CUresult sg_pool_free(struct sg_range *range);
 
-/* What cuPointerGetAttribute tells of a range of kind SG_RANGE_POOL. The handle is 0 once the pool
- * was destroyed. */
+/* What cuPointerGetAttribute tells of a range of kind SG_RANGE_POOL. The handle stays
+ * what it was when the pool is destroyed, as on H200. */
 uint64_t sg_pool_handle(const struct sg_range *range);
 const CUmemPoolProps *sg_pool_props(const struct sg_range *range);
-/* SG_READ and SG_WRITE as the pool grants them to a device. */
-unsigned sg_pool_rights(const struct sg_range *range, int device);
+/* May the device read and write it? Host pools begin without access from any device. */
+bool sg_pool_accessible(const struct sg_range *range, int device);
 
 /* ---- For stream/ --------------------------------------------------------------------------------
  */
 
 /*
- * A stream, event or context synchronize succeeded: frees that are complete count as seen by the
- * host, and pools give back what they hold above their release threshold. All pools are looked at,
- * for a stream may have freed to a pool of another device. Cheap when none has anything to give
- * back.
+ * A stream, event or context synchronize succeeded: frees that are complete in `stream` (NULL: in
+ * any stream of the context) count as seen by the host, and pools give back what they hold above
+ * their release threshold. On H200 what one stream freed stays when another is synchronized. Cheap
+ * when no pool has anything to give back.
  */
-void sg_pools_synchronized(void);
+void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream);
 
 #endif

@@ -6,16 +6,14 @@
 static bool is_pristine(const struct sg_pool *pool) {
     bool attributes = pool->reuse_follow && pool->reuse_opportunistic && pool->reuse_internal &&
                       pool->threshold == 0;
-    for (int i = 0; i < SG_MAX_DEVICES; i++)
-        if (pool->rights[i] != (i == pool->device ? (SG_READ | SG_WRITE) : 0))
-            return false;
-    return pool->is_default && attributes && pool->reserved == 0;
+    bool access = pool->devices == (pool->device < 0 ? 0 : 1u << pool->device);
+    return pool->is_default && attributes && access && pool->reserved == 0;
 }
 
 static const char *kind_of(const struct sg_pool *pool) {
     if (pool->is_default)
         return "default";
-    if (!pool->handle)
+    if (pool->destroyed)
         return "destroyed";
     return pool->imported ? "imported" : "created";
 }
@@ -34,14 +32,12 @@ static void dump_blocks(struct sg_text *text, unsigned number, const struct sg_p
 static void dump_pool(struct sg_text *text, unsigned number, const struct sg_pool *pool) {
     sg_text_line(text,
                  "pool %u %s location %d:%d handles %d reserved %llu used %llu threshold %llu "
-                 "reuse %d%d%d",
+                 "reuse %d%d%d devices 0x%x",
                  number, kind_of(pool), (int)pool->props.location.type, pool->props.location.id,
                  (int)pool->props.handleTypes, (unsigned long long)pool->reserved,
                  (unsigned long long)pool->used, (unsigned long long)pool->threshold,
-                 pool->reuse_follow, pool->reuse_opportunistic, pool->reuse_internal);
-    for (int i = 0; i < SG_MAX_DEVICES; i++)
-        if (pool->rights[i])
-            sg_text_line(text, "pool %u device %d rights %u", number, i, pool->rights[i]);
+                 pool->reuse_follow, pool->reuse_opportunistic, pool->reuse_internal,
+                 pool->devices);
     dump_blocks(text, number, pool);
 }
 
@@ -60,7 +56,7 @@ void sg_dump_pools(struct sg_text *text) {
 
 void sg_leaks_pools(struct sg_text *text) {
     for (const struct sg_pool *pool = sg_pools; pool; pool = pool->next) {
-        if (!pool->is_default && pool->handle)
+        if (!pool->is_default && !pool->destroyed)
             sg_text_line(text, "pool %llu: %s, not destroyed", (unsigned long long)pool->id,
                          kind_of(pool));
         for (const struct sg_pool_segment *s = pool->first; s; s = s->next)

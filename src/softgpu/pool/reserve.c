@@ -10,14 +10,6 @@ static size_t round_up(size_t size, size_t unit) {
 /* ---- Segments -----------------------------------------------------------------------------------
  */
 
-static unsigned devices_with_all_rights(const struct sg_pool *pool) {
-    unsigned mask = 0;
-    for (int i = 0; i < SG_MAX_DEVICES; i++)
-        if (pool->rights[i] == (SG_READ | SG_WRITE))
-            mask |= 1u << i;
-    return mask;
-}
-
 static void link_segment(struct sg_pool *pool, struct sg_pool_segment *segment) {
     segment->previous = pool->last;
     if (pool->last)
@@ -36,15 +28,12 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_
     struct sg_block *block = calloc(1, sizeof *block);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (segment && block)
-        result = sg_segment_map(phys, devices_with_all_rights(pool), &segment->map);
+        result = sg_segment_map(phys, pool->devices, &segment->map);
     if (result != CUDA_SUCCESS) {
         free(segment);
         free(block);
         return result;
     }
-    for (int i = 0; i < SG_MAX_DEVICES; i++)
-        if (pool->rights[i] == SG_READ)
-            sg_segment_access(&segment->map, i, SG_READ);
     segment->pool = pool;
     segment->file_offset = file_offset;
     segment->blocks = block;
@@ -94,6 +83,8 @@ uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep) {
 static CUresult make_phys(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                           uint64_t *offset) {
     *offset = 0;
+    if (pool->props.handleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
+        return CUDA_ERROR_NOT_PERMITTED; /* H200's cuMemCreate without an IMEX channel */
     if (pool->file >= 0)
         return sg_pool_file_extend(pool, size, phys, offset);
     CUmemAllocationProp prop = {
@@ -154,13 +145,13 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
     return given;
 }
 
-void sg_pools_synchronized(void) {
+void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream) {
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool; pool = next) {
         next = pool->next;
-        if (!pool->caches && pool->idle_segments == 0 && pool->handle)
+        if (!pool->caches && pool->idle_segments == 0 && !pool->destroyed)
             continue;
-        sg_pool_promote(pool);
+        sg_pool_promote_seen(pool, context, stream);
         if (pool->reserved > pool->threshold)
             sg_pool_shrink(pool, pool->threshold);
         sg_pool_collect(pool);

@@ -99,6 +99,7 @@ CUresult sg_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool hand
     if (fd < 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
     *(int *)handle_out = fd;
+    pool->exported = true;
     return CUDA_SUCCESS;
 }
 
@@ -152,12 +153,17 @@ CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
                                                unsigned long long flags) {
     struct file_head head;
     int fd = (int)(intptr_t)handle;
-    if (!pool_out || flags != 0 || handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    if (!pool_out || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pool_out = NULL;
+    if (handleType == CU_MEM_HANDLE_TYPE_WIN32 || handleType == CU_MEM_HANDLE_TYPE_WIN32_KMT)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     const char *wrong = read_head(fd, &head);
     if (wrong) {
         sg_log(1, "descriptor %d cannot be imported as a pool: %s", fd, wrong);
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_ERROR_UNKNOWN; /* H200's answer */
     }
     CUresult result = find_device(&head);
     return result == CUDA_SUCCESS ? import_pool(fd, &head, pool_out) : result;
@@ -181,7 +187,8 @@ CUresult sg_cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_block *block = range->owner;
     const struct sg_pool *pool = block->segment->pool;
-    if (pool->file < 0 || pool->imported)
+    /* On H200 the pool must have been exported before its pointers. */
+    if (!pool->exported)
         return CUDA_ERROR_INVALID_VALUE;
     struct pointer_data data = {
         .magic = POINTER_MAGIC,
@@ -238,10 +245,17 @@ CUresult sg_cuMemPoolImportPointer(CUdeviceptr *ptr_out, CUmemoryPool handle,
                                    CUmemPoolPtrExportData *shareData) {
     struct sg_pool *pool = sg_pool_get(handle);
     struct pointer_data data;
-    if (!ptr_out || !pool || !pool->imported || !shareData)
+    if (!ptr_out || !pool || !shareData)
         return CUDA_ERROR_INVALID_VALUE;
+    *ptr_out = 0;
     memcpy(&data, shareData, sizeof data);
-    if (!data_fits(pool, &data) || find_import(pool, data.offset))
+    if (!pool->imported || !data_fits(pool, &data))
         return CUDA_ERROR_INVALID_VALUE;
+    /* On H200 a second import is the first one's address, and one free ends both. */
+    const struct sg_block *known = find_import(pool, data.offset);
+    if (known) {
+        *ptr_out = known->range.start;
+        return CUDA_SUCCESS;
+    }
     return map_pointer(pool, &data, ptr_out);
 }

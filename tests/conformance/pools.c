@@ -1,0 +1,67 @@
+#include "pools.h"
+
+CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most) {
+    CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = handles,
+        .location = {.type = location, .id = 0},
+        .maxSize = most,
+    };
+    CUmemoryPool pool = NULL;
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    assert_non_null(pool);
+    pool_set_threshold(pool, UINT64_MAX);
+    return pool;
+}
+
+void pool_end(CUmemoryPool pool) {
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(pool), 0);
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
+CUdeviceptr pool_take(CUmemoryPool pool, size_t size, CUstream stream) {
+    CUdeviceptr p = 0;
+    OK(cu.cuMemAllocFromPoolAsync(&p, size, pool, stream));
+    assert_int_not_equal(p, 0);
+    return p;
+}
+
+uint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute) {
+    uint64_t value = 0xfeedfeedfeedfeed;
+    OK(cu.cuMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+
+int pool_flag(CUmemoryPool pool, CUmemPool_attribute attribute) {
+    int value = -1;
+    OK(cu.cuMemPoolGetAttribute(pool, attribute, &value));
+    return value;
+}
+
+void pool_set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int value) {
+    OK(cu.cuMemPoolSetAttribute(pool, attribute, &value));
+}
+
+void pool_set_threshold(CUmemoryPool pool, uint64_t bytes) {
+    OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &bytes));
+}
+
+uint64_t pool_reserved(CUmemoryPool pool) {
+    return pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+}
+
+uint64_t pool_used(CUmemoryPool pool) {
+    return pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+}
+
+CUstream stream_make(void) {
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    return stream;
+}
+
+void stream_end(CUstream stream) {
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+}

@@ -1,0 +1,25 @@
+/* What the tests of memory pools share. */
+#ifndef CONFORMANCE_POOLS_H
+#define CONFORMANCE_POOLS_H
+
+#include "harness.h"
+
+#define MIB ((size_t)1 << 20)
+
+/* A pool at `location` (id 0) that keeps what it has until told otherwise. */
+CUmemoryPool pool_make(CUmemLocationType location, CUmemAllocationHandleType handles, size_t most);
+/* All of its memory freed: gives everything back and ends it. */
+void pool_end(CUmemoryPool pool);
+CUdeviceptr pool_take(CUmemoryPool pool, size_t size, CUstream stream);
+uint64_t pool_number(CUmemoryPool pool, CUmemPool_attribute attribute);
+int pool_flag(CUmemoryPool pool, CUmemPool_attribute attribute);
+void pool_set_flag(CUmemoryPool pool, CUmemPool_attribute attribute, int value);
+void pool_set_threshold(CUmemoryPool pool, uint64_t bytes);
+uint64_t pool_reserved(CUmemoryPool pool);
+uint64_t pool_used(CUmemoryPool pool);
+
+/* Non-blocking streams, so that the default stream has no say. */
+CUstream stream_make(void);
+void stream_end(CUstream stream);
+
+#endif

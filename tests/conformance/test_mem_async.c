@@ -1,0 +1,157 @@
+/* Stream-ordered allocation and freeing: the calls themselves. */
+#include "harness.h"
+
+#define MIB ((size_t)1 << 20)
+
+static CUstream make_stream(void) {
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    return stream;
+}
+
+static void end_stream(CUstream stream) {
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void memory_holds_bytes(void **state) {
+    (void)state;
+    static unsigned char out[8192], back[8192];
+    CUstream stream = make_stream();
+    CUdeviceptr p = 0, q = 0;
+    OK(cu.cuMemAllocAsync(&p, sizeof out, stream));
+    OK(cu.cuMemAllocAsync(&q, sizeof out, stream));
+    assert_int_not_equal(p, 0);
+    assert_true(q >= p + sizeof out || p >= q + sizeof out);
+    fill_pattern(out, sizeof out, 3);
+    OK(cu.cuMemcpyHtoDAsync_v2(p, out, sizeof out, stream));
+    OK(cu.cuMemcpyDtoDAsync_v2(q, p, sizeof out, stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(back, q, sizeof back, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_true(has_pattern(back, sizeof back, 3));
+    OK(cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuMemFreeAsync(q, stream));
+    end_stream(stream);
+}
+
+static void addresses_are_aligned(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 3, 512, 513, 4097, 70000};
+    CUdeviceptr p[COUNT(sizes)];
+    CUstream stream = make_stream();
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        OK(cu.cuMemAllocAsync(&p[i], sizes[i], stream));
+        assert_int_equal(p[i] % 512, 0);
+    }
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        OK(cu.cuMemFreeAsync(p[i], stream));
+    end_stream(stream);
+}
+
+static void bad_arguments(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUstream stream = make_stream();
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocAsync(NULL, 4096, stream));
+    OK(cu.cuMemAllocAsync(&p, 4096, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p + 512, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(0x1000, stream));
+    OK(cu.cuMemFreeAsync(p, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
+    end_stream(stream);
+}
+
+static void too_much_is_refused(void **state) {
+    (void)state;
+    CUdeviceptr p = 77;
+    size_t free_bytes, total;
+    CUstream stream = make_stream();
+    OK(cu.cuMemGetInfo_v2(&free_bytes, &total));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocAsync(&p, total + 64 * MIB, stream));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocAsync(&p, SIZE_MAX, stream));
+    assert_int_equal(p, 0); /* not left as it was: H200 */
+    end_stream(stream);
+}
+
+static void pointer_is_known(void **state) {
+    (void)state;
+    CUdeviceptr p, base = 0;
+    size_t size = 0;
+    CUstream stream = make_stream();
+    OK(cu.cuMemAllocAsync(&p, 3 * MIB, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, p + MIB));
+    assert_int_equal(base, p);
+    assert_int_equal(size, 3 * MIB);
+    /* A copy that leaves the allocation is refused at once. */
+    static unsigned char bytes[64];
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(bytes, p + 3 * MIB - 32, 64));
+    OK(cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p + MIB));
+    end_stream(stream);
+}
+
+static void free_without_stream(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    size_t size;
+    CUstream stream = make_stream();
+    OK(cu.cuMemAllocAsync(&p, MIB, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(NULL, &size, p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
+    end_stream(stream);
+}
+
+/* The free is queued: work queued before it in its stream still has the memory. */
+static void free_waits_in_stream(void **state) {
+    (void)state;
+    static unsigned char back[4096];
+    CUdeviceptr p;
+    CUstream stream = make_stream();
+    struct gate gate;
+    gate_make(&gate);
+    OK(cu.cuMemAllocAsync(&p, sizeof back, stream));
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(p, 0x5a, sizeof back, stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(back, p, sizeof back, stream));
+    OK(cu.cuMemFreeAsync(p, stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(back[0], 0x5a);
+    assert_int_equal(back[4095], 0x5a);
+    end_stream(stream);
+    gate_free(&gate);
+}
+
+/* Memory belongs to the pool, not to the stream or to the context that was current. */
+static void outlives_stream_and_context(void **state) {
+    (void)state;
+    unsigned char byte = 0;
+    CUcontext other;
+    CUdeviceptr p;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUstream stream = make_stream();
+    OK(cu.cuMemAllocAsync(&p, MIB, stream));
+    OK(cu.cuMemsetD8Async(p, 0x77, MIB, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuMemcpyDtoH_v2(&byte, p + MIB - 1, 1));
+    assert_int_equal(byte, 0x77);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(memory_holds_bytes),   TEST(addresses_are_aligned),
+        TEST(bad_arguments),        TEST(too_much_is_refused),
+        TEST(pointer_is_known),     TEST(free_without_stream),
+        TEST(free_waits_in_stream), TEST(outlives_stream_and_context),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,101 @@
+/* Attributes of pools, and what they count. */
+#include "pools.h"
+
+static void reuse_flags(void **state) {
+    (void)state;
+    static const CUmemPool_attribute flags[] = {
+        CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES,
+        CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC,
+        CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+    };
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        assert_int_equal(pool_flag(pool, flags[i]), 1);
+        pool_set_flag(pool, flags[i], 0);
+        for (size_t j = 0; j < COUNT(flags); j++)
+            assert_int_equal(pool_flag(pool, flags[j]), j != i);
+        pool_set_flag(pool, flags[i], 1);
+    }
+    pool_end(pool);
+}
+
+static void threshold(void **state) {
+    (void)state;
+    CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+    };
+    CUmemoryPool pool;
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 0);
+    pool_set_threshold(pool, 123456789);
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), 123456789);
+    pool_end(pool);
+}
+
+static void counts(void **state) {
+    (void)state;
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUstream stream = stream_make();
+    assert_int_equal(pool_reserved(pool), 0);
+    assert_int_equal(pool_used(pool), 0);
+    CUdeviceptr p = pool_take(pool, 3 * MIB, stream);
+    CUdeviceptr q = pool_take(pool, 5 * MIB, stream);
+    assert_int_equal(pool_used(pool), 8 * MIB);
+    assert_true(pool_reserved(pool) >= 8 * MIB);
+    OK(cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(pool_used(pool), 5 * MIB);
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 8 * MIB);
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), pool_reserved(pool));
+    OK(cu.cuMemFreeAsync(q, stream));
+    stream_end(stream);
+    pool_end(pool);
+}
+
+static void high_marks_are_reset(void **state) {
+    (void)state;
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUstream stream = stream_make();
+    uint64_t zero = 0, one = 1;
+    CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
+    OK(cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 * MIB);
+    assert_true(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) >= 4 * MIB);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &one));
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 4 * MIB);
+    OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
+    OK(cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &zero));
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 0);
+    assert_int_equal(pool_number(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 0);
+    stream_end(stream);
+    pool_end(pool);
+}
+
+static void what_cannot_be_set(void **state) {
+    (void)state;
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    uint64_t value = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &value));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolSetAttribute(pool, (CUmemPool_attribute)99, &value));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolGetAttribute(pool, (CUmemPool_attribute)99, &value));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, NULL));
+    pool_end(pool);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(reuse_flags),          TEST(threshold),          TEST(counts),
+        TEST(high_marks_are_reset), TEST(what_cannot_be_set),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,165 @@
+/* Making and ending pools; which is the default and which the current one. */
+#include "pools.h"
+
+static CUmemPoolProps device_props(void) {
+    return (CUmemPoolProps){
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+    };
+}
+
+static CUmemoryPool pool_of(CUdeviceptr p) {
+    CUmemoryPool pool = NULL;
+    OK(cu.cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+    return pool;
+}
+
+static void default_is_current(void **state) {
+    (void)state;
+    CUmemoryPool fallback = NULL, current = NULL;
+    CUdeviceptr p;
+    OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
+    OK(cu.cuDeviceGetMemPool(&current, dev));
+    assert_non_null(fallback);
+    assert_ptr_equal(fallback, current);
+    OK(cu.cuMemAllocAsync(&p, 4096, NULL));
+    assert_ptr_equal(pool_of(p), fallback);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetDefaultMemPool(NULL, dev));
+    OK(cu.cuStreamSynchronize(NULL));
+}
+
+static void another_is_current(void **state) {
+    (void)state;
+    CUmemoryPool fallback, current = NULL;
+    CUdeviceptr p;
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
+    OK(cu.cuDeviceSetMemPool(dev, pool));
+    OK(cu.cuDeviceGetMemPool(&current, dev));
+    assert_ptr_equal(current, pool);
+    OK(cu.cuMemAllocAsync(&p, 4096, NULL));
+    assert_ptr_equal(pool_of(p), pool);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    /* Its end makes the default pool current again. */
+    pool_end(pool);
+    OK(cu.cuDeviceGetMemPool(&current, dev));
+    assert_ptr_equal(current, fallback);
+}
+
+static void default_cannot_be_destroyed(void **state) {
+    (void)state;
+    CUmemoryPool fallback;
+    OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
+    assert_int_not_equal(cu.cuMemPoolDestroy(fallback), CUDA_SUCCESS);
+    assert_int_equal(pool_flag(fallback, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
+}
+
+static void by_location(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemGetDefaultMemPool))
+        SKIP("the driver is older than 13.0");
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev};
+    CUmemoryPool fallback, same = NULL, current = NULL;
+    OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
+    OK(cu.cuMemGetDefaultMemPool(&same, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+    assert_ptr_equal(same, fallback);
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    OK(cu.cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+    OK(cu.cuMemGetMemPool(&current, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+    assert_ptr_equal(current, pool);
+    current = NULL;
+    OK(cu.cuDeviceGetMemPool(&current, dev));
+    assert_ptr_equal(current, pool);
+    OK(cu.cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, fallback));
+    OK(cu.cuDeviceGetMemPool(&current, dev));
+    assert_ptr_equal(current, fallback);
+    pool_end(pool);
+}
+
+/* The allocation lives on, and with its end the rest of the pool goes. */
+static void destroyed_with_live_memory(void **state) {
+    (void)state;
+    unsigned char byte = 0;
+    size_t before, after, total;
+    CUstream stream = stream_make();
+    OK(cu.cuMemGetInfo_v2(&before, &total));
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
+    CUdeviceptr q = pool_take(pool, 4 * MIB, stream);
+    OK(cu.cuMemPoolDestroy(pool));
+    OK(cu.cuMemFreeAsync(q, stream));
+    OK(cu.cuMemsetD8Async(p, 0x42, 4 * MIB, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(&byte, p + 4 * MIB - 1, 1));
+    assert_int_equal(byte, 0x42);
+    OK(cu.cuMemFreeAsync(p, stream));
+    stream_end(stream);
+    OK(cu.cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+}
+
+static void destroyed_with_pending_free(void **state) {
+    (void)state;
+    CUstream stream = stream_make();
+    struct gate gate;
+    gate_make(&gate);
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(p, 1, 4 * MIB, stream));
+    OK(cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuMemPoolDestroy(pool));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    stream_end(stream);
+    gate_free(&gate);
+}
+
+/* The stream goes while its free is pending. */
+static void stream_destroyed_with_pending_free(void **state) {
+    (void)state;
+    CUstream stream = stream_make();
+    struct gate gate;
+    gate_make(&gate);
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUdeviceptr p = pool_take(pool, 4 * MIB, stream);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(p, 1, 4 * MIB, stream));
+    OK(cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_release(&gate);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_reserved(pool), 0);
+    pool_end(pool);
+    gate_free(&gate);
+}
+
+static void bad_properties(void **state) {
+    (void)state;
+    CUmemoryPool pool;
+    CUmemPoolProps props = device_props();
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(NULL, &props));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, NULL));
+    props.allocType = (CUmemAllocationType)0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    props = device_props();
+    props.location.type = (CUmemLocationType)9;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(default_is_current),
+        TEST(another_is_current),
+        TEST(default_cannot_be_destroyed),
+        TEST(by_location),
+        TEST(destroyed_with_live_memory),
+        TEST(destroyed_with_pending_free),
+        TEST(stream_destroyed_with_pending_free),
+        TEST(bad_properties),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

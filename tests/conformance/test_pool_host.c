@@ -1,0 +1,70 @@
+/* Pools of host memory: the CPU uses what they hand out. */
+#include "pools.h"
+
+static void check(CUmemLocationType location, CUmemAllocationHandleType handles) {
+    CUmemoryPool pool = pool_make(location, handles, 0);
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
+    CUstream stream = stream_make();
+    CUdeviceptr device, p = pool_take(pool, MIB, stream);
+    OK(cu.cuStreamSynchronize(stream));
+    unsigned char *bytes = (unsigned char *)(uintptr_t)p;
+    fill_pattern(bytes, MIB, 9);
+    OK(cu.cuMemAlloc_v2(&device, MIB));
+    OK(cu.cuMemcpyHtoDAsync_v2(device, bytes, MIB, stream));
+    OK(cu.cuMemsetD8Async(p, 0, MIB, stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(bytes, device, MIB / 2, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_true(has_pattern(bytes, MIB / 2, 9));
+    assert_int_equal(bytes[MIB / 2], 0);
+    assert_int_equal(bytes[MIB - 1], 0);
+    unsigned type = 0;
+    OK(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, p));
+    assert_int_equal(type, CU_MEMORYTYPE_HOST);
+    OK(cu.cuMemFree_v2(device));
+    OK(cu.cuMemFreeAsync(p, stream));
+    stream_end(stream);
+    pool_end(pool);
+}
+
+static void host(void **state) {
+    (void)state;
+    check(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE);
+}
+
+static void host_node(void **state) {
+    (void)state;
+    check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
+}
+
+static void host_node_shareable(void **state) {
+    (void)state;
+    check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+}
+
+static void refused(void **state) {
+    (void)state;
+    CUmemoryPool pool = NULL;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    props.handleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    props.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    props.location.id = -1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    assert_null(pool);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(host),
+        TEST(host_node),
+        TEST(host_node_shareable),
+        TEST(refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

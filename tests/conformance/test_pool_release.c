@@ -1,0 +1,150 @@
+/* When a pool gives memory back: trim, threshold, limit, and want of memory elsewhere. */
+#include "pools.h"
+
+static CUmemoryPool pool;
+static CUstream s;
+
+static void begin(size_t most) {
+    pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, most);
+    s = stream_make();
+}
+
+static void end(void) {
+    stream_end(s);
+    pool_end(pool);
+}
+
+static size_t free_bytes(void) {
+    size_t available, total;
+    OK(cu.cuMemGetInfo_v2(&available, &total));
+    return available;
+}
+
+static void trim(void **state) {
+    (void)state;
+    begin(0);
+    size_t before = free_bytes();
+    CUdeviceptr p = pool_take(pool, 64 * MIB, s);
+    CUdeviceptr q = pool_take(pool, 64 * MIB, s);
+    assert_int_equal(pool_reserved(pool), 128 * MIB);
+    assert_int_equal(before - free_bytes(), 128 * MIB);
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_reserved(pool), 128 * MIB);
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(pool_reserved(pool), 128 * MIB);
+    OK(cu.cuMemPoolTrimTo(pool, 1024 * MIB));
+    assert_int_equal(pool_reserved(pool), 128 * MIB);
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_reserved(pool), 64 * MIB);
+    assert_int_equal(before - free_bytes(), 64 * MIB);
+    OK(cu.cuMemFreeAsync(q, s));
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_reserved(pool), 0);
+    assert_int_equal(before, free_bytes());
+    end();
+}
+
+static void trim_leaves_pending(void **state) {
+    (void)state;
+    begin(0);
+    struct gate gate;
+    gate_make(&gate);
+    CUdeviceptr p = pool_take(pool, 32 * MIB, s);
+    gate_hold(&gate, s);
+    OK(cu.cuMemsetD8Async(p, 1, 32 * MIB, s));
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_reserved(pool), 32 * MIB);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    assert_int_equal(pool_reserved(pool), 0);
+    gate_free(&gate);
+    end();
+}
+
+/* Allocates and frees; the memory is there until the synchronization. */
+static void cache_some(void) {
+    CUdeviceptr p = pool_take(pool, 32 * MIB, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    assert_int_equal(pool_reserved(pool), 32 * MIB);
+}
+
+static void threshold(void **state) {
+    (void)state;
+    begin(0);
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    pool_set_threshold(pool, 0);
+    cache_some();
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(pool_reserved(pool), 0);
+    cache_some();
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_reserved(pool), 0);
+    cache_some();
+    OK(cu.cuEventRecord(event, s));
+    OK(cu.cuEventSynchronize(event));
+    assert_int_equal(pool_reserved(pool), 0);
+    pool_set_threshold(pool, 32 * MIB);
+    cache_some();
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(pool_reserved(pool), 32 * MIB);
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+static void limit(void **state) {
+    (void)state;
+    begin(64 * MIB);
+    CUdeviceptr q = 5;
+    CUdeviceptr p = pool_take(pool, 64 * MIB, s);
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, 512, pool, s));
+    assert_int_equal(q, 0);
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamSynchronize(s));
+    /* What is cached in pieces of the wrong size makes room. */
+    p = pool_take(pool, 32 * MIB, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamSynchronize(s));
+    p = pool_take(pool, 64 * MIB, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    end();
+}
+
+/* A cache never makes an allocation fail. */
+static void cached_memory_is_available(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("it fills the device's memory");
+    begin(0);
+    CUdeviceptr p, whole;
+    size_t available = free_bytes() / (2 * MIB) * (2 * MIB);
+    size_t most = available > 512 * MIB ? 512 * MIB : available / 2;
+    p = pool_take(pool, most, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamSynchronize(s));
+    assert_true(pool_reserved(pool) >= most);
+    OK(cu.cuMemAlloc_v2(&whole, available));
+    assert_int_equal(pool_reserved(pool), 0);
+    OK(cu.cuMemFree_v2(whole));
+    /* And that of one pool is available to another. */
+    CUmemoryPool other = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    p = pool_take(pool, most, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamSynchronize(s));
+    CUdeviceptr big = pool_take(other, available, s);
+    assert_int_equal(pool_reserved(pool), 0);
+    OK(cu.cuMemFreeAsync(big, s));
+    pool_end(other);
+    end();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(trim),  TEST(trim_leaves_pending),        TEST(threshold),
+        TEST(limit), TEST(cached_memory_is_available),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

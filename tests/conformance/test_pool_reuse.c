@@ -1,0 +1,287 @@
+/*
+ * Which freed memory of a pool is handed out again, and behind what. Streams are held by gates, so
+ * that each rule is seen alone.
+ */
+#include "pools.h"
+
+#define SIZE (32 * MIB)
+
+static CUmemoryPool pool;
+static CUstream s, t;
+static struct gate gate;
+
+static void begin(int follow, int opportunistic, int internal, size_t most) {
+    pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, most);
+    pool_set_flag(pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, follow);
+    pool_set_flag(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, opportunistic);
+    pool_set_flag(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, internal);
+    s = stream_make();
+    t = stream_make();
+    gate_make(&gate);
+}
+
+static void end(void) {
+    gate_release(&gate);
+    OK(cu.cuCtxSynchronize());
+    pool_end(pool);
+    stream_end(s);
+    stream_end(t);
+    gate_free(&gate);
+}
+
+/* Allocates in s and frees there behind a gate. */
+static CUdeviceptr freed_behind_gate(void) {
+    CUdeviceptr p = pool_take(pool, SIZE, s);
+    gate_hold(&gate, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    return p;
+}
+
+static void same_stream_at_once(void **state) {
+    (void)state;
+    begin(0, 0, 0, 0);
+    CUdeviceptr p = freed_behind_gate();
+    CUdeviceptr q = pool_take(pool, SIZE, s);
+    assert_int_equal(p, q);
+    assert_int_equal(pool_reserved(pool), SIZE);
+    OK(cu.cuMemFreeAsync(q, s));
+    end();
+}
+
+static void other_stream_not_while_pending(void **state) {
+    (void)state;
+    begin(1, 1, 0, 0);
+    CUdeviceptr p = freed_behind_gate();
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_not_equal(p, q);
+    assert_int_equal(pool_reserved(pool), 2 * SIZE);
+    OK(cu.cuMemFreeAsync(q, t));
+    end();
+}
+
+static void other_stream_once_complete(void **state) {
+    (void)state;
+    begin(0, 1, 0, 0);
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr p = freed_behind_gate();
+    OK(cu.cuEventRecord(event, s));
+    gate_release(&gate);
+    /* Asking is no synchronization. */
+    while (cu.cuEventQuery(event) == CUDA_ERROR_NOT_READY)
+        ;
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+static void not_once_complete_when_forbidden(void **state) {
+    (void)state;
+    begin(0, 0, 0, 0);
+    CUdeviceptr p = freed_behind_gate();
+    gate_release(&gate);
+    while (cu.cuStreamQuery(s) == CUDA_ERROR_NOT_READY)
+        ;
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_not_equal(p, q);
+    /* The host has seen it: no rule is needed. */
+    OK(cu.cuStreamSynchronize(s));
+    CUdeviceptr r = pool_take(pool, SIZE, t);
+    assert_int_equal(p, r);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuMemFreeAsync(r, t));
+    end();
+}
+
+static void after_an_event(int follow, bool reused) {
+    begin(follow, 0, 0, 0);
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr p = freed_behind_gate();
+    OK(cu.cuEventRecord(event, s));
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_equal(p == q, reused);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+static void follows_event(void **state) {
+    (void)state;
+    after_an_event(1, true);
+}
+
+static void follows_event_when_forbidden(void **state) {
+    (void)state;
+    after_an_event(0, false);
+}
+
+/* s -> event -> u -> event -> t. */
+static void follows_event_over_a_stream(void **state) {
+    (void)state;
+    begin(1, 0, 0, 0);
+    CUstream u = stream_make();
+    CUevent first, second;
+    OK(cu.cuEventCreate(&first, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventCreate(&second, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr p = freed_behind_gate();
+    OK(cu.cuEventRecord(first, s));
+    OK(cu.cuStreamWaitEvent(u, first, 0));
+    OK(cu.cuEventRecord(second, u));
+    OK(cu.cuStreamWaitEvent(t, second, 0));
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, t));
+    gate_release(&gate);
+    OK(cu.cuEventDestroy_v2(first));
+    OK(cu.cuEventDestroy_v2(second));
+    stream_end(u);
+    end();
+}
+
+static void event_before_the_free_does_not_count(void **state) {
+    (void)state;
+    begin(1, 0, 0, 0);
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUdeviceptr p = pool_take(pool, SIZE, s);
+    gate_hold(&gate, s);
+    OK(cu.cuEventRecord(event, s));
+    OK(cu.cuMemsetD8Async(p, 1, 64, s));
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_not_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+/* With no more memory to be had, the allocating stream is made to wait. */
+static void inner_dependency(void **state) {
+    (void)state;
+    unsigned char byte = 0;
+    begin(0, 0, 1, SIZE);
+    CUdeviceptr p = pool_take(pool, SIZE, s);
+    gate_hold(&gate, s);
+    OK(cu.cuMemsetD8Async(p, 1, SIZE, s));
+    OK(cu.cuMemFreeAsync(p, s));
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_equal(p, q);
+    OK(cu.cuMemsetD8Async(q, 2, SIZE, t));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(t));
+    OK(cu.cuMemcpyDtoH_v2(&byte, q, 1));
+    assert_int_equal(byte, 2);
+    OK(cu.cuMemFreeAsync(q, t));
+    end();
+}
+
+static void inner_dependency_when_forbidden(void **state) {
+    (void)state;
+    CUdeviceptr q;
+    begin(1, 1, 0, SIZE);
+    freed_behind_gate();
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&q, SIZE, pool, t));
+    end();
+}
+
+/* The default stream orders blocking streams without any event. */
+static void default_stream_orders(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    begin(1, 0, 0, 0);
+    CUstream blocking;
+    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CUdeviceptr p = pool_take(pool, SIZE, NULL);
+    gate_hold(&gate, NULL);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    CUdeviceptr q = pool_take(pool, SIZE, blocking);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, blocking));
+    CUdeviceptr r = pool_take(pool, SIZE, t);
+    assert_int_not_equal(p, r);
+    OK(cu.cuMemFreeAsync(r, t));
+    gate_release(&gate);
+    stream_end(blocking);
+    end();
+}
+
+/* A free in a blocking stream comes after what the default stream holds. */
+static void free_waits_for_default_stream(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    begin(0, 1, 0, 0);
+    unsigned char byte = 0;
+    CUstream blocking;
+    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    CUdeviceptr p = pool_take(pool, SIZE, blocking);
+    gate_hold(&gate, NULL);
+    OK(cu.cuMemsetD8Async(p, 1, SIZE, NULL));
+    OK(cu.cuMemFreeAsync(p, blocking));
+    CUdeviceptr q = pool_take(pool, SIZE, t);
+    assert_int_not_equal(p, q);
+    OK(cu.cuMemsetD8Async(q, 2, SIZE, t));
+    OK(cu.cuStreamSynchronize(t));
+    gate_release(&gate);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemcpyDtoH_v2(&byte, q + SIZE - 1, 1));
+    assert_int_equal(byte, 2);
+    OK(cu.cuMemFreeAsync(q, t));
+    stream_end(blocking);
+    end();
+}
+
+/* cuMemFree does not wait, and yet nobody gets the bytes while earlier work may touch them. */
+static void plain_free_behind_a_gate(void **state) {
+    (void)state;
+    begin(0, 1, 0, 0);
+    CUdeviceptr p = freed_behind_gate();
+    CUdeviceptr q = pool_take(pool, SIZE, s);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFree_v2(q));
+    CUdeviceptr r = pool_take(pool, SIZE, t);
+    assert_int_not_equal(p, r);
+    OK(cu.cuMemFreeAsync(r, t));
+    end();
+}
+
+/* What a stream freed in pieces serves it in one piece. */
+static void pieces_are_joined(void **state) {
+    (void)state;
+    begin(0, 0, 0, 32 * MIB);
+    CUdeviceptr piece[4];
+    for (int i = 0; i < 4; i++)
+        piece[i] = pool_take(pool, 8 * MIB, s);
+    gate_hold(&gate, s);
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuMemFreeAsync(piece[i], s));
+    CUdeviceptr whole = pool_take(pool, 32 * MIB, s);
+    assert_int_equal(whole, piece[0]);
+    OK(cu.cuMemFreeAsync(whole, s));
+    end();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(same_stream_at_once),
+        TEST(other_stream_not_while_pending),
+        TEST(other_stream_once_complete),
+        TEST(not_once_complete_when_forbidden),
+        TEST(follows_event),
+        TEST(follows_event_when_forbidden),
+        TEST(follows_event_over_a_stream),
+        TEST(event_before_the_free_does_not_count),
+        TEST(inner_dependency),
+        TEST(inner_dependency_when_forbidden),
+        TEST(default_stream_orders),
+        TEST(free_waits_for_default_stream),
+        TEST(plain_free_behind_a_gate),
+        TEST(pieces_are_joined),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,286 @@
+/* Pools between processes: a descriptor through a socket, pointers as 64 bytes beside it. */
+#include "pools.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SIZE (3 * MIB)
+
+struct offer {
+    CUmemPoolPtrExportData first, second;
+};
+
+static bool send_offer(int socket, int fd, const struct offer *offer) {
+    struct iovec part = {.iov_base = (void *)(uintptr_t)offer, .iov_len = sizeof *offer};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    return sendmsg(socket, &message, 0) == (ssize_t)sizeof *offer;
+}
+
+static int receive_offer(int socket, struct offer *offer) {
+    struct iovec part = {.iov_base = offer, .iov_len = sizeof *offer};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    int fd = -1;
+    if (recvmsg(socket, &message, MSG_WAITALL) != (ssize_t)sizeof *offer)
+        return -1;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_type == SCM_RIGHTS)
+        memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    return fd;
+}
+
+static CUmemoryPool import_pool(int fd) {
+    CUmemoryPool pool = NULL;
+    OK(cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)fd,
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    assert_non_null(pool);
+    close(fd);
+    return pool;
+}
+
+static CUdeviceptr import_pointer(CUmemoryPool pool, CUmemPoolPtrExportData *data) {
+    CUdeviceptr p = 0;
+    OK(cu.cuMemPoolImportPointer(&p, pool, data));
+    assert_int_not_equal(p, 0);
+    return p;
+}
+
+static bool holds(CUdeviceptr p, unsigned seed) {
+    unsigned char *bytes = malloc(SIZE);
+    assert_non_null(bytes);
+    OK(cu.cuMemcpyDtoH_v2(bytes, p, SIZE));
+    bool same = has_pattern(bytes, SIZE, seed);
+    free(bytes);
+    return same;
+}
+
+static void write_pattern(CUdeviceptr p, unsigned seed) {
+    unsigned char *bytes = malloc(SIZE);
+    assert_non_null(bytes);
+    fill_pattern(bytes, SIZE, seed);
+    OK(cu.cuMemcpyHtoD_v2(p, bytes, SIZE));
+    free(bytes);
+}
+
+/* What an imported pool cannot do. */
+static int refusals(CUmemoryPool pool, CUdeviceptr p, struct offer *offer) {
+    CUdeviceptr q;
+    CUmemPoolPtrExportData data = offer->first;
+    uint64_t value = 0;
+    int fd;
+    data.reserved[20] ^= 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolImportPointer(&q, pool, &data));
+    memset(&data, 0, sizeof data);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolImportPointer(&q, pool, &data));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocFromPoolAsync(&q, 4096, pool, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceSetMemPool(dev, pool));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolTrimTo(pool, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportToShareableHandle(
+                                        &fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    return 0;
+}
+
+/* argv[1]: the socket. Reads what the parent wrote, answers with a pattern of its own. */
+static int importer(int argc, char **argv) {
+    struct offer offer;
+    char byte;
+    assert_int_equal(argc, 2);
+    int socket = atoi(argv[1]);
+    init_driver();
+    int fd = receive_offer(socket, &offer);
+    assert_true(fd >= 0);
+    CUmemoryPool pool = import_pool(fd);
+    CUdeviceptr p = import_pointer(pool, &offer.first);
+    CUdeviceptr q = import_pointer(pool, &offer.second);
+    assert_true(holds(p, 1));
+    assert_true(holds(q, 2));
+    /* The same pointer again is the same address. */
+    assert_int_equal(import_pointer(pool, &offer.first), p);
+    refusals(pool, p, &offer);
+    write_pattern(p, 3);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuCtxSynchronize());
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&byte, p, 1));
+    assert_int_equal(write(socket, "d", 1), 1);
+    /* The exporter's end leaves what is mapped here as it is. */
+    assert_int_equal(read(socket, &byte, 1), 0);
+    assert_true(holds(q, 2));
+    OK(cu.cuMemFree_v2(q));
+    OK(cu.cuMemPoolDestroy(pool));
+    if (soft) {
+        char *leaks = soft->leak_report();
+        assert_null(strstr(leaks, "pool"));
+        soft->free_text(leaks);
+    }
+    return 0;
+}
+
+static int export_pool(CUmemoryPool pool) {
+    int fd = -1;
+    OK(cu.cuMemPoolExportToShareableHandle(&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static int start_importer(int ends[2]) {
+    char number[16];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    snprintf(number, sizeof number, "%d", ends[1]);
+    int pid = start_child("importer", number, NULL);
+    close(ends[1]);
+    return pid;
+}
+
+static void to_a_child(CUmemLocationType location) {
+    CUmemoryPool pool = pool_make(location, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
+    struct offer offer;
+    int ends[2], fd = export_pool(pool);
+    char byte = 0;
+    int pid = start_importer(ends);
+    CUdeviceptr p = pool_take(pool, SIZE, NULL), q = pool_take(pool, SIZE, NULL);
+    write_pattern(p, 1);
+    write_pattern(q, 2);
+    OK(cu.cuMemPoolExportPointer(&offer.first, p));
+    OK(cu.cuMemPoolExportPointer(&offer.second, q));
+    assert_true(send_offer(ends[0], fd, &offer));
+    close(fd);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    assert_true(holds(p, 3));
+    close(ends[0]);
+    assert_int_equal(wait_child(pid), 0);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuMemFreeAsync(q, NULL));
+    pool_end(pool);
+}
+
+static void device_pool(void **state) {
+    (void)state;
+    to_a_child(CU_MEM_LOCATION_TYPE_DEVICE);
+}
+
+/* The exporter ends first, with a child of its own as exporter. */
+static int exporter(int argc, char **argv) {
+    assert_int_equal(argc, 2);
+    struct offer offer;
+    char byte;
+    int socket = atoi(argv[1]);
+    init_driver();
+    CUmemoryPool pool =
+        pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    int fd = export_pool(pool);
+    CUdeviceptr p = pool_take(pool, SIZE, NULL);
+    write_pattern(p, 5);
+    OK(cu.cuMemPoolExportPointer(&offer.first, p));
+    offer.second = offer.first;
+    assert_true(send_offer(socket, fd, &offer));
+    assert_int_equal(read(socket, &byte, 1), 1);
+    _exit(0);
+}
+
+static void exporter_dies(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
+    struct offer offer;
+    char number[16];
+    int ends[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    snprintf(number, sizeof number, "%d", ends[1]);
+    int pid = start_child("exporter", number, NULL);
+    close(ends[1]);
+    int fd = receive_offer(ends[0], &offer);
+    assert_true(fd >= 0);
+    CUmemoryPool pool = import_pool(fd);
+    CUdeviceptr p = import_pointer(pool, &offer.first);
+    assert_int_equal(write(ends[0], "d", 1), 1);
+    assert_int_equal(wait_child(pid), 0);
+    close(ends[0]);
+    assert_true(holds(p, 5));
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuCtxSynchronize());
+    /* The pool can be asked for its pointers also now. */
+    p = import_pointer(pool, &offer.first);
+    assert_true(holds(p, 5));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
+static void what_cannot_be_exported(void **state) {
+    (void)state;
+    CUmemoryPool plain = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUmemoryPool shared =
+        pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUmemPoolPtrExportData data;
+    int fd;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportToShareableHandle(
+                                        &fd, plain, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolExportToShareableHandle(&fd, shared, CU_MEM_HANDLE_TYPE_NONE, 0));
+    CUdeviceptr p = pool_take(plain, 4096, NULL), q = pool_take(shared, 4096, NULL);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, p));
+    /* Its pool must have been exported first. */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
+    close(export_pool(shared));
+    OK(cu.cuMemPoolExportPointer(&data, q));
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuMemFreeAsync(q, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolExportPointer(&data, q));
+    pool_end(plain);
+    pool_end(shared);
+}
+
+static void what_cannot_be_imported(void **state) {
+    (void)state;
+    CUmemoryPool pool;
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    FAILS(CUDA_ERROR_UNKNOWN,
+          cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)ends[0],
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS(CUDA_ERROR_UNKNOWN,
+          cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)9999,
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPoolImportFromShareableHandle(&pool, (void *)(intptr_t)ends[0],
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 1));
+    close(ends[0]);
+    close(ends[1]);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(device_pool),
+        TEST(exporter_dies),
+        TEST(what_cannot_be_exported),
+        TEST(what_cannot_be_imported),
+    };
+    const struct child children[] = {{"importer", importer}, {"exporter", exporter}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
