@@ -2,15 +2,15 @@
  * The CUDA driver API: every type, enumerator and constant of CUDA 12.8 and 13.0.
  *
  * Written for gpumem so that nothing of NVIDIA's is needed to build. Where the two releases differ,
- * this is 13.0's layout, which keeps the offset of every 12.8 member; enumerators that only 12.8 has
- * are kept. tests/abi proves size, offset, value and function type equal to NVIDIA's own headers,
- * where those are installed. The functions are in functions.def.
+ * this is 13.0's layout, which keeps the offset of every 12.8 member; enumerators that only 12.8
+ * has are kept. tests/abi proves size, offset, value and function type equal to NVIDIA's own
+ * headers, where those are installed. The functions are in functions.def.
  *
  * What a type or value means is documented by NVIDIA under the same name. Names ending in _v1 are
  * the layouts that old function versions take.
  *
- * Do not include <cuda.h> in the same translation unit: both declare the same names. gpumem.h, unlike
- * this file, goes with either.
+ * Do not include <cuda.h> in the same translation unit: both declare the same names. gpumem.h,
+ * unlike this file, goes with either.
  */
 #ifndef GPUMEM_CUDA_API_H
 #define GPUMEM_CUDA_API_H

@@ -1,5 +1,6 @@
 /*
- * The CUDA driver, loaded: all of its functions in one table, for programs that want the API itself.
+ * The CUDA driver, loaded: all of its functions in one table, for programs that want the API
+ * itself.
  *
  * A driver is an instance, not a process global: two may be open at once. Nothing is linked; the
  * library is opened by name or path when asked for. This header declares CUDA's types and cannot be
@@ -60,13 +61,13 @@ typedef struct gpumem_driver gpumem_driver;
 /*
  * Opens a driver. `choice` is "nvidia", "softgpu", or a path (anything with a slash); NULL reads
  * GPUMEM_DRIVER (ignored in set-uid programs) and else opens libcuda.so.1 by name. "softgpu" is
- * looked for beside libgpumem (gpumem/softgpu/libsoftgpu.so.0), then in the install's library folder.
- * The library is loaded RTLD_LOCAL and never unloaded: drivers start threads. cuInit is not called.
- * The caller closes the driver. NO_DRIVER when nothing can be opened: the message says what was
- * tried and how to choose softgpu. Thread-safe; blocks while the library is loaded.
+ * looked for beside libgpumem (gpumem/softgpu/libsoftgpu.so.0), then in the install's library
+ * folder. The library is loaded RTLD_LOCAL and never unloaded: drivers start threads. cuInit is not
+ * called. The caller closes the driver. NO_DRIVER when nothing can be opened: the message says what
+ * was tried and how to choose softgpu. Thread-safe; blocks while the library is loaded.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_driver_open(const char *choice,
-                                                             gpumem_driver **driver);
+                                                              gpumem_driver **driver);
 
 /* Frees the instance (NULL is allowed). The table must not be used afterwards. */
 GPUMEM_API void gpumem_driver_close(gpumem_driver *driver);

@@ -28,19 +28,19 @@ typedef enum gpumem_status {
     GPUMEM_ERROR_INVALID_ARGUMENT = 1,   /* the call itself is wrong; nothing was attempted */
     GPUMEM_ERROR_OUT_OF_MEMORY = 2,      /* device memory, after caches were drained */
     GPUMEM_ERROR_OUT_OF_HOST_MEMORY = 3, /* malloc, mmap or pinned memory */
-    GPUMEM_ERROR_OUT_OF_CAPACITY = 4,    /* growth past the reserved address space, or past a limit */
-    GPUMEM_ERROR_BUSY = 5,               /* a view, an export or another owner holds the thing */
-    GPUMEM_ERROR_NOT_SUPPORTED = 6,      /* this platform cannot; the message gives the reason */
-    GPUMEM_ERROR_NOT_PERMITTED = 7,      /* it could, but may not: permissions, container, IMEX */
-    GPUMEM_ERROR_NO_DRIVER = 8,          /* no driver library, or one that lacks what is needed */
-    GPUMEM_ERROR_NO_DEVICE = 9,          /* a driver, but no such device */
-    GPUMEM_ERROR_DRIVER = 10,            /* any other driver error; see driver_code */
-    GPUMEM_ERROR_DEVICE_FAULT = 11,      /* the context is poisoned by an earlier fault (sticky) */
-    GPUMEM_ERROR_SYSTEM = 12,            /* a system call failed; see system_code (errno) */
-    GPUMEM_ERROR_PEER = 13,              /* the other process is gone or speaks another protocol */
-    GPUMEM_ERROR_DATA = 14,              /* bytes are not what they should be */
-    GPUMEM_ERROR_CANCELLED = 15,         /* the caller asked to stop */
-    GPUMEM_ERROR_FORKED = 16,            /* the object was made before fork, by the parent */
+    GPUMEM_ERROR_OUT_OF_CAPACITY = 4, /* growth past the reserved address space, or past a limit */
+    GPUMEM_ERROR_BUSY = 5,            /* a view, an export or another owner holds the thing */
+    GPUMEM_ERROR_NOT_SUPPORTED = 6,   /* this platform cannot; the message gives the reason */
+    GPUMEM_ERROR_NOT_PERMITTED = 7,   /* it could, but may not: permissions, container, IMEX */
+    GPUMEM_ERROR_NO_DRIVER = 8,       /* no driver library, or one that lacks what is needed */
+    GPUMEM_ERROR_NO_DEVICE = 9,       /* a driver, but no such device */
+    GPUMEM_ERROR_DRIVER = 10,         /* any other driver error; see driver_code */
+    GPUMEM_ERROR_DEVICE_FAULT = 11,   /* the context is poisoned by an earlier fault (sticky) */
+    GPUMEM_ERROR_SYSTEM = 12,         /* a system call failed; see system_code (errno) */
+    GPUMEM_ERROR_PEER = 13,           /* the other process is gone or speaks another protocol */
+    GPUMEM_ERROR_DATA = 14,           /* bytes are not what they should be */
+    GPUMEM_ERROR_CANCELLED = 15,      /* the caller asked to stop */
+    GPUMEM_ERROR_FORKED = 16,         /* the object was made before fork, by the parent */
 } gpumem_status;
 
 /* The last failure of this thread. Pointers are valid until the thread's next failing call. */
@@ -85,9 +85,9 @@ typedef void (*gpumem_log_fn)(void *user, gpumem_log_level level, const char *te
  */
 GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level);
 
-#define GPUMEM_VERSION_MAJOR 0
-#define GPUMEM_VERSION_MINOR 1
-#define GPUMEM_VERSION_PATCH 0
+#define GPUMEM_VERSION_MAJOR  0
+#define GPUMEM_VERSION_MINOR  1
+#define GPUMEM_VERSION_PATCH  0
 #define GPUMEM_VERSION_STRING "0.1.0"
 
 /* The library's version at run time, 10000 * major + 100 * minor + patch. */

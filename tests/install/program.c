@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 int main(void) {
-    const int header = 10000 * GPUMEM_VERSION_MAJOR + 100 * GPUMEM_VERSION_MINOR +
-                       GPUMEM_VERSION_PATCH;
+    const int header =
+        10000 * GPUMEM_VERSION_MAJOR + 100 * GPUMEM_VERSION_MINOR + GPUMEM_VERSION_PATCH;
     if (gpumem_version() != header) {
         fprintf(stderr, "header %d, library %d\n", header, gpumem_version());
         return 1;

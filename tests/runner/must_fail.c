@@ -67,8 +67,9 @@ int main(int argc, char **argv) {
         const char *name;
         void (*test)(void **);
     } cases[] = {
-        {"pass", passes},   {"fail", fails},   {"crash", crashes},
-        {"hang", hangs},    {"leave", leaves}, {"skip", skips_with_reason},
+        {"pass", passes},           {"fail", fails},
+        {"crash", crashes},         {"hang", hangs},
+        {"leave", leaves},          {"skip", skips_with_reason},
         {"silent", skips_silently},
     };
     if (argc == 2 && strcmp(argv[1], "exit") == 0) {
