@@ -108,22 +108,62 @@ static void free_without_stream(void **state) {
 /* The free is queued: work queued before it in its stream still has the memory. */
 static void free_waits_in_stream(void **state) {
     (void)state;
-    static unsigned char back[4096];
+    const size_t size = 4096;
     CUdeviceptr p;
     CUstream stream = make_stream();
     struct gate gate;
     gate_make(&gate);
-    OK(cu.cuMemAllocAsync(&p, sizeof back, stream));
+    /* Pinned: a copy to pageable memory would wait for the gate here and now. */
+    void *memory = NULL;
+    OK(cu.cuMemHostAlloc(&memory, size, 0));
+    volatile unsigned char *back = memory;
+    OK(cu.cuMemAllocAsync(&p, size, stream));
     gate_hold(&gate, stream);
-    OK(cu.cuMemsetD8Async(p, 0x5a, sizeof back, stream));
-    OK(cu.cuMemcpyDtoHAsync_v2(back, p, sizeof back, stream));
+    OK(cu.cuMemsetD8Async(p, 0x5a, size, stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(memory, p, size, stream));
     OK(cu.cuMemFreeAsync(p, stream));
     gate_release(&gate);
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(back[0], 0x5a);
     assert_int_equal(back[4095], 0x5a);
     end_stream(stream);
+    OK(cu.cuMemFreeHost(memory));
     gate_free(&gate);
+}
+
+/* cuMemAlloc's memory can be freed in stream order too: its bytes stay until the stream is there.
+ */
+static void plain_memory(void **state) {
+    (void)state;
+    size_t before, held, after, total;
+    CUdeviceptr p;
+    CUstream stream = make_stream();
+    struct gate gate;
+    gate_make(&gate);
+    OK(cu.cuMemGetInfo_v2(&before, &total));
+    OK(cu.cuMemAlloc_v2(&p, 8 * MIB));
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(p, 1, 8 * MIB, stream));
+    OK(cu.cuMemFreeAsync(p, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuMemGetInfo_v2(&held, &total));
+    assert_int_equal(before - held, 8 * MIB);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(before, after);
+    end_stream(stream);
+    gate_free(&gate);
+}
+
+static void nothing(void **state) {
+    (void)state;
+    CUdeviceptr p = 5;
+    CUstream stream = make_stream();
+    OK(cu.cuMemAllocAsync(&p, 0, stream));
+    assert_int_equal(p, 0);
+    OK(cu.cuMemFreeAsync(0, stream));
+    end_stream(stream);
 }
 
 /* Memory belongs to the pool, not to the stream or to the context that was current. */
@@ -152,6 +192,7 @@ int main(int argc, char **argv) {
         TEST(bad_arguments),        TEST(too_much_is_refused),
         TEST(pointer_is_known),     TEST(free_without_stream),
         TEST(free_waits_in_stream), TEST(outlives_stream_and_context),
+        TEST(plain_memory),         TEST(nothing),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -96,6 +96,21 @@ static void threshold(void **state) {
     end();
 }
 
+/* H200: what one stream freed stays when another is synchronized. */
+static void threshold_and_another_stream(void **state) {
+    (void)state;
+    begin(0);
+    CUstream t = stream_make();
+    pool_set_threshold(pool, 0);
+    cache_some();
+    OK(cu.cuStreamSynchronize(t));
+    assert_int_equal(pool_reserved(pool), 32 * MIB);
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(pool_reserved(pool), 0);
+    stream_end(t);
+    end();
+}
+
 static void limit(void **state) {
     (void)state;
     begin(64 * MIB);
@@ -143,8 +158,8 @@ static void cached_memory_is_available(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(trim),  TEST(trim_leaves_pending),        TEST(threshold),
-        TEST(limit), TEST(cached_memory_is_available),
+        TEST(trim),  TEST(trim_leaves_pending),          TEST(threshold),
+        TEST(limit), TEST(threshold_and_another_stream), TEST(cached_memory_is_available),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

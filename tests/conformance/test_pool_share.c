@@ -1,6 +1,7 @@
 /* Pools between processes: a descriptor through a socket, pointers as 64 bytes beside it. */
 #include "pools.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,9 +148,15 @@ static int export_pool(CUmemoryPool pool) {
     return fd;
 }
 
+/* The first stays in this process; the second goes to a child. */
+static void make_ends(int ends[2]) {
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);
+}
+
 static int start_importer(int ends[2]) {
     char number[16];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    make_ends(ends);
     snprintf(number, sizeof number, "%d", ends[1]);
     int pid = start_child("importer", number, NULL);
     close(ends[1]);
@@ -211,7 +218,7 @@ static void exporter_dies(void **state) {
     struct offer offer;
     char number[16];
     int ends[2];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    make_ends(ends);
     snprintf(number, sizeof number, "%d", ends[1]);
     int pid = start_child("exporter", number, NULL);
     close(ends[1]);
