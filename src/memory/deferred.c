@@ -40,6 +40,19 @@ static void give_event(gpumem_device *device, CUevent event) {
         gm_meter_quarantine(&device->meter, 0);
 }
 
+void gm_drop_events(gpumem_device *device) {
+    pthread_mutex_lock(&device->lock);
+    CUevent *events = device->events;
+    size_t count = device->event_count;
+    device->events = NULL;
+    device->event_count = device->event_room = 0;
+    pthread_mutex_unlock(&device->lock);
+    for (size_t i = 0; i < count; i++)
+        if (device->cu->cuEventDestroy_v2(events[i]) != CUDA_SUCCESS)
+            gm_meter_quarantine(&device->meter, 0);
+    free(events);
+}
+
 static void mark(gpumem_device *device, struct gm_wait *wait) {
     const gpumem_driver_api *cu = device->cu;
     if (wait->event) /* of an earlier mark that could not be waited for */

@@ -30,4 +30,7 @@ void gm_defer(gpumem_buffer *buffer);
  */
 size_t gm_drain(gpumem_device *device, const gpumem_resource *only, int wait);
 
+/* Destroys the unused events that the device keeps. Its context is current. */
+void gm_drop_events(gpumem_device *device);
+
 #endif

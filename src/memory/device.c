@@ -175,9 +175,7 @@ static gpumem_status close_last(gpumem_device *device) {
     gm_drain(device, NULL, 1);
     struct gm_current current;
     if (gm_current_enter(&current, device) == GPUMEM_OK) {
-        for (size_t i = 0; i < device->event_count; i++)
-            if (cu->cuEventDestroy_v2(device->events[i]) != CUDA_SUCCESS)
-                gm_meter_quarantine(&device->meter, 0);
+        gm_drop_events(device);
         gm_current_leave(&current);
     }
     if (cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)

@@ -152,6 +152,7 @@ static void trim_all(gpumem_device *device) {
         if (r->ops.trim && !r->upstream)
             r->ops.trim(r->user, 0);
     pthread_mutex_unlock(&device->lock);
+    gm_drop_events(device);
     gm_current_leave(&current);
 }
 

@@ -1,0 +1,143 @@
+/*
+ * What tests of the memory library share: an open device of softgpu, its controls, and checks that
+ * print the library's message. Header only, because each folder of tests links other things.
+ */
+#ifndef TESTS_LIBRARY_TEST_H
+#define TESTS_LIBRARY_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above before it. */
+#include <cmocka.h>
+#include <gpumem/driver.h>
+#include <gpumem/gpumem.h>
+#include <gpumem/softgpu.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KIB         ((size_t)1 << 10)
+#define MIB         ((size_t)1 << 20)
+#define GIB         ((size_t)1 << 30)
+#define COUNT(list) (sizeof(list) / sizeof(list)[0])
+
+static gpumem_library *library;
+static gpumem_device *device;
+static const gpumem_driver_api *cu;
+static const softgpu_control *soft;
+
+static inline void check_status(gpumem_status got, gpumem_status wanted, const char *call,
+                                const char *file, int line) {
+    if (got == wanted)
+        return;
+    print_error("%s\n  answered %s, wanted %s; the last error says: %s\n", call,
+                gpumem_status_name(got), gpumem_status_name(wanted), gpumem_last_error()->message);
+    _fail(file, line);
+}
+
+#define OK(call)            check_status((call), GPUMEM_OK, #call, __FILE__, __LINE__)
+#define FAILS(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __FILE__, __LINE__)
+
+/* That the last message names what it should. */
+#define SAYS(text)                                                                                 \
+    do {                                                                                           \
+        if (!strstr(gpumem_last_error()->message, text))                                           \
+            fail_msg("'%s' is not in: %s", text, gpumem_last_error()->message);                    \
+    } while (0)
+
+static inline const softgpu_control *find_control(gpumem_library *of) {
+    softgpu_get_control_fn get;
+    void *symbol = gpumem_driver_symbol(gpumem_library_driver(of), "softgpu_get_control");
+    memcpy(&get, &symbol, sizeof get);
+    return get ? get(SOFTGPU_CONTROL_VERSION) : NULL;
+}
+
+/* For cmocka's setup: opens device 0 of softgpu. */
+static inline int open_device(void **state) {
+    (void)state;
+    if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &library) !=
+            GPUMEM_OK ||
+        gpumem_device_open(library, 0, &device) != GPUMEM_OK) {
+        print_error("cannot open softgpu: %s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    cu = gpumem_driver_table(gpumem_library_driver(library));
+    soft = find_control(library);
+    return soft ? 0 : -1;
+}
+
+/* For cmocka's teardown: nothing may be left. */
+static inline int close_device(void **state) {
+    (void)state;
+    if (gpumem_device_close(device) != GPUMEM_OK || gpumem_close(library) != GPUMEM_OK) {
+        print_error("left behind: %s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    return 0;
+}
+
+static inline gpumem_stats device_stats(void) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_device_get_stats(device, &stats));
+    return stats;
+}
+
+static inline void check_dump(const char *before, const char *after, const char *file, int line) {
+    if (strcmp(before, after) == 0)
+        return;
+    print_error("softgpu's state changed. Before:\n%s\nAfter:\n%s\n", before, after);
+    _fail(file, line);
+}
+
+/* Compares softgpu's state with an earlier dump, and frees both. */
+#define SAME_STATE(before)                                                                         \
+    do {                                                                                           \
+        char *now_ = soft->state_dump();                                                           \
+        check_dump(before, now_, __FILE__, __LINE__);                                              \
+        soft->free_text(now_);                                                                     \
+        soft->free_text(before);                                                                   \
+    } while (0)
+
+static inline void synchronize(CUstream stream) {
+    OK(gpumem_stream_synchronize(device, stream));
+}
+
+/* A stream that does not go on before the gate is opened. */
+struct gate {
+    CUstream stream;
+    uint32_t *flag;
+};
+
+static inline struct gate close_gate(void) {
+    struct gate gate = {0};
+    CUdeviceptr address = 0;
+    CUcontext before = NULL;
+    void *flag = NULL;
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemHostAlloc(&flag, 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+    gate.flag = flag;
+    __atomic_store_n(gate.flag, 0, __ATOMIC_SEQ_CST);
+    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0), CUDA_SUCCESS);
+    OK(gpumem_stream_create(device, NULL, &gate.stream));
+    assert_int_equal(cu->cuStreamWaitValue32_v2(gate.stream, address, 1, CU_STREAM_WAIT_VALUE_EQ),
+                     CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    return gate;
+}
+
+static inline void open_gate(struct gate gate) {
+    __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
+    synchronize(gate.stream);
+}
+
+static inline void remove_gate(struct gate gate) {
+    CUcontext before = NULL;
+    OK(gpumem_stream_destroy(device, gate.stream));
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* The caller's current context is after a call what it was before, and needs not to be ours. */
+#include "library_test.h"
+
+static CUcontext current(void) {
+    CUcontext now = NULL;
+    assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    return now;
+}
+
+/* A bit of everything, failures among it. */
+static void use_everything(void) {
+    gpumem_resource *virtual_resource, *pinned, *pool;
+    gpumem_buffer *big, *staging, *small;
+    OK(gpumem_virtual_resource_create(device, NULL, &virtual_resource));
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_buffer_allocate(virtual_resource, MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 64 * MIB), &big));
+    OK(gpumem_buffer_allocate(pinned, MIB, NULL, &staging));
+    OK(gpumem_buffer_allocate(pool, MIB, NULL, &small));
+    FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(pool, (size_t)1 << 50, NULL, &small));
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(big, 65 * MIB, NULL));
+    OK(gpumem_buffer_grow(big, 8 * MIB, NULL));
+    OK(gpumem_buffer_fill(big, 0, MIB, 7, NULL));
+    OK(gpumem_buffer_copy(small, 0, big, 0, MIB, NULL));
+    OK(gpumem_buffer_read(small, 0, gpumem_buffer_host_pointer(staging), MIB, NULL));
+    synchronize(NULL);
+    assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(staging))[MIB - 1], 7);
+    OK(gpumem_buffer_shrink(big, MIB, NULL));
+    OK(gpumem_buffer_free(big, NULL));
+    OK(gpumem_buffer_free(staging, NULL));
+    OK(gpumem_buffer_free(small, NULL));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_resource_destroy(virtual_resource));
+}
+
+static void no_context_stays_no_context(void **state) {
+    (void)state;
+    assert_null(current());
+    use_everything();
+    assert_null(current());
+}
+
+static void another_context_stays(void **state) {
+    (void)state;
+    CUcontext other = NULL, popped = NULL;
+    assert_int_equal(cu->cuCtxCreate_v2(&other, 0, gpumem_device_handle(device)), CUDA_SUCCESS);
+    use_everything();
+    assert_ptr_equal(current(), other);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    assert_null(current());
+    assert_int_equal(cu->cuCtxDestroy_v2(other), CUDA_SUCCESS);
+}
+
+static void the_devices_own_is_not_pushed_again(void **state) {
+    (void)state;
+    CUcontext popped = NULL;
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    uint64_t pushes = soft->call_count("cuCtxPushCurrent_v2");
+    use_everything();
+    assert_int_equal(soft->call_count("cuCtxPushCurrent_v2"), pushes);
+    assert_ptr_equal(current(), gpumem_device_context(device));
+    cu->cuCtxPopCurrent_v2(&popped);
+}
+
+static void opening_and_closing_do_not_touch_it(void **state) {
+    (void)state;
+    gpumem_library *second;
+    gpumem_device *other;
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_device_open(second, 0, &other));
+    assert_null(current());
+    OK(gpumem_device_close(other));
+    OK(gpumem_close(second));
+    assert_null(current());
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(no_context_stays_no_context, open_device, close_device),
+        cmocka_unit_test_setup_teardown(another_context_stays, open_device, close_device),
+        cmocka_unit_test_setup_teardown(the_devices_own_is_not_pushed_again, open_device,
+                                        close_device),
+        cmocka_unit_test_setup_teardown(opening_and_closing_do_not_touch_it, open_device,
+                                        close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

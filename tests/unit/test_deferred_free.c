@@ -1,0 +1,224 @@
+/* Nothing is unmapped under work that the library was told of; frees are worked off later. */
+#include "library_test.h"
+
+static gpumem_resource *resource;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    return gpumem_virtual_resource_create(device, NULL, &resource) == GPUMEM_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    if (gpumem_resource_destroy(resource) != GPUMEM_OK) {
+        print_error("%s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate_on(CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+/* Still there: the driver knows the address. */
+static int is_mapped(CUdeviceptr address) {
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                    .id = gpumem_device_handle(device)};
+    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+}
+
+static void work_off(void) {
+    OK(gpumem_device_trim(device, 0));
+}
+
+static void idle_streams_hold_nothing_back(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate_on(NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    assert_true(is_mapped(address));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_false(is_mapped(address));
+    assert_int_equal(device_stats().deferred_frees, 0);
+}
+
+static void check_held_back(CUdeviceptr address, struct gate gate) {
+    assert_true(is_mapped(address));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 1);
+    assert_int_equal(stats.deferred_bytes, 2 * MIB);
+    assert_int_equal(stats.allocations, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.committed_bytes, 2 * MIB);
+    work_off();
+    assert_true(is_mapped(address));
+    open_gate(gate);
+    assert_true(is_mapped(address)); /* no hidden thread */
+    work_off();
+    assert_false(is_mapped(address));
+    stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.committed_bytes, 0);
+    remove_gate(gate);
+}
+
+static void the_stream_of_allocation_holds_back(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_on(gate.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    check_held_back(address, gate);
+}
+
+static void the_stream_of_the_free_holds_back(void **state) {
+    (void)state;
+    CUstream idle;
+    OK(gpumem_stream_create(device, NULL, &idle));
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_on(idle);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    check_held_back(address, gate);
+    OK(gpumem_stream_destroy(device, idle));
+}
+
+static void named_streams_hold_back(void **state) {
+    (void)state;
+    CUstream others[8];
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_on(NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    for (size_t i = 0; i < COUNT(others); i++) {
+        OK(gpumem_stream_create(device, NULL, &others[i]));
+        OK(gpumem_buffer_use(buffer, others[i]));
+        OK(gpumem_buffer_use(buffer, others[i]));
+    }
+    OK(gpumem_buffer_use(buffer, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    check_held_back(address, gate);
+    for (size_t i = 0; i < COUNT(others); i++)
+        OK(gpumem_stream_destroy(device, others[i]));
+}
+
+static void copies_name_their_stream(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_on(NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    check_held_back(address, gate);
+}
+
+static void later_allocations_work_off(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    gpumem_buffer *held = allocate_on(gate.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(held);
+    OK(gpumem_buffer_free(held, NULL));
+    open_gate(gate);
+    gpumem_buffer *buffer = allocate_on(NULL);
+    assert_false(is_mapped(address) && gpumem_buffer_pointer(buffer) != address);
+    assert_int_equal(device_stats().deferred_frees, 0);
+    OK(gpumem_buffer_free(buffer, NULL));
+    remove_gate(gate);
+}
+
+static void destroying_the_resource_waits(void **state) {
+    (void)state;
+    gpumem_resource *second;
+    gpumem_buffer *buffer;
+    CUstream stream;
+    OK(gpumem_virtual_resource_create(device, NULL, &second));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_buffer_allocate(second, 64 * MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    OK(gpumem_buffer_fill(buffer, 0, 64 * MIB, 3, stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(second));
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    assert_int_equal(device_stats().deferred_frees, 0);
+    synchronize(stream); /* no fault: the fill ran on mapped memory */
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void holds_put_a_free_off(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate_on(NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_hold(buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
+    SAYS("freed twice");
+    assert_true(is_mapped(address));
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    OK(gpumem_buffer_release(buffer));
+    assert_false(is_mapped(address));
+}
+
+static void stream_ordered_memory_follows_the_streams(void **state) {
+    (void)state;
+    gpumem_resource *pool;
+    gpumem_buffer *buffer;
+    CUstream stream;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    struct gate gate = close_gate();
+    OK(gpumem_buffer_allocate(pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
+                              &buffer));
+    OK(gpumem_buffer_use(buffer, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL)); /* queued behind the gate, not held by us */
+    assert_int_equal(device_stats().deferred_frees, 0);
+    int done = 1;
+    OK(gpumem_stream_query(device, stream, &done));
+    assert_false(done);
+    open_gate(gate);
+    synchronize(stream);
+    remove_gate(gate);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* When memory runs out, what is held back is waited for. */
+static void running_out_drains(void **state) {
+    (void)state;
+    uint64_t free_bytes, total;
+    OK(gpumem_device_get_memory(device, &free_bytes, &total));
+    size_t most = (size_t)free_bytes / (4 * MIB) * (4 * MIB) - 4 * MIB;
+    gpumem_buffer *first, *second;
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_buffer_allocate(resource, most,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &first));
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    OK(gpumem_buffer_fill(first, 0, MIB, 3, stream));
+    OK(gpumem_buffer_free(first, NULL));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    OK(gpumem_buffer_allocate(resource, most, NULL, &second));
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    OK(gpumem_buffer_free(second, NULL));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(idle_streams_hold_nothing_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_stream_of_allocation_holds_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_stream_of_the_free_holds_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(named_streams_hold_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(copies_name_their_stream, setup, teardown),
+        cmocka_unit_test_setup_teardown(later_allocations_work_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(destroying_the_resource_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(holds_put_a_free_off, setup, teardown),
+        cmocka_unit_test_setup_teardown(stream_ordered_memory_follows_the_streams, setup, teardown),
+        cmocka_unit_test_setup_teardown(running_out_drains, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+/* Opening and closing: choice and identity of the driver, devices, what keeps them open, forks. */
+#include "library_test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void unknown_drivers_are_refused(void **state) {
+    (void)state;
+    gpumem_library *opened = (gpumem_library *)state;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "voodoo"), &opened));
+    SAYS("voodoo");
+    FAILS(NO_DRIVER,
+          gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "/nowhere/libcuda.so.1"),
+                      &opened));
+    FAILS(INVALID_ARGUMENT, gpumem_open(NULL, NULL));
+    assert_ptr_equal(opened, state); /* outputs are set on success only */
+}
+
+static void without_a_driver_softgpu_is_named(void **state) {
+    (void)state;
+    gpumem_library *opened;
+    const char *before = getenv("GPUMEM_DRIVER");
+    char *saved = before ? strdup(before) : NULL;
+    unsetenv("GPUMEM_DRIVER");
+    gpumem_status status = gpumem_open(NULL, &opened);
+    if (status == GPUMEM_OK) /* a machine with a GPU */
+        OK(gpumem_close(opened));
+    else
+        SAYS("GPUMEM_DRIVER=softgpu");
+    if (saved)
+        setenv("GPUMEM_DRIVER", saved, 1);
+    free(saved);
+}
+
+static void the_driver_is_identified(void **state) {
+    (void)state;
+    gpumem_library_info info = {.size = sizeof info};
+    OK(gpumem_library_get_info(library, &info));
+    assert_string_equal(info.driver_kind, "softgpu");
+    assert_int_equal(info.softgpu, 1);
+    assert_true(info.driver_version >= 12000);
+    assert_non_null(strstr(info.driver_path, "softgpu"));
+    int count = 0;
+    OK(gpumem_device_count(library, &count));
+    assert_int_equal(count, info.device_count);
+    gpumem_library_info unsized = {0};
+    FAILS(INVALID_ARGUMENT, gpumem_library_get_info(library, &unsized));
+}
+
+static void devices_are_described_and_found(void **state) {
+    (void)state;
+    gpumem_device_info info = {.size = sizeof info}, same = {.size = sizeof same};
+    OK(gpumem_device_get_info(device, &info));
+    OK(gpumem_device_query(library, 0, &same));
+    assert_memory_equal(&info, &same, sizeof info);
+    assert_true(strlen(info.name) > 0);
+    assert_true(info.memory_bytes > 0);
+    assert_int_equal(info.granularity_minimum, 2 * MIB);
+    gpumem_device *found;
+    OK(gpumem_device_open_uuid(library, info.uuid, &found));
+    assert_ptr_equal(found, device);
+    OK(gpumem_device_close(found));
+    info.uuid[0] ^= 0xff;
+    FAILS(NO_DEVICE, gpumem_device_open_uuid(library, info.uuid, &found));
+    FAILS(NO_DEVICE, gpumem_device_open(library, -1, &found));
+    FAILS(NO_DEVICE, gpumem_device_open(library, 1000, &found));
+    uint64_t free_bytes, total;
+    OK(gpumem_device_get_memory(device, &free_bytes, &total));
+    assert_true(free_bytes > 0 && free_bytes <= total);
+}
+
+static void what_is_open_keeps_the_rest_open(void **state) {
+    (void)state;
+    FAILS(BUSY, gpumem_close(library));
+    SAYS("1 device is still open: 0");
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    FAILS(BUSY, gpumem_device_close(device));
+    SAYS("virtual resource (1 buffers)");
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    SAYS("1 buffer");
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    gpumem_reservation *reservation;
+    OK(gpumem_reservation_create(device, 2 * MIB, NULL, &reservation));
+    FAILS(BUSY, gpumem_device_close(device));
+    SAYS("1 low-level object");
+    OK(gpumem_reservation_destroy(reservation));
+}
+
+static void closing_leaves_nothing(void **state) {
+    (void)state;
+    gpumem_library *second;
+    gpumem_device *other;
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    char *before = soft->state_dump();
+    OK(gpumem_device_open(second, 0, &other));
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    OK(gpumem_pinned_resource_create(other, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 100, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_device_close(other));
+    SAME_STATE(before);
+    OK(gpumem_close(second));
+    OK(gpumem_close(NULL));
+    OK(gpumem_device_close(NULL));
+}
+
+/* Everything answers FORKED and nothing hangs; the exit status tells which did not. */
+static int in_child(gpumem_resource *resource, gpumem_buffer *buffer, gpumem_reservation *range) {
+    gpumem_buffer *made;
+    gpumem_library_info info = {.size = sizeof info};
+    gpumem_stats stats = {.size = sizeof stats};
+    gpumem_export *exported;
+    if (gpumem_buffer_allocate(resource, 1, NULL, &made) != GPUMEM_ERROR_FORKED)
+        return 1;
+    if (gpumem_buffer_free(buffer, NULL) != GPUMEM_ERROR_FORKED)
+        return 2;
+    if (gpumem_buffer_grow(buffer, 4 * MIB, NULL) != GPUMEM_ERROR_FORKED)
+        return 3;
+    if (gpumem_resource_destroy(resource) != GPUMEM_ERROR_FORKED)
+        return 4;
+    if (gpumem_device_close(device) != GPUMEM_ERROR_FORKED)
+        return 5;
+    if (gpumem_close(library) != GPUMEM_ERROR_FORKED)
+        return 6;
+    if (gpumem_library_get_info(library, &info) != GPUMEM_ERROR_FORKED)
+        return 7;
+    if (gpumem_device_get_stats(device, &stats) != GPUMEM_ERROR_FORKED)
+        return 8;
+    if (gpumem_export_create(buffer, &exported) != GPUMEM_ERROR_FORKED)
+        return 9;
+    if (gpumem_reservation_destroy(range) != GPUMEM_ERROR_FORKED)
+        return 10;
+    if (gpumem_stream_synchronize(device, NULL) != GPUMEM_ERROR_FORKED)
+        return 11;
+    if (!strstr(gpumem_last_error()->message, "fork"))
+        return 12;
+    return gpumem_buffer_size(buffer) == 1 ? 0 : 13;
+}
+
+static void a_forked_child_is_told(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    gpumem_reservation *range;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
+    char *before = soft->state_dump();
+    pid_t child = fork();
+    if (child == 0)
+        _exit(in_child(resource, buffer, range));
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    SAME_STATE(before);
+    OK(gpumem_reservation_destroy(range));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_drivers_are_refused),
+        cmocka_unit_test(without_a_driver_softgpu_is_named),
+        cmocka_unit_test_setup_teardown(the_driver_is_identified, open_device, close_device),
+        cmocka_unit_test_setup_teardown(devices_are_described_and_found, open_device, close_device),
+        cmocka_unit_test_setup_teardown(what_is_open_keeps_the_rest_open, open_device,
+                                        close_device),
+        cmocka_unit_test_setup_teardown(closing_leaves_nothing, open_device, close_device),
+        cmocka_unit_test_setup_teardown(a_forked_child_is_told, open_device, close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

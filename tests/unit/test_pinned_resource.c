@@ -1,0 +1,210 @@
+/* Pinned host memory: slabs, their cache, limits, and the driver's host pool. */
+#include "library_test.h"
+
+static gpumem_resource *make(const gpumem_pinned_options *options) {
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    return buffer;
+}
+
+/* The device and the CPU see the same bytes. */
+static void check_shared(gpumem_buffer *buffer) {
+    size_t bytes = gpumem_buffer_size(buffer);
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    assert_non_null(host);
+    memset(host, 1, bytes);
+    OK(gpumem_buffer_fill(buffer, bytes / 2, 1, 2, NULL));
+    synchronize(NULL);
+    assert_int_equal(host[bytes / 2], 2);
+    assert_int_equal(host[bytes - 1], bytes > 2 ? 1 : 2);
+}
+
+/* The driver knows the memory as host memory. */
+static void check_pinned(gpumem_buffer *buffer) {
+    unsigned type = 0;
+    CUcontext popped;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                               gpumem_buffer_pointer(buffer)),
+                     CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&popped);
+    assert_int_equal(type, CU_MEMORYTYPE_HOST);
+}
+
+static void use_method(gpumem_pinned_method method) {
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = method, .slab_bytes = 4 * MIB));
+    gpumem_buffer *small = allocate(resource, 100), *big = allocate(resource, 10 * MIB);
+    check_shared(small);
+    check_shared(big);
+    check_pinned(small);
+    check_pinned(big);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.pinned_bytes, 14 * MIB);
+    assert_int_equal(stats.committed_bytes, 14 * MIB);
+    assert_int_equal(stats.chunks, 2);
+    assert_int_equal(stats.in_use_bytes, 100 + 10 * MIB);
+    OK(gpumem_buffer_free(small, NULL));
+    OK(gpumem_buffer_free(big, NULL));
+    stats = device_stats();
+    assert_int_equal(stats.cached_bytes, 14 * MIB);
+    assert_int_equal(stats.pinned_bytes, 14 * MIB);
+    OK(gpumem_resource_destroy(resource));
+    stats = device_stats();
+    assert_int_equal(stats.pinned_bytes + stats.cached_bytes + stats.committed_bytes, 0);
+    assert_int_equal(stats.pinned_high, 14 * MIB);
+}
+
+static void registered_memory_works(void **state) {
+    (void)state;
+    use_method(GPUMEM_PINNED_REGISTERED);
+    assert_true(soft->call_count("cuMemHostRegister_v2") > 0);
+}
+
+static void allocated_memory_works(void **state) {
+    (void)state;
+    use_method(GPUMEM_PINNED_ALLOCATED);
+}
+
+static void slabs_are_reused(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB));
+    uint64_t calls = soft->call_count("cuMemHostRegister_v2");
+    for (int i = 0; i < 100; i++)
+        OK(gpumem_buffer_free(allocate(resource, MIB), NULL));
+    assert_int_equal(soft->call_count("cuMemHostRegister_v2"), calls + 1);
+    OK(gpumem_resource_trim(resource, 0));
+    assert_int_equal(device_stats().pinned_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void keeping_is_the_callers_choice(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_nothing = 1));
+    OK(gpumem_buffer_free(allocate(resource, MIB), NULL));
+    assert_int_equal(device_stats().pinned_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+    resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .keep_bytes = 2 * MIB));
+    gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB);
+    OK(gpumem_buffer_free(a, NULL));
+    OK(gpumem_buffer_free(b, NULL));
+    assert_int_equal(device_stats().pinned_bytes, 2 * MIB);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_maximum_is_kept(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(
+        GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB));
+    gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB), *c = a;
+    FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, 1, NULL, &c));
+    SAYS("maximum of 4194304");
+    assert_ptr_equal(c, a);
+    OK(gpumem_buffer_free(a, NULL));
+    c = allocate(resource, 2 * MIB);
+    OK(gpumem_buffer_free(b, NULL));
+    /* Cached slabs go when a larger one is wanted. */
+    OK(gpumem_buffer_free(c, NULL));
+    c = allocate(resource, 4 * MIB);
+    OK(gpumem_buffer_free(c, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void more_than_the_machine_has_is_refused(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer;
+    char *before = soft->state_dump();
+    FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, (size_t)1 << 46, NULL, &buffer));
+    FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, SIZE_MAX, NULL, &buffer));
+    SAME_STATE(before);
+    assert_int_equal(device_stats().allocations_failed, 2);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void alignment_is_given(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 2) {
+        gpumem_buffer *odd = allocate(resource, 1), *buffer;
+        OK(gpumem_buffer_allocate(resource, 1000,
+                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
+                                  &buffer));
+        assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_buffer_free(odd, NULL));
+    }
+    gpumem_buffer *none;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_allocate(resource, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
+                                 &none));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void the_drivers_pool_works(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
+    gpumem_buffer *buffer = allocate(resource, MIB);
+    synchronize(NULL);
+    check_shared(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    /* As an H200 answers: location HOST with descriptors is refused, a node is not. */
+    assert_int_not_equal(
+        gpumem_pinned_resource_create(
+            device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1),
+            &resource),
+        GPUMEM_OK);
+    assert_non_null(strstr(gpumem_last_error()->message, "cuMemPoolCreate"));
+    resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1,
+                                   .numa_bind = 1));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void contradictions_are_refused(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_pinned_options, .flags = 0x100), &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(device, GPUMEM_OPTIONS(gpumem_pinned_options, .ipc = 1),
+                                        &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1, .numa_node = -2),
+              &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(device,
+                                        GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1,
+                                                       .method = GPUMEM_PINNED_ALLOCATED),
+                                        &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_pinned_resource_create(device,
+                                        GPUMEM_OPTIONS(gpumem_pinned_options,
+                                                       .method = GPUMEM_PINNED_REGISTERED,
+                                                       .flags = GPUMEM_PINNED_WRITE_COMBINED),
+                                        &resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(registered_memory_works),    T(allocated_memory_works),
+        T(slabs_are_reused),           T(keeping_is_the_callers_choice),
+        T(a_maximum_is_kept),          T(more_than_the_machine_has_is_refused),
+        T(alignment_is_given),         T(the_drivers_pool_works),
+        T(contradictions_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

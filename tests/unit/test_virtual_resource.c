@@ -1,0 +1,262 @@
+/* Buffers that grow where they are. */
+#include "library_test.h"
+
+static gpumem_resource *make(const gpumem_virtual_options *options) {
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(
+        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
+    return buffer;
+}
+
+static gpumem_resource_properties properties_of(gpumem_resource *resource) {
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(resource, &properties));
+    return properties;
+}
+
+static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void check_bytes(gpumem_buffer *buffer, size_t offset, size_t bytes, unsigned char value) {
+    unsigned char *host = malloc(bytes);
+    assert_non_null(host);
+    OK(gpumem_buffer_read(buffer, offset, host, bytes, NULL));
+    synchronize(NULL);
+    for (size_t i = 0; i < bytes; i++)
+        assert_int_equal(host[i], value);
+    free(host);
+}
+
+static void growing_keeps_pointer_and_content(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer = allocate(resource, 1000, 256 * MIB);
+    CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
+    assert_int_equal(gpumem_buffer_size(buffer), 1000);
+    assert_int_equal(gpumem_buffer_committed(buffer), 2 * MIB);
+    assert_int_equal(gpumem_buffer_capacity(buffer), 256 * MIB);
+    assert_null(gpumem_buffer_host_pointer(buffer));
+    OK(gpumem_buffer_fill(buffer, 0, 1000, 0x5a, NULL));
+    for (size_t mib = 1; mib <= 256; mib *= 2) {
+        OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
+        assert_true(gpumem_buffer_pointer(buffer) == pointer);
+        assert_int_equal(gpumem_buffer_size(buffer), mib * MIB);
+        OK(gpumem_buffer_fill(buffer, mib * MIB - 1, 1, 0x5b, NULL));
+    }
+    check_bytes(buffer, 0, 1000, 0x5a);
+    for (size_t mib = 1; mib <= 256; mib *= 2)
+        check_bytes(buffer, mib * MIB - 1, 1, 0x5b);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.in_use_bytes, 256 * MIB);
+    assert_int_equal(stats.committed_bytes, 256 * MIB);
+    assert_int_equal(stats.reserved_bytes, 256 * MIB);
+    assert_int_equal(stats.chunks, gpumem_buffer_chunks(buffer));
+    assert_int_equal(stats.mappings, gpumem_buffer_chunks(buffer));
+    end(buffer, resource);
+    stats = device_stats();
+    assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings,
+                     0);
+    assert_int_equal(stats.committed_high, 256 * MIB);
+}
+
+static void capacity_is_the_end(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 8 * MIB);
+    char *before = soft->state_dump();
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, 8 * MIB + 1, NULL));
+    SAYS("capacity of 8388608");
+    SAME_STATE(before);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    OK(gpumem_buffer_grow(buffer, 1, NULL)); /* never shrinks */
+    assert_int_equal(gpumem_buffer_size(buffer), 8 * MIB);
+    end(buffer, resource);
+    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .capacity = GIB));
+    buffer = allocate(resource, 2 * MIB, 0);
+    assert_int_equal(gpumem_buffer_capacity(buffer), GIB);
+    end(buffer, resource);
+}
+
+static void too_much_memory_changes_nothing(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    const size_t capacity = (size_t)1 << 44;
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, capacity);
+    char *before = soft->state_dump();
+    FAILS(OUT_OF_MEMORY, gpumem_buffer_grow(buffer, capacity, NULL));
+    SAYS("cuMemCreate");
+    assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_OUT_OF_MEMORY);
+    SAME_STATE(before);
+    assert_int_equal(gpumem_buffer_size(buffer), 2 * MIB);
+    OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
+    end(buffer, resource);
+}
+
+static void many_small_steps_make_few_handles(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 256 * MIB);
+    for (size_t mib = 4; mib <= 256; mib += 2)
+        OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
+    assert_true(gpumem_buffer_chunks(buffer) <= 20);
+    assert_int_equal(gpumem_buffer_committed(buffer), 256 * MIB);
+    end(buffer, resource);
+    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .exact_growth = 1));
+    buffer = allocate(resource, 2 * MIB, 64 * MIB);
+    for (size_t mib = 4; mib <= 64; mib += 2) {
+        OK(gpumem_buffer_grow(buffer, mib * MIB, NULL));
+        assert_int_equal(gpumem_buffer_committed(buffer), mib * MIB);
+    }
+    assert_int_equal(gpumem_buffer_chunks(buffer), 32);
+    end(buffer, resource);
+}
+
+static void chunks_keep_their_bounds(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(
+        gpumem_virtual_options, .chunk_minimum = 8 * MIB, .chunk_maximum = 16 * MIB));
+    gpumem_buffer *buffer = allocate(resource, 1, 100 * MIB);
+    assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
+    OK(gpumem_buffer_grow(buffer, 50 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), 56 * MIB);
+    assert_int_equal(gpumem_buffer_chunks(buffer), 4);
+    end(buffer, resource);
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 3 * MIB), &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(device,
+                                                           GPUMEM_OPTIONS(gpumem_virtual_options,
+                                                                          .chunk_minimum = 8 * MIB,
+                                                                          .chunk_maximum = 4 * MIB),
+                                                           &resource));
+}
+
+static void shrinking_gives_whole_chunks_back(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .exact_growth = 1));
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, 64 * MIB);
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 9, NULL));
+    synchronize(NULL);
+    char *before = soft->state_dump();
+    OK(gpumem_buffer_grow(buffer, 12 * MIB, NULL));
+    OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, 13 * MIB, NULL)); /* within the last chunk */
+    assert_int_equal(gpumem_buffer_committed(buffer), 20 * MIB);
+    OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), 4 * MIB);
+    assert_int_equal(gpumem_buffer_size(buffer), 3 * MIB);
+    OK(gpumem_device_trim(device, 1)); /* the events that the library keeps for the next time */
+    SAME_STATE(before);
+    check_bytes(buffer, 0, 3 * MIB, 9);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_shrink(buffer, 0, NULL));
+    OK(gpumem_buffer_hold(buffer));
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, MIB, NULL));
+    OK(gpumem_buffer_release(buffer));
+    OK(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
+    end(buffer, resource);
+}
+
+static void the_handle_type_is_settled_and_told(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_resource_properties p = properties_of(resource);
+    assert_string_equal(p.kind, "virtual");
+    assert_int_equal(p.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    assert_int_equal(p.exportable, 1);
+    assert_int_equal(p.granularity, 2 * MIB);
+    assert_string_equal(p.note, "");
+    OK(gpumem_resource_destroy(resource));
+
+    /* As on the recorded machine, softgpu has no IMEX channel. */
+    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_FABRIC));
+    p = properties_of(resource);
+    assert_int_equal(p.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    assert_non_null(strstr(p.note, "no fabric handles"));
+    OK(gpumem_resource_destroy(resource));
+    gpumem_resource *none = resource;
+    assert_int_not_equal(
+        gpumem_virtual_resource_create(device,
+                                       GPUMEM_OPTIONS(gpumem_virtual_options,
+                                                      .handle_type = GPUMEM_HANDLE_FABRIC,
+                                                      .handle_strict = 1),
+                                       &none),
+        GPUMEM_OK);
+    assert_ptr_equal(none, resource);
+}
+
+static void host_memory_can_be_virtual(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA));
+    gpumem_resource_properties p = properties_of(resource);
+    assert_int_equal(p.host_accessible, 1);
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 8 * MIB);
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    assert_non_null(host);
+    OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
+    host[4 * MIB - 1] = 77;
+    check_bytes(buffer, 4 * MIB - 1, 1, 77);
+    end(buffer, resource);
+}
+
+static void options_are_checked(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    const int unknown = 99;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_virtual_options, .peers = &unknown, .peer_count = 1),
+              &resource));
+    SAYS("99");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_virtual_options, .addr_align = 3 * MIB), &resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = (gpumem_location)9),
+              &resource));
+    resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .addr_align = 64 * MIB));
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
+    assert_int_equal(gpumem_buffer_pointer(buffer) % (64 * MIB), 0);
+    end(buffer, resource);
+}
+
+static void access_is_as_asked(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .self_access = GPUMEM_ACCESS_READ));
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                    .id = gpumem_device_handle(device)};
+    assert_int_equal(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer)),
+                     CUDA_SUCCESS);
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    end(buffer, resource);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(growing_keeps_pointer_and_content),
+        T(capacity_is_the_end),
+        T(too_much_memory_changes_nothing),
+        T(many_small_steps_make_few_handles),
+        T(chunks_keep_their_bounds),
+        T(shrinking_gives_whole_chunks_back),
+        T(the_handle_type_is_settled_and_told),
+        T(host_memory_can_be_virtual),
+        T(options_are_checked),
+        T(access_is_as_asked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
