@@ -47,21 +47,21 @@ static bool extent(const struct sg_place *place, const struct sg_box *box, size_
            !__builtin_add_overflow(place->address, *bytes, &rows);
 }
 
-static CUresult check_place(struct sg_place *place, const struct sg_box *box) {
+static CUresult check_place(struct sg_place *place, const struct sg_box *box, unsigned rights) {
     size_t bytes;
     if (!place->address || !extent(place, box, &bytes))
         return CUDA_ERROR_INVALID_VALUE;
     place->device = -1;
     place->where = sg_memory_where(place->address, bytes, &place->device);
-    if (place->where == SG_WHERE_INVALID)
+    if (place->where == SG_WHERE_INVALID || !sg_memory_allows(place->address, bytes, rights))
         return CUDA_ERROR_INVALID_VALUE;
     bool unknown = place->where == SG_WHERE_PAGEABLE && place->role == SG_ROLE_DEVICE;
     return unknown ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult sg_box_check(struct sg_box *box) {
-    CUresult result = check_place(&box->to, box);
-    return result == CUDA_SUCCESS ? check_place(&box->from, box) : result;
+    CUresult result = check_place(&box->to, box, SG_WRITE);
+    return result == CUDA_SUCCESS ? check_place(&box->from, box, SG_READ) : result;
 }
 
 static bool on_host(const struct sg_place *place) {

@@ -88,8 +88,9 @@ static CUresult check(struct set *set, enum sg_where *where) {
     size_t bytes = (set->height - 1) * set->pitch + set->width;
     set->device = -1;
     *where = sg_memory_where(set->to, bytes, &set->device);
-    return *where == SG_WHERE_DEVICE || *where == SG_WHERE_HOST ? CUDA_SUCCESS
-                                                                : CUDA_ERROR_INVALID_VALUE;
+    bool known = *where == SG_WHERE_DEVICE || *where == SG_WHERE_HOST;
+    return known && sg_memory_allows(set->to, bytes, SG_WRITE) ? CUDA_SUCCESS
+                                                               : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the

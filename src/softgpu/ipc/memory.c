@@ -69,14 +69,15 @@ static uint64_t start_time(uint32_t pid) {
 
 CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     struct sg_context *context;
+    if (!pHandle)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
     /* Any address of the allocation names it, but not memory that is itself another process's. */
     const struct sg_range *range = sg_range_find(dptr);
     struct stat status;
-    if (!pHandle || !range || range->kind != SG_RANGE_DEVICE ||
-        fstat(range->phys->file, &status) != 0)
+    if (!range || range->kind != SG_RANGE_DEVICE || fstat(range->phys->file, &status) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     uint32_t pid = (uint32_t)getpid();
     struct place place = {.magic = MAGIC,
@@ -182,12 +183,14 @@ static struct opened *find_opened(const struct sg_context *context, const struct
 
 CUresult sg_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
     struct sg_context *context;
+    if (!pdptr)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
     struct place place;
     memcpy(&place, &handle, sizeof place);
-    if (!pdptr || Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !is_sound(&place))
+    if (Flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS || !is_sound(&place))
         return CUDA_ERROR_INVALID_VALUE;
     int device = device_of(&place);
     if (device < 0)

@@ -12,13 +12,12 @@
 
 CUresult sg_cuMemAlloc_v2(CUdeviceptr *dptr, size_t bytesize) {
     struct sg_context *context;
-    if (!dptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    *dptr = 0;
+    if (dptr)
+        *dptr = 0;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (bytesize == 0)
+    if (!dptr || bytesize == 0)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_range *range;
     result = sg_allocate(context, context->device, bytesize, 0, &range);
@@ -64,6 +63,8 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
 
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
     struct sg_context *context;
+    if (!pbase && !psize)
+        return CUDA_SUCCESS;
     CUresult result = sg_context_current(&context);
     const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
     if (pbase)

@@ -140,6 +140,24 @@ bool sg_extents_take(struct sg_extents *extents, uint64_t pages, uint64_t align,
     return true;
 }
 
+static struct sg_extent *largest(const struct sg_extents *extents) {
+    return of_size(sg_tree_at_most(&extents->by_size, UINT64_MAX));
+}
+
+bool sg_extents_take_apart(struct sg_extents *extents, uint64_t pages, uint64_t align,
+                           uint64_t *start) {
+    struct sg_extent *run = of_size(sg_tree_at_least(&extents->by_size, size_key(pages, 0)));
+    bool same = run && run->pages == pages && fits(run, pages, align, start);
+    if (!same)
+        run = largest(extents);
+    if (!run || !fits(run, pages, align, start))
+        return sg_extents_take(extents, pages, align, start);
+    if (!prepare(extents))
+        return false;
+    cut(extents, run, *start, pages);
+    return true;
+}
+
 static struct sg_extent *holder(const struct sg_extents *extents, uint64_t start, uint64_t pages) {
     struct sg_extent *run = of_start(sg_tree_at_most(&extents->by_start, start));
     return run && start + pages <= run->start.key + run->pages ? run : NULL;

@@ -1,5 +1,5 @@
 /*
- * Runs of numbered pages: which are free. Best fit, lowest number first; neighbours merge. Used for
+ * Runs of numbered pages: which are free. Neighbours merge. Used for
  * device addresses (page number = address / 2 MiB) and for the pages of a memory file.
  *
  * Wants the lock. Giving back never fails: taking sets aside the node that giving back may need.
@@ -25,6 +25,10 @@ bool sg_extents_add(struct sg_extents *extents, uint64_t start, uint64_t pages);
 /* Takes `pages` at a multiple of `align` pages (a power of two). False when no free run fits, or
  * out of memory. */
 bool sg_extents_take(struct sg_extents *extents, uint64_t pages, uint64_t align, uint64_t *start);
+/* The same, but from a run of just that size or else from the largest: free runs of other sizes are
+ * left alone. */
+bool sg_extents_take_apart(struct sg_extents *extents, uint64_t pages, uint64_t align,
+                           uint64_t *start);
 /* Takes exactly these. False when they are not all free, or out of memory. */
 bool sg_extents_take_at(struct sg_extents *extents, uint64_t start, uint64_t pages);
 /* Gives back what one take took. */

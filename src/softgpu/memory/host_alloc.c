@@ -11,13 +11,12 @@ static CUdeviceptr address_of(const void *p) {
 
 CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
     struct sg_context *context;
-    if (!pp)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pp = NULL;
+    if (pp)
+        *pp = NULL;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if ((Flags & ~(unsigned)ALLOC_FLAGS) != 0)
+    if (!pp || (Flags & ~(unsigned)ALLOC_FLAGS) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (bytesize == 0)
         return CUDA_SUCCESS;
@@ -53,13 +52,12 @@ static struct sg_range *pinned_at(const void *p) {
 
 CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned int Flags) {
     struct sg_context *context;
-    if (!pdptr)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pdptr = 0;
+    if (pdptr)
+        *pdptr = 0;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (Flags != 0 || !pinned_at(p))
+    if (!pdptr || Flags != 0 || !pinned_at(p))
         return CUDA_ERROR_INVALID_VALUE;
     *pdptr = address_of(p);
     return CUDA_SUCCESS;
@@ -67,11 +65,13 @@ CUresult sg_cuMemHostGetDevicePointer_v2(CUdeviceptr *pdptr, void *p, unsigned i
 
 CUresult sg_cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     struct sg_context *context;
+    if (!pFlags)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_range *range = pinned_at(p);
-    if (!pFlags || !range)
+    const struct sg_range *range = pinned_at(p);
+    if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     /* PORTABLE, DEVICEMAP and WRITECOMBINED; that a registration is read-only is not told. */
     *pFlags = range->flags & (unsigned)ALLOC_FLAGS;

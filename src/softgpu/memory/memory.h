@@ -79,7 +79,9 @@ struct sg_range {
     struct sg_context *context; /* that it dies with; NULL for VMM and pools */
     unsigned flags;             /* host allocation or registration flags */
     uint64_t buffer_id;         /* unique in the process, never reused */
-    bool sync_memops;
+    bool sync_memops;           /* set by cuPointerSetAttribute */
+    bool
+        sync_memops_set; /* until then the attribute reads 1 for device memory, and means nothing */
     struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
     unsigned cpu_rights; /* SG_RANGE_MAPPING of host memory: what cuMemSetAccess gave the CPU */
@@ -93,7 +95,7 @@ struct sg_range *sg_range_find(CUdeviceptr address);
 /* The first range that starts at or after `address`, or NULL: for walking. */
 struct sg_range *sg_range_from(CUdeviceptr address);
 struct sg_range *sg_range_next(struct sg_range *range);
-/* Inserts; false when it would overlap. The caller owns the object; buffer_id and sync_memops are
+/* Inserts; false when it would overlap. The caller owns the object; buffer_id is
  * set here. */
 bool sg_range_insert(struct sg_range *range);
 void sg_range_remove(struct sg_range *range);
@@ -109,6 +111,9 @@ enum sg_where {
 /* For SG_WHERE_DEVICE, *device (may be NULL) is set to the ordinal of the first byte. Adjacent VMM
  * mappings count as one range; other allocations are bounds. */
 enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
+/* May the device of the current context, or the one that has the bytes, do this there? Bounds only
+ * VMM mappings, by cuMemSetAccess; for the arguments of copies and sets too. */
+bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights);
 
 /* ---- Execution's view, without the lock ---------------------------------------------------------
  */

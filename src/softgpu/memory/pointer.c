@@ -76,6 +76,8 @@ static uint64_t handle_types(const struct sg_range *range) {
 
 /* Of the current context's device, or of the device that has the bytes. */
 static unsigned rights_of(const struct sg_range *range) {
+    if (range->kind == SG_RANGE_POOL && range->device < 0)
+        return SG_READ | SG_WRITE; /* as recorded, before any cuMemPoolSetAccess */
     if (range->kind == SG_RANGE_REGISTERED)
         return range->flags & CU_MEMHOSTREGISTER_READ_ONLY ? SG_READ : SG_READ | SG_WRITE;
     const struct sg_context *current = sg_context_peek();
@@ -130,7 +132,7 @@ static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for a kernel interface: zero on H200 too */
         return range->device < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        answer->number = range->sync_memops;
+        answer->number = range->sync_memops_set ? range->sync_memops : range->device >= 0;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
@@ -242,5 +244,6 @@ CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribu
     if (range->kind == SG_RANGE_MAPPING)
         return CUDA_ERROR_NOT_SUPPORTED;
     range->sync_memops = *(const unsigned *)value != 0;
+    range->sync_memops_set = true;
     return CUDA_SUCCESS;
 }

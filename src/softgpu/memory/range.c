@@ -29,7 +29,6 @@ bool sg_range_insert(struct sg_range *range) {
         return false;
     range->node.key = range->start;
     range->buffer_id = ++last_id;
-    range->sync_memops = range->device >= 0; /* as recorded on H200, for every kind */
     sg_tree_insert(&ranges, &range->node);
     return true;
 }

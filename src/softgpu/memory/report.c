@@ -84,7 +84,7 @@ static void allocation_lines(struct sg_text *text, const char *prefix) {
         if (kind)
             sg_text_line(text, "%s%s %u: %zu bytes on %s, flags %u%s", prefix, kind, ++number,
                          range->size, location_text(range->device, where), range->flags,
-                         range->sync_memops == (range->device >= 0) ? "" : ", SYNC_MEMOPS changed");
+                         range->sync_memops ? ", SYNC_MEMOPS" : "");
     }
 }
 

@@ -1,8 +1,9 @@
 /*
  * The forms of CUDA 2 to 3.1, with device addresses and sizes of 32 bits. The driver's contexts
  * have 64-bit addresses, for which these functions answer INVALID_CONTEXT and zero their outputs,
- * whatever the arguments: recorded on H200.
+ * but for two that have nothing to do: recorded on H200.
  */
+#include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 
 #define REFUSED CUDA_ERROR_INVALID_CONTEXT
@@ -30,12 +31,13 @@ CUresult sg_cuMemAllocPitch(CUdeviceptr_v1 *dptr, unsigned int *pPitch, unsigned
 }
 
 CUresult sg_cuMemFree(CUdeviceptr_v1 dptr) {
-    (void)dptr;
-    return REFUSED;
+    return dptr == 0 && !sg_context_peek() ? CUDA_SUCCESS : REFUSED;
 }
 
 CUresult sg_cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUdeviceptr_v1 dptr) {
     (void)dptr;
+    if (!pbase && !psize)
+        return CUDA_SUCCESS;
     ZERO(pbase);
     ZERO(psize);
     return REFUSED;

@@ -98,7 +98,9 @@ CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdevice
         return CUDA_SUCCESS;
     }
     uint64_t page;
-    if (!sg_extents_take(&addresses, size / SG_PAGE, align / SG_PAGE, &page) &&
+    /* Freed addresses come back for a request of their own size only, as seen on H200: a stale
+     * pointer stays invalid for longer. */
+    if (!sg_extents_take_apart(&addresses, size / SG_PAGE, align / SG_PAGE, &page) &&
         !(add_windows(size, align) &&
           sg_extents_take(&addresses, size / SG_PAGE, align / SG_PAGE, &page)))
         return CUDA_ERROR_OUT_OF_MEMORY;
