@@ -1,67 +1,163 @@
-/* A poisoned context: which calls still answer. softgpu poisons on demand; on hardware this wants a
- * device fault, which the parity scenarios provoke. */
+/* A fault of queued work poisons its context. Each fault has a process of its own. */
 #include "harness.h"
 
-static int poisoned(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
+#include <stdatomic.h>
+#include <string.h>
+
+#define PAGE ((size_t)2 << 20)
+
+/* Memory that can be taken away under queued work. */
+struct mapping {
+    CUdeviceptr address;
+    CUmemGenericAllocationHandle handle;
+};
+
+static void map(struct mapping *mapping) {
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    CUmemAccessDesc access;
+    memset(&access, 0, sizeof access);
+    access.location = prop.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    OK(cu.cuMemAddressReserve(&mapping->address, PAGE, 0, 0, 0));
+    OK(cu.cuMemCreate(&mapping->handle, PAGE, &prop, 0));
+    OK(cu.cuMemMap(mapping->address, PAGE, 0, mapping->handle, 0));
+    OK(cu.cuMemSetAccess(mapping->address, PAGE, &access, 1));
+}
+
+static atomic_int host_calls;
+
+static void CUDAAPI count_call(void *unused) {
+    (void)unused;
+    atomic_fetch_add(&host_calls, 1);
+}
+
+/* What a check in a child says reaches the parent as its exit status. */
+#define EXPECT(error, call)                                                                        \
+    do {                                                                                           \
+        CUresult got = (call);                                                                     \
+        if (got != (error)) {                                                                      \
+            print_error("%s answered %d, not %d\n", #call, (int)got, (int)(error));                \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* Queues a set behind a gate and takes its memory away. */
+static void prepare_fault(struct gate *gate, CUstream *stream, struct mapping *mapping) {
     init_driver();
-    CUdeviceptr memory, other;
+    gate_make(gate);
+    map(mapping);
+    OK(cu.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(gate, *stream);
+    OK(cu.cuMemsetD8Async(mapping->address, 1, PAGE, *stream));
+}
+
+static int unmapped_under_a_set(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct gate gate;
+    struct mapping mapping;
+    CUstream stream, other;
     CUevent event;
-    CUcontext current;
-    CUdevice device = -1;
+    CUdeviceptr bytes;
+    unsigned char out;
+    prepare_fault(&gate, &stream, &mapping);
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&bytes, 64));
+    OK(cu.cuLaunchHostFunc(stream, count_call, NULL));
+    OK(cu.cuEventRecord(event, stream));
+    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    gate_release(&gate);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventSynchronize(event));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamQuery(other));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventQuery(event));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemcpyDtoH_v2(&out, bytes, 1));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemsetD8Async(bytes, 1, 1, other));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventRecord(event, other));
+    return atomic_load(&host_calls) == 0 ? 0 : 2;
+}
+
+static int access_taken_under_a_set(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct gate gate;
+    struct mapping mapping;
+    CUstream stream;
+    CUmemAccessDesc access;
+    memset(&access, 0, sizeof access);
+    prepare_fault(&gate, &stream, &mapping);
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = dev;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    OK(cu.cuMemSetAccess(mapping.address, PAGE, &access, 1));
+    gate_release(&gate);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    return 0;
+}
+
+static int unmapped_under_a_copy_to_the_host(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct gate gate;
+    struct mapping mapping;
+    CUstream stream;
     void *host;
-    size_t free_bytes, total;
-    CUmemorytype type = (CUmemorytype)0;
-    OK(cu.cuMemAlloc_v2(&memory, 4096));
-    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
-
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemFree_v2(memory));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&other, 4096));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuEventCreate(&event, 0));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemHostAlloc(&host, 4096, 0));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemGetInfo_v2(&free_bytes, &total));
-
-    OK(cu.cuCtxGetDevice(&device));
-    assert_int_equal(device, dev);
-    OK(cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, memory));
-    assert_int_equal(type, CU_MEMORYTYPE_DEVICE);
-    OK(cu.cuCtxGetCurrent(&current));
-    assert_ptr_equal(current, ctx);
-
-    /* Another thread of control: without the context the device can still be asked. */
-    OK(cu.cuCtxSetCurrent(NULL));
-    OK(cu.cuDeviceGetCount(&device_count));
-    OK(cu.cuCtxSetCurrent(ctx));
-    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemFree_v2(memory));
-    OK(cu.cuDevicePrimaryCtxReset_v2(dev));
+    init_driver();
+    gate_make(&gate);
+    map(&mapping);
+    OK(cu.cuMemHostAlloc(&host, 4096, 0));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    OK(cu.cuMemcpyDtoHAsync_v2(host, mapping.address, 4096, stream));
+    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    gate_release(&gate);
+    EXPECT(CUDA_ERROR_LAUNCH_FAILED, cu.cuStreamSynchronize(stream));
     return 0;
 }
 
-static void most_calls_answer_the_error(void **state) {
-    (void)state;
-    NEEDS_SOFTGPU("poisons a context on demand");
-    assert_int_equal(run_child("poisoned", NULL), 0);
-}
-
-static int not_poisoned(int argc, char **argv) {
-    (void)argc;
-    (void)argv;
-    OK(cu.cuInit(0));
-    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), -1);
+/* Work of other streams that waits for what will never be right must not hang anybody. */
+static int others_do_not_hang(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct gate gate, never;
+    struct mapping mapping;
+    CUstream stream, held;
+    prepare_fault(&gate, &stream, &mapping);
+    gate_make(&never);
+    OK(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    gate_hold(&never, held);
+    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    gate_release(&gate);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(held));
+    EXPECT(CUDA_SUCCESS, cu.cuDevicePrimaryCtxReset_v2(dev));
     return 0;
 }
 
-static void without_a_context_there_is_nothing_to_poison(void **state) {
-    (void)state;
-    NEEDS_SOFTGPU("poisons a context on demand");
-    assert_int_equal(run_child("not_poisoned", NULL), 0);
-}
+#define IN_A_CHILD(name)                                                                           \
+    static void test_##name(void **state) {                                                        \
+        (void)state;                                                                               \
+        assert_int_equal(run_child(#name, NULL), 0);                                               \
+    }
+IN_A_CHILD(unmapped_under_a_set)
+IN_A_CHILD(access_taken_under_a_set)
+IN_A_CHILD(unmapped_under_a_copy_to_the_host)
+IN_A_CHILD(others_do_not_hang)
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(most_calls_answer_the_error),
-                                       TEST(without_a_context_there_is_nothing_to_poison)};
-    const struct child children[] = {{"poisoned", poisoned}, {"not_poisoned", not_poisoned}};
+    const struct CMUnitTest tests[] = {
+        TEST(test_unmapped_under_a_set),
+        TEST(test_access_taken_under_a_set),
+        TEST(test_unmapped_under_a_copy_to_the_host),
+        TEST(test_others_do_not_hang),
+    };
+    const struct child children[] = {
+        {"unmapped_under_a_set", unmapped_under_a_set},
+        {"access_taken_under_a_set", access_taken_under_a_set},
+        {"unmapped_under_a_copy_to_the_host", unmapped_under_a_copy_to_the_host},
+        {"others_do_not_hang", others_do_not_hang},
+    };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -6,6 +6,7 @@
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
 #include "softgpu/memory/memory.h"
+#include "softgpu/stream/stream.h"
 
 #include <gpumem/softgpu.h>
 #include <gpumem/status.h>
@@ -62,6 +63,7 @@ static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
     (void)sg_config(); /* what the environment says comes first, and this after it */
     sg_lock();
     sg_config_schedule((enum sg_schedule)schedule, seed);
+    sg_schedule_set((enum sg_schedule)schedule, seed);
     sg_unlock();
 }
 

@@ -121,6 +121,13 @@ uint64_t sg_event_share_mark(const struct sg_event *event) {
     return event->share->recorded;
 }
 
+void sg_event_share_complete(const struct sg_event *event, uint64_t number) {
+    uint64_t before = event->share->completed;
+    while (before < number &&
+           !atomic_compare_exchange_weak(&event->share->completed, &before, number))
+        ;
+}
+
 bool sg_event_share_reached(const struct sg_event *event, uint64_t number) {
     const struct sg_event_share *share = event->share;
     if (share->completed >= number)
@@ -129,19 +136,15 @@ bool sg_event_share_reached(const struct sg_event *event, uint64_t number) {
      * some microseconds, so only some of the looks do. */
     static unsigned looks;
     uint64_t recorder = share->recorder;
-    return ++looks % 64 == 0 && recorder != (uint64_t)getpid() && process_ended(recorder);
+    if (++looks % 64 != 0 || recorder == (uint64_t)getpid() || !process_ended(recorder))
+        return false;
+    sg_event_share_complete(event, number);
+    return true;
 }
 
 uint64_t sg_event_share_record(struct sg_event *event) {
     event->share->recorder = (uint64_t)getpid();
     return ++event->share->recorded;
-}
-
-void sg_event_share_complete(struct sg_event *event, uint64_t number) {
-    uint64_t before = event->share->completed;
-    while (before < number &&
-           !atomic_compare_exchange_weak(&event->share->completed, &before, number))
-        ;
 }
 
 /* ---- Handles -------------------------------------------------------------------------------- */

@@ -40,6 +40,6 @@ void sg_event_share_end(struct sg_event *event);
 uint64_t sg_event_share_mark(const struct sg_event *event);
 bool sg_event_share_reached(const struct sg_event *event, uint64_t number);
 uint64_t sg_event_share_record(struct sg_event *event);
-void sg_event_share_complete(struct sg_event *event, uint64_t number);
+void sg_event_share_complete(const struct sg_event *event, uint64_t number);
 
 #endif

@@ -34,6 +34,10 @@ struct sg_op *sg_schedule_any(void) {
 void sg_schedule_chance(void) {
     if (kind != SG_SCHEDULE_RANDOM)
         return;
+    /* Fewer on average than are queued, so that queues grow and there is something to choose from.
+     */
+    if (sg_schedule_draw(4) != 0)
+        return;
     for (uint64_t runs = sg_schedule_draw(4); runs > 0; runs--) {
         struct sg_op *op = sg_schedule_any();
         if (!op)

@@ -1,0 +1,229 @@
+/* Events between processes: the child opens what the parent made, by the handle's bytes. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Handles travel as hexadecimal arguments. */
+static void to_text(const CUipcEventHandle *handle, char *text) {
+    for (size_t i = 0; i < sizeof *handle; i++)
+        sprintf(text + 2 * i, "%02x", (unsigned)((const unsigned char *)handle)[i]);
+}
+
+static CUipcEventHandle from_text(const char *text) {
+    CUipcEventHandle handle;
+    for (size_t i = 0; i < sizeof handle; i++) {
+        unsigned byte = 0;
+        sscanf(text + 2 * i, "%2x", &byte);
+        ((unsigned char *)&handle)[i] = (unsigned char)byte;
+    }
+    return handle;
+}
+
+static CUevent make_event(void) {
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    return event;
+}
+
+/* Two pipes, so that both sides can say where they are. */
+struct talk {
+    int in[2], out[2]; /* to the child, from the child */
+    char read_end[16], write_end[16];
+};
+
+static void talk_begin(struct talk *talk) {
+    assert_int_equal(pipe(talk->in), 0);
+    assert_int_equal(pipe(talk->out), 0);
+    snprintf(talk->read_end, sizeof talk->read_end, "%d", talk->in[0]);
+    snprintf(talk->write_end, sizeof talk->write_end, "%d", talk->out[1]);
+}
+
+static void talk_end(struct talk *talk) {
+    for (int i = 0; i < 2; i++) {
+        close(talk->in[i]);
+        close(talk->out[i]);
+    }
+}
+
+static void say(int fd) {
+    assert_int_equal(write(fd, "x", 1), 1);
+}
+
+static void hear(int fd) {
+    char byte;
+    assert_int_equal(read(fd, &byte, 1), 1);
+}
+
+#define EXPECT(error, call)                                                                        \
+    do {                                                                                           \
+        CUresult got = (call);                                                                     \
+        if (got != (error)) {                                                                      \
+            print_error("%s answered %d, not %d\n", #call, (int)got, (int)(error));                \
+            return 1;                                                                              \
+        }                                                                                          \
+    } while (0)
+
+/* The parent has recorded behind a gate; the child waits in a stream of its own. */
+static int wait_for_parent(int argc, char **argv) {
+    if (argc != 4)
+        return 3;
+    int in, out;
+    sscanf(argv[2], "%d", &in);
+    sscanf(argv[3], "%d", &out);
+    init_driver();
+    CUevent event, after;
+    CUstream stream;
+    EXPECT(CUDA_SUCCESS, cu.cuIpcOpenEventHandle(&event, from_text(argv[1])));
+    EXPECT(CUDA_SUCCESS, cu.cuEventCreate(&after, CU_EVENT_DISABLE_TIMING));
+    EXPECT(CUDA_SUCCESS, cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    EXPECT(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    EXPECT(CUDA_SUCCESS, cu.cuStreamWaitEvent(stream, event, 0));
+    EXPECT(CUDA_SUCCESS, cu.cuEventRecord(after, stream));
+    EXPECT(CUDA_ERROR_NOT_READY, cu.cuEventQuery(after));
+    say(out); /* now the parent opens its gate */
+    EXPECT(CUDA_SUCCESS, cu.cuStreamSynchronize(stream));
+    EXPECT(CUDA_SUCCESS, cu.cuEventSynchronize(event));
+    EXPECT(CUDA_SUCCESS, cu.cuEventQuery(event));
+    EXPECT(CUDA_SUCCESS, cu.cuEventDestroy_v2(after));
+    EXPECT(CUDA_SUCCESS, cu.cuEventDestroy_v2(event));
+    EXPECT(CUDA_SUCCESS, cu.cuStreamDestroy_v2(stream));
+    return 0;
+}
+
+static void another_process_waits_for_a_record(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+    struct talk talk;
+    struct gate gate;
+    CUstream stream;
+    CUipcEventHandle handle;
+    char text[2 * sizeof handle + 1];
+    CUevent event = make_event();
+    talk_begin(&talk);
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    OK(cu.cuEventRecord(event, stream));
+    OK(cu.cuIpcGetEventHandle(&handle, event));
+    to_text(&handle, text);
+    int pid = start_child("wait_for_parent", text, talk.read_end, talk.write_end, NULL);
+    hear(talk.out[0]);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(wait_child(pid), 0);
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuEventDestroy_v2(event));
+    talk_end(&talk);
+}
+
+/* The child records behind its gate and opens it when it is told to. */
+static int record_for_parent(int argc, char **argv) {
+    if (argc != 4)
+        return 3;
+    int in, out;
+    sscanf(argv[2], "%d", &in);
+    sscanf(argv[3], "%d", &out);
+    init_driver();
+    CUevent event;
+    CUstream stream;
+    struct gate gate;
+    gate_make(&gate);
+    EXPECT(CUDA_SUCCESS, cu.cuIpcOpenEventHandle(&event, from_text(argv[1])));
+    EXPECT(CUDA_SUCCESS, cu.cuEventQuery(event));
+    EXPECT(CUDA_SUCCESS, cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    EXPECT(CUDA_SUCCESS, cu.cuEventRecord(event, stream));
+    EXPECT(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    say(out);
+    hear(in);
+    gate_release(&gate);
+    EXPECT(CUDA_SUCCESS, cu.cuStreamSynchronize(stream));
+    EXPECT(CUDA_SUCCESS, cu.cuEventDestroy_v2(event));
+    return 0;
+}
+
+static void another_process_records(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+    struct talk talk;
+    CUipcEventHandle handle;
+    char text[2 * sizeof handle + 1];
+    CUevent event = make_event();
+    talk_begin(&talk);
+    OK(cu.cuIpcGetEventHandle(&handle, event));
+    to_text(&handle, text);
+    int pid = start_child("record_for_parent", text, talk.read_end, talk.write_end, NULL);
+    hear(talk.out[0]);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    say(talk.in[1]);
+    OK(cu.cuEventSynchronize(event));
+    OK(cu.cuEventQuery(event));
+    assert_int_equal(wait_child(pid), 0);
+    OK(cu.cuEventDestroy_v2(event));
+    talk_end(&talk);
+}
+
+/* As above, but the child ends with its work undone. */
+static int record_and_die(int argc, char **argv) {
+    if (argc != 2)
+        return 3;
+    init_driver();
+    CUevent event;
+    CUstream stream;
+    struct gate gate;
+    gate_make(&gate);
+    EXPECT(CUDA_SUCCESS, cu.cuIpcOpenEventHandle(&event, from_text(argv[1])));
+    EXPECT(CUDA_SUCCESS, cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    EXPECT(CUDA_SUCCESS, cu.cuEventRecord(event, stream));
+    _exit(0);
+}
+
+static void a_recorder_that_died_keeps_nobody_waiting(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("nothing says what hardware does");
+    CUipcEventHandle handle;
+    char text[2 * sizeof handle + 1];
+    CUevent event = make_event();
+    OK(cu.cuIpcGetEventHandle(&handle, event));
+    to_text(&handle, text);
+    assert_int_equal(run_child("record_and_die", text, NULL), 0);
+    OK(cu.cuEventSynchronize(event));
+    OK(cu.cuEventDestroy_v2(event));
+}
+
+static void wrong_handles_are_refused(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+    CUipcEventHandle handle, zero;
+    CUevent plain, event = make_event(), opened = NULL;
+    memset(&zero, 0, sizeof zero);
+    OK(cu.cuEventCreate(&plain, CU_EVENT_DISABLE_TIMING));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuIpcGetEventHandle(&handle, plain));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetEventHandle(NULL, event));
+    OK(cu.cuIpcGetEventHandle(&handle, event));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuIpcOpenEventHandle(&opened, handle));
+    FAILS(CUDA_ERROR_MAP_FAILED, cu.cuIpcOpenEventHandle(&opened, zero));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenEventHandle(NULL, handle));
+    assert_null(opened);
+    OK(cu.cuEventDestroy_v2(plain));
+    OK(cu.cuEventDestroy_v2(event));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(another_process_waits_for_a_record),
+        TEST(another_process_records),
+        TEST(a_recorder_that_died_keeps_nobody_waiting),
+        TEST(wrong_handles_are_refused),
+    };
+    const struct child children[] = {
+        {"wait_for_parent", wait_for_parent},
+        {"record_for_parent", record_for_parent},
+        {"record_and_die", record_and_die},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,288 @@
+/*
+ * The order of streams: whatever is ordered comes out right under every schedule, and what is not
+ * comes out wrong under some.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAMS 9 /* the last is the legacy stream */
+#define BUFFERS 24
+#define BYTES   192
+#define STEPS   2000
+
+static uint64_t draw(uint64_t *state, uint64_t limit) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % limit;
+}
+
+/* One operation of the random program: sets `to`, or copies `from` to it. */
+struct step {
+    unsigned stream, to, from;
+    bool set;
+    unsigned char value;
+    size_t offset, size; /* of `to`; copies keep the offset */
+};
+
+struct program {
+    CUdeviceptr memory;
+    CUstream streams[STREAMS];
+    CUevent events[STEPS];
+    unsigned writer[BUFFERS];            /* step + 1 of the last write, 0 for none */
+    unsigned reader[BUFFERS][STREAMS];   /* step + 1 of the last read in each stream */
+    unsigned char model[BUFFERS][BYTES]; /* what a sequential machine has */
+    unsigned step_stream[STEPS];
+};
+
+static struct program *begin(void) {
+    struct program *program = calloc(1, sizeof *program);
+    assert_non_null(program);
+    OK(cu.cuMemAlloc_v2(&program->memory, BUFFERS * BYTES));
+    OK(cu.cuMemsetD8_v2(program->memory, 0, BUFFERS * BYTES));
+    OK(cu.cuCtxSynchronize());
+    for (unsigned i = 0; i + 1 < STREAMS; i++)
+        OK(cu.cuStreamCreateWithPriority(&program->streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0,
+                                         -(int)(i % 3)));
+    program->streams[STREAMS - 1] = CU_STREAM_LEGACY;
+    for (unsigned i = 0; i < STEPS; i++)
+        OK(cu.cuEventCreate(&program->events[i], CU_EVENT_DISABLE_TIMING));
+    return program;
+}
+
+static void end(struct program *program) {
+    OK(cu.cuCtxSynchronize());
+    for (unsigned i = 0; i < STEPS; i++)
+        OK(cu.cuEventDestroy_v2(program->events[i]));
+    for (unsigned i = 0; i + 1 < STREAMS; i++)
+        OK(cu.cuStreamDestroy_v2(program->streams[i]));
+    OK(cu.cuMemFree_v2(program->memory));
+    free(program);
+}
+
+static struct step random_step(uint64_t *state) {
+    struct step step;
+    step.stream = (unsigned)draw(state, STREAMS);
+    step.to = (unsigned)draw(state, BUFFERS);
+    step.from = (step.to + 1 + (unsigned)draw(state, BUFFERS - 1)) % BUFFERS;
+    step.set = draw(state, 3) == 0;
+    step.value = (unsigned char)draw(state, 256);
+    step.offset = draw(state, BYTES / 2);
+    step.size = 1 + draw(state, BYTES - step.offset);
+    return step;
+}
+
+static void wait_for(struct program *program, const struct step *step, unsigned earlier) {
+    if (earlier && program->step_stream[earlier - 1] != step->stream)
+        OK(cu.cuStreamWaitEvent(program->streams[step->stream], program->events[earlier - 1], 0));
+}
+
+/* A write follows all earlier uses of its buffer, a read the last write. */
+static void order(struct program *program, const struct step *step) {
+    wait_for(program, step, program->writer[step->to]);
+    for (unsigned s = 0; s < STREAMS; s++)
+        wait_for(program, step, program->reader[step->to][s]);
+    if (!step->set)
+        wait_for(program, step, program->writer[step->from]);
+}
+
+static CUdeviceptr at(const struct program *program, unsigned buffer, size_t offset) {
+    return program->memory + buffer * BYTES + offset;
+}
+
+static void submit(struct program *program, const struct step *step) {
+    CUstream stream = program->streams[step->stream];
+    CUdeviceptr to = at(program, step->to, step->offset);
+    if (step->set)
+        OK(cu.cuMemsetD8Async(to, step->value, step->size, stream));
+    else
+        OK(cu.cuMemcpyDtoDAsync_v2(to, at(program, step->from, step->offset), step->size, stream));
+}
+
+static void model(struct program *program, const struct step *step) {
+    unsigned char *to = program->model[step->to] + step->offset;
+    if (step->set)
+        memset(to, step->value, step->size);
+    else
+        memcpy(to, program->model[step->from] + step->offset, step->size);
+}
+
+static void run(struct program *program, uint64_t seed, bool ordered) {
+    uint64_t state = seed;
+    for (unsigned i = 0; i < STEPS; i++) {
+        struct step step = random_step(&state);
+        if (ordered)
+            order(program, &step);
+        submit(program, &step);
+        model(program, &step);
+        OK(cu.cuEventRecord(program->events[i], program->streams[step.stream]));
+        program->step_stream[i] = step.stream;
+        program->writer[step.to] = i + 1;
+        memset(program->reader[step.to], 0, sizeof program->reader[step.to]);
+        if (!step.set)
+            program->reader[step.from][step.stream] = i + 1;
+        if (draw(&state, 200) == 0)
+            OK(cu.cuStreamSynchronize(program->streams[draw(&state, STREAMS)]));
+    }
+    OK(cu.cuCtxSynchronize());
+}
+
+static void fetch(const struct program *program, unsigned char *bytes) {
+    OK(cu.cuMemcpyDtoH_v2(bytes, program->memory, BUFFERS * BYTES));
+}
+
+static bool as_modelled(const struct program *program) {
+    unsigned char bytes[BUFFERS * BYTES];
+    fetch(program, bytes);
+    return memcmp(bytes, program->model, sizeof bytes) == 0;
+}
+
+static void choose(softgpu_schedule schedule, uint64_t seed) {
+    if (soft)
+        soft->schedule_set(schedule, seed);
+}
+
+/* ---- Tests ---- */
+
+static void ordered_work_comes_out_right(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        struct program *program = begin();
+        run(program, seed, true);
+        assert_true(as_modelled(program));
+        end(program);
+    }
+}
+
+static void also_as_late_as_possible(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    choose(SOFTGPU_SCHEDULE_LATE, 0);
+    ordered_work_comes_out_right(state);
+    choose(SOFTGPU_SCHEDULE_EAGER, 0);
+}
+
+static void also_in_random_order(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    for (uint64_t seed = 10; seed < 18; seed++) {
+        choose(SOFTGPU_SCHEDULE_RANDOM, seed);
+        struct program *program = begin();
+        run(program, seed / 2, true);
+        assert_true(as_modelled(program));
+        end(program);
+    }
+    choose(SOFTGPU_SCHEDULE_EAGER, 0);
+}
+
+static void missing_waits_show_under_some_seed(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    unsigned wrong = 0;
+    for (uint64_t seed = 1; seed <= 4; seed++) {
+        choose(SOFTGPU_SCHEDULE_RANDOM, seed);
+        struct program *program = begin();
+        run(program, 1, false);
+        wrong += !as_modelled(program);
+        end(program);
+    }
+    choose(SOFTGPU_SCHEDULE_EAGER, 0);
+    assert_true(wrong > 0);
+}
+
+/* The smallest such program: a copy that does not wait for the set of its source. */
+static unsigned char copy_after_set(bool wait) {
+    CUstream setting, copying;
+    CUdeviceptr from, to;
+    CUevent event;
+    unsigned char out = 0;
+    OK(cu.cuStreamCreate(&setting, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&copying, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuMemAlloc_v2(&from, 4096));
+    OK(cu.cuMemAlloc_v2(&to, 4096));
+    OK(cu.cuMemsetD8_v2(from, 0, 4096));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemsetD8Async(from, 1, 4096, setting));
+    OK(cu.cuEventRecord(event, setting));
+    if (wait)
+        OK(cu.cuStreamWaitEvent(copying, event, 0));
+    OK(cu.cuMemcpyDtoDAsync_v2(to, from, 4096, copying));
+    OK(cu.cuMemcpyDtoHAsync_v2(&out, to, 1, copying));
+    OK(cu.cuStreamSynchronize(copying));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemFree_v2(from));
+    OK(cu.cuMemFree_v2(to));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuStreamDestroy_v2(setting));
+    OK(cu.cuStreamDestroy_v2(copying));
+    return out;
+}
+
+static void a_missing_wait_shows_when_late(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    choose(SOFTGPU_SCHEDULE_LATE, 0);
+    assert_int_equal(copy_after_set(true), 1);
+    /* A machine that stalls for milliseconds may run the set after all. */
+    unsigned wrong = 0;
+    for (unsigned i = 0; i < 20 && !wrong; i++)
+        wrong += copy_after_set(false) == 0;
+    choose(SOFTGPU_SCHEDULE_EAGER, 0);
+    assert_int_equal(wrong, 1);
+}
+
+/* Polling is no waiting, so that the late schedule has to give in some time. */
+static void polling_makes_progress_when_late(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    CUstream stream;
+    CUdeviceptr bytes;
+    unsigned char out = 0;
+    choose(SOFTGPU_SCHEDULE_LATE, 0);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&bytes, 64));
+    OK(cu.cuMemsetD8Async(bytes, 3, 64, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+        ;
+    choose(SOFTGPU_SCHEDULE_EAGER, 0);
+    OK(cu.cuMemcpyDtoH_v2(&out, bytes, 1));
+    assert_int_equal(out, 3);
+    OK(cu.cuMemFree_v2(bytes));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+/* The disorder of an unordered program is that of the seed. A stalled machine may disturb it, so
+ * that it is tried more than once; by chance it would not agree once. */
+static void a_seed_gives_the_same_order_again(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    unsigned char bytes[2][BUFFERS * BYTES];
+    bool same = false;
+    for (unsigned tries = 0; tries < 10 && !same; tries++) {
+        for (unsigned i = 0; i < 2; i++) {
+            choose(SOFTGPU_SCHEDULE_RANDOM, 77);
+            struct program *program = begin();
+            run(program, 5, false);
+            fetch(program, bytes[i]);
+            end(program);
+        }
+        same = memcmp(bytes[0], bytes[1], sizeof bytes[0]) == 0;
+    }
+    choose(SOFTGPU_SCHEDULE_EAGER, 0);
+    assert_true(same);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(ordered_work_comes_out_right),
+        TEST(also_as_late_as_possible),
+        TEST(also_in_random_order),
+        TEST(missing_waits_show_under_some_seed),
+        TEST(a_missing_wait_shows_when_late),
+        TEST(polling_makes_progress_when_late),
+        TEST(a_seed_gives_the_same_order_again),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
