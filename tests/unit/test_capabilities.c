@@ -1,0 +1,68 @@
+/* Each capability is answered, a "no" with its reason, and asking leaves nothing behind. */
+#include "library_test.h"
+
+static gpumem_capability_report ask(gpumem_capability capability) {
+    gpumem_capability_report report = {.size = sizeof report};
+    OK(gpumem_device_get_capability(device, capability, &report));
+    return report;
+}
+
+static void every_no_has_a_reason(void **state) {
+    (void)state;
+    char *before = soft->state_dump();
+    int yes = 0, no = 0;
+    for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
+        gpumem_capability_report report = ask((gpumem_capability)i);
+        assert_true(strlen(gpumem_capability_name((gpumem_capability)i)) > 0);
+        print_message("%-32s %s %d %s\n", gpumem_capability_name((gpumem_capability)i),
+                      report.supported ? "yes" : "no ", report.value, report.reason);
+        if (report.supported)
+            assert_string_equal(report.reason, "");
+        else
+            assert_true(strlen(report.reason) > 0);
+        yes += report.supported;
+        no += !report.supported;
+    }
+    assert_true(yes > 0 && no > 0);
+    SAME_STATE(before);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.chunks + stats.quarantined, 0);
+}
+
+static void what_the_profile_says_is_answered(void **state) {
+    (void)state;
+    assert_true(ask(GPUMEM_CAPABILITY_VIRTUAL_MEMORY).supported);
+    assert_true(ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD).supported);
+    assert_true(ask(GPUMEM_CAPABILITY_DEVICE_POOL).supported);
+    assert_true(ask(GPUMEM_CAPABILITY_HOST_REGISTER).supported);
+    assert_true(ask(GPUMEM_CAPABILITY_HOST_POOL).supported);
+    /* The attribute is 1, and the driver refuses, as on an H200: only trying tells. */
+    gpumem_capability_report pool = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);
+    assert_false(pool.supported);
+    assert_int_equal(pool.value, 1);
+    assert_non_null(strstr(pool.reason, "cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE"));
+    assert_true(ask(GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD).supported);
+}
+
+static void answers_are_remembered(void **state) {
+    (void)state;
+    gpumem_capability_report first = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);
+    uint64_t pools = soft->call_count("cuMemPoolCreate");
+    gpumem_capability_report second = ask(GPUMEM_CAPABILITY_HOST_POOL_POSIX_FD);
+    assert_int_equal(soft->call_count("cuMemPoolCreate"), pools);
+    assert_memory_equal(&first, &second, sizeof first);
+    FAILS(INVALID_ARGUMENT, gpumem_device_get_capability(device, GPUMEM_CAPABILITY_COUNT, &first));
+    FAILS(INVALID_ARGUMENT, gpumem_device_get_capability(device, (gpumem_capability)-1, &first));
+    assert_string_equal(gpumem_capability_name((gpumem_capability)-1), "");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(every_no_has_a_reason),
+        T(what_the_profile_says_is_answered),
+        T(answers_are_remembered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* Reservations, physical memory and mappings by hand, and the misuse that never gets to the driver.
+ */
+#include "library_test.h"
+
+#include <unistd.h>
+
+static void a_mapping_holds_bytes(void **state) {
+    (void)state;
+    gpumem_reservation *range;
+    gpumem_physical *memory;
+    gpumem_mapping *mapping;
+    char *before = soft->state_dump();
+    OK(gpumem_reservation_create(device, 8 * MIB, NULL, &range));
+    OK(gpumem_physical_create(device, 4 * MIB, NULL, &memory));
+    OK(gpumem_mapping_create(range, 2 * MIB, memory, &mapping));
+    assert_true(gpumem_mapping_address(mapping) == gpumem_reservation_address(range) + 2 * MIB);
+    assert_int_equal(gpumem_mapping_size(mapping), 4 * MIB);
+    gpumem_access access;
+    OK(gpumem_mapping_get_access(mapping, 0, &access));
+    assert_int_equal(access, GPUMEM_ACCESS_NONE);
+    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_mapping_get_access(mapping, 0, &access));
+    assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
+    OK(gpumem_fill(device, gpumem_mapping_address(mapping), 4 * MIB, 42, NULL));
+    unsigned char byte = 0;
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte,
+                   gpumem_mapping_address(mapping) + 4 * MIB - 1, 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(byte, 42);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.reserved_bytes, 8 * MIB);
+    assert_int_equal(stats.committed_bytes, 4 * MIB);
+    assert_int_equal(stats.mappings, 1);
+
+    FAILS(BUSY, gpumem_reservation_destroy(range));
+    SAYS("still mapped at offset 2097152");
+    FAILS(BUSY, gpumem_physical_destroy(memory));
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_reservation_destroy(range));
+    SAME_STATE(before);
+    OK(gpumem_mapping_destroy(NULL));
+    OK(gpumem_physical_destroy(NULL));
+    OK(gpumem_reservation_destroy(NULL));
+}
+
+/* Each of these is answered without a call of the driver that could do it. */
+static void misuse_is_refused_before_the_driver(void **state) {
+    (void)state;
+    gpumem_reservation *range, *none;
+    gpumem_physical *memory, *no_memory;
+    gpumem_mapping *mapping, *no_mapping;
+    OK(gpumem_reservation_create(device, 8 * MIB, NULL, &range));
+    OK(gpumem_physical_create(device, 4 * MIB, NULL, &memory));
+    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    uint64_t reserves = soft->call_count("cuMemAddressReserve");
+    uint64_t creates = soft->call_count("cuMemCreate");
+    uint64_t maps = soft->call_count("cuMemMap");
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 0, NULL, &none));
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 3 * MIB, NULL, &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_create(
+              device, 2 * MIB, GPUMEM_OPTIONS(gpumem_reservation_options, .alignment = 5), &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_create(
+              device, 2 * MIB, GPUMEM_OPTIONS(gpumem_reservation_options, .address = 5), &none));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_create(device, 1, NULL, &no_memory));
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, MIB, memory, &no_mapping));
+    SAYS("not aligned");
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, 6 * MIB, memory, &no_mapping));
+    SAYS("do not fit");
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, 2 * MIB, memory, &no_mapping));
+    SAYS("overlap");
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_set_access(mapping, 77, GPUMEM_ACCESS_READ));
+    assert_int_equal(soft->call_count("cuMemAddressReserve"), reserves);
+    assert_int_equal(soft->call_count("cuMemCreate"), creates);
+    assert_int_equal(soft->call_count("cuMemMap"), maps);
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_reservation_destroy(range));
+}
+
+static void objects_of_two_libraries_do_not_mix(void **state) {
+    (void)state;
+    gpumem_library *second;
+    gpumem_device *other;
+    gpumem_reservation *range;
+    gpumem_physical *memory;
+    gpumem_mapping *mapping;
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_device_open(second, 0, &other));
+    OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
+    OK(gpumem_physical_create(other, 2 * MIB, NULL, &memory));
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_create(range, 0, memory, &mapping));
+    SAYS("different");
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_reservation_destroy(range));
+    OK(gpumem_device_close(other));
+    OK(gpumem_close(second));
+}
+
+static void memory_crosses_as_a_descriptor(void **state) {
+    (void)state;
+    gpumem_physical *memory, *same;
+    gpumem_reservation *range;
+    gpumem_mapping *first, *second;
+    int fd = -1;
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
+    OK(gpumem_physical_export_fd(memory, &fd));
+    assert_true(fd >= 0);
+    OK(gpumem_physical_import_fd(device, fd, 2 * MIB, &same));
+    close(fd);
+    OK(gpumem_reservation_create(device, 4 * MIB, NULL, &range));
+    OK(gpumem_mapping_create(range, 0, memory, &first));
+    OK(gpumem_mapping_create(range, 2 * MIB, same, &second));
+    OK(gpumem_mapping_set_access(first, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_mapping_set_access(second, 0, GPUMEM_ACCESS_READ));
+    OK(gpumem_fill(device, gpumem_mapping_address(first), 2 * MIB, 17, NULL));
+    unsigned char byte = 0;
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, gpumem_mapping_address(second) + MIB, 1,
+                   NULL));
+    synchronize(NULL);
+    assert_int_equal(byte, 17);
+    assert_int_equal(device_stats().imported_bytes, 2 * MIB);
+    OK(gpumem_mapping_destroy(second));
+    OK(gpumem_mapping_destroy(first));
+    OK(gpumem_reservation_destroy(range));
+    OK(gpumem_physical_destroy(same));
+    OK(gpumem_physical_destroy(memory));
+
+    OK(gpumem_physical_create(
+        device, 2 * MIB, GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_NONE),
+        &memory));
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(memory, &fd));
+    OK(gpumem_physical_destroy(memory));
+    int pipes[2];
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_not_equal(gpumem_physical_import_fd(device, pipes[0], 2 * MIB, &same), GPUMEM_OK);
+    close(pipes[0]);
+    close(pipes[1]);
+    assert_int_equal(device_stats().chunks, 0);
+}
+
+static void granularities_are_told(void **state) {
+    (void)state;
+    size_t bytes = 0;
+    OK(gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_MINIMUM, &bytes));
+    assert_int_equal(bytes, 2 * MIB);
+    FAILS(INVALID_ARGUMENT,
+          gpumem_physical_granularity(
+              device, GPUMEM_OPTIONS(gpumem_physical_options, .location = (gpumem_location)9),
+              GPUMEM_GRANULARITY_MINIMUM, &bytes));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(a_mapping_holds_bytes),
+        T(misuse_is_refused_before_the_driver),
+        T(objects_of_two_libraries_do_not_mix),
+        T(memory_crosses_as_a_descriptor),
+        T(granularities_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
