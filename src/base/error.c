@@ -1,3 +1,4 @@
+#define GM_ERROR_DEFINITIONS
 #include "base/error.h"
 
 #include <stdarg.h>
