@@ -87,7 +87,7 @@ static void release_chunks(struct gm_extent *extent, const struct gm_chunk *chun
 
 gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationProp *prop,
                                const size_t *sizes, size_t count) {
-    struct gm_chunk few[16], *made = few;
+    struct gm_chunk few[16] = {0}, *made = few;
     if (count > sizeof few / sizeof few[0])
         made = malloc(count * sizeof *made);
     if (!made)

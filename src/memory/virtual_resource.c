@@ -58,7 +58,7 @@ static gpumem_status append(struct virtual_resource *v, struct gm_extent *extent
     size_t count = (bytes + largest - 1) / largest;
     size_t few[16] = {0}, *sizes = few;
     if (count > sizeof few / sizeof few[0])
-        sizes = malloc(count * sizeof *sizes);
+        sizes = calloc(count, sizeof *sizes);
     if (!sizes)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to plan %zu chunks", count);
     for (size_t i = 0, left = bytes; i < count; i++) {
