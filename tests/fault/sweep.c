@@ -1,0 +1,185 @@
+#include "sweep.h"
+
+#include <dirent.h>
+#include <gpumem/cuda_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A sweep that goes on for ever is one whose act is never left without a fault. */
+#define CALL_LIMIT 5000
+
+static const softgpu_control *soft;
+
+static const struct mode {
+    const char *name;
+    softgpu_fault_mode mode;
+    int error;
+    bool may_succeed; /* running out of memory is answered by making room and trying again */
+} modes[] = {
+    {"refused", SOFTGPU_FAULT_BEFORE, CUDA_ERROR_UNKNOWN, false},
+    {"after its effect", SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS, false},
+    {"out of memory", SOFTGPU_FAULT_BEFORE, CUDA_ERROR_OUT_OF_MEMORY, true},
+    {"from here on", SOFTGPU_FAULT_FROM, CUDA_ERROR_ILLEGAL_ADDRESS, false},
+};
+
+void sweep_with(const softgpu_control *control) {
+    soft = control;
+}
+
+/* ---- What is compared ---------------------------------------------------------------------------
+ */
+
+struct snapshot {
+    char *state;
+    size_t descriptors, mappings;
+};
+
+static size_t count_descriptors(void) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static void print_descriptors(void) {
+    char path[32], target[256];
+    for (int fd = 0; fd < 1024; fd++) {
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(path, target, sizeof target - 1);
+        if (length > 0)
+            print_error("  %d %.*s\n", fd, (int)length, target);
+    }
+}
+
+static size_t count_mappings(void) {
+    size_t count = 0;
+    int c;
+    FILE *file = fopen("/proc/self/maps", "re");
+    assert_non_null(file);
+    while ((c = getc(file)) != EOF)
+        count += c == '\n';
+    fclose(file);
+    return count;
+}
+
+static void take(struct snapshot *snapshot) {
+    snapshot->state = soft->state_dump();
+    assert_non_null(snapshot->state);
+    snapshot->descriptors = count_descriptors();
+    snapshot->mappings = count_mappings();
+}
+
+static void drop(struct snapshot *snapshot) {
+    soft->free_text(snapshot->state);
+}
+
+static bool has_line(const char *text, const char *line, size_t length) {
+    for (; *text; text += strcspn(text, "\n"), text += *text == '\n')
+        if (strcspn(text, "\n") == length && memcmp(text, line, length) == 0)
+            return true;
+    return false;
+}
+
+static void print_missing(const char *sign, const char *text, const char *other) {
+    for (; *text; text += strcspn(text, "\n"), text += *text == '\n') {
+        size_t length = strcspn(text, "\n");
+        if (length > 0 && !has_line(other, text, length))
+            print_error("  %s %.*s\n", sign, (int)length, text);
+    }
+}
+
+/* ---- One run ------------------------------------------------------------------------------------
+ */
+
+struct run {
+    const struct sweep *sweep;
+    const struct mode *mode;
+    unsigned call;
+    struct snapshot before;
+    uint64_t lost_before;
+};
+
+static void complain(const struct run *run, const char *what) {
+    print_error("%s, call %u %s: %s\n", run->sweep->name, run->call, run->mode->name, what);
+}
+
+static void compare(const struct run *run) {
+    struct snapshot after;
+    uint64_t lost = run->sweep->lost ? run->sweep->lost(run->sweep->user) : 0;
+    take(&after);
+    bool same = strcmp(run->before.state, after.state) == 0;
+    bool excused = lost > run->lost_before;
+    if (!same && !excused) {
+        complain(run, "the state is not what it was");
+        print_missing("-", run->before.state, after.state);
+        print_missing("+", after.state, run->before.state);
+        fail();
+    }
+    if (after.descriptors != run->before.descriptors && !excused) {
+        complain(run, "open descriptors are not what they were; now:");
+        print_descriptors();
+        assert_int_equal(after.descriptors, run->before.descriptors);
+    }
+    drop(&after);
+}
+
+/* True when the fault did not come to pass: the sweep is over. */
+static bool run_once(struct run *run) {
+    const struct sweep *sweep = run->sweep;
+    take(&run->before);
+    run->lost_before = sweep->lost ? sweep->lost(sweep->user) : 0;
+    assert_int_equal(soft->fault_arm("*", run->call, run->mode->error, run->mode->mode), 0);
+    int result = sweep->act(sweep->user);
+    uint64_t fired = soft->fault_disarm();
+    bool excused = sweep->may_succeed || run->mode->may_succeed;
+    if (fired > 0 && result == 0 && !excused) {
+        complain(run, "it reports success");
+        fail();
+    }
+    if (fired == 0 && result != 0) {
+        complain(run, "it fails without a fault");
+        fail();
+    }
+    if (result == 0)
+        sweep->undo(sweep->user);
+    else if (sweep->recover)
+        sweep->recover(sweep->user);
+    compare(run);
+    drop(&run->before);
+    return fired == 0;
+}
+
+/* Twice without a fault: what is made on first use is there then. */
+static void warm_up(const struct sweep *sweep) {
+    for (int i = 0; i < 2; i++) {
+        int result = sweep->act(sweep->user);
+        if (result != 0)
+            fail_msg("%s fails without a fault: %d", sweep->name, result);
+        sweep->undo(sweep->user);
+    }
+}
+
+void sweep_run(const struct sweep *sweep) {
+    warm_up(sweep);
+    size_t mappings = count_mappings();
+    uint64_t lost = sweep->lost ? sweep->lost(sweep->user) : 0;
+    for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
+        struct run run = {.sweep = sweep, .mode = &modes[m], .call = 1};
+        while (!run_once(&run))
+            if (++run.call > CALL_LIMIT)
+                fail_msg("%s makes more than %d driver calls", sweep->name, CALL_LIMIT);
+        /* A sweep that met no call shows nothing. */
+        assert_true(run.call > 1);
+        print_message("%s, %s: %u calls\n", sweep->name, modes[m].name, run.call - 1);
+    }
+    if (sweep->lost)
+        lost = sweep->lost(sweep->user) - lost;
+    size_t after = count_mappings();
+    if (after > mappings + MAP_TOLERANCE + MAPS_PER_LOST * lost)
+        fail_msg("%s: %zu mappings have become %zu", sweep->name, mappings, after);
+}

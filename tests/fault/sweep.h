@@ -1,0 +1,58 @@
+/*
+ * Fault sweeps: a sequence of driver calls is run with its first call failing, then its second, and
+ * so on until none is left to fail; each time all must be as it was before.
+ *
+ * A scenario has an act, run with a fault armed, and what follows without one:
+ *
+ *     static int act(void *user);     0, or the error that it reports to its caller
+ *     static void recover(void *user) after an act that failed: a second try at what could not be
+ *                                     released meanwhile. NULL for an act that promises whole or
+ *                                     nothing by itself.
+ *     static void undo(void *user)    after an act that succeeded
+ *
+ * How the fault shows (softgpu.h): the call is refused; it takes effect and then answers an error;
+ * it and all later calls are refused. After each run these must equal what they were before the
+ * act: softgpu's canonical state, the open descriptors, and the memory mappings of the process. Of
+ * mappings MAP_TOLERANCE more are allowed in a whole sweep: malloc's arenas, stacks of softgpu's
+ * threads and its own views grow and stay; and what is lost keeps its memory mapped.
+ */
+#ifndef FAULT_SWEEP_H
+#define FAULT_SWEEP_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above before it. */
+#include <cmocka.h>
+#include <gpumem/softgpu.h>
+
+#define MAP_TOLERANCE 8
+#define MAPS_PER_LOST 2
+
+struct sweep {
+    const char *name;
+    int (*act)(void *user);
+    void (*recover)(void *user);
+    void (*undo)(void *user);
+    /*
+     * The act may succeed although a call of it failed: it has another way, tries again, or
+     * releases. Else a fault must make it fail.
+     */
+    bool may_succeed;
+    /*
+     * Objects that the act could not give back and has counted as lost, so far. Where it has risen,
+     * the state may have kept something; NULL when nothing may ever be lost.
+     */
+    uint64_t (*lost)(void *user);
+    void *user;
+};
+
+/* Fails the running test with the mode, the number of the call and what differs. */
+void sweep_run(const struct sweep *sweep);
+
+/* Which softgpu: before the first sweep. */
+void sweep_with(const softgpu_control *control);
+
+#endif
