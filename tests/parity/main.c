@@ -12,13 +12,16 @@
 #include <unistd.h>
 
 static const par_scenario *const chapters[] = {
-    par_init_scenarios,       par_device_scenarios,  par_context_scenarios,
-    par_memory_scenarios,     par_host_scenarios,    par_copy_scenarios,
-    par_set_scenarios,        par_vmm_scenarios,     par_vmm_access_scenarios,
-    par_vmm_share_scenarios,  par_pool_scenarios,    par_pool_alloc_scenarios,
-    par_pool_share_scenarios, par_pointer_scenarios, par_stream_scenarios,
-    par_event_scenarios,      par_memop_scenarios,   par_ipc_scenarios,
-    par_order_scenarios,      par_fault_scenarios,   par_null_scenarios,
+    par_init_scenarios,       par_device_scenarios,     par_context_scenarios,
+    par_memory_scenarios,     par_host_scenarios,       par_copy_scenarios,
+    par_set_scenarios,        par_copy_peer_scenarios,  par_old_scenarios,
+    par_vmm_scenarios,        par_vmm_access_scenarios, par_vmm_share_scenarios,
+    par_pool_scenarios,       par_pool_alloc_scenarios, par_pool_share_scenarios,
+    par_pointer_scenarios,    par_stream_scenarios,     par_event_scenarios,
+    par_memop_scenarios,      par_ipc_scenarios,        par_order_scenarios,
+    par_fault_scenarios,      par_layout_scenarios,     par_pool_growth_scenarios,
+    par_precedence_scenarios, par_twin_scenarios,       par_share_more_scenarios,
+    par_state_scenarios,      par_null_scenarios,
 };
 
 size_t par_chapter_count(void) {
@@ -80,6 +83,9 @@ static int run_one(int argc, char **argv) {
         par.from = atoi(argv[5]);
         par.seed = (unsigned)strtoul(argv[6], NULL, 10);
     }
+    for (int i = 7; i < argc && par.skips < PAR_SKIPS_MAX; i++) {
+        par.skip[par.skips++] = atoi(argv[i]);
+    }
     open_driver();
     par_record_start(scenario->name);
     scenario->run();
@@ -88,7 +94,8 @@ static int run_one(int argc, char **argv) {
 }
 
 static int run_helper(const char *name, const char *fd) {
-    const par_helper *const tables[] = {par_share_helpers, par_pool_helpers, par_ipc_helpers};
+    const par_helper *const tables[] = {par_share_helpers, par_pool_helpers, par_ipc_helpers,
+                                        par_share_more_helpers};
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         for (size_t i = 0; tables[t][i].name != NULL; i++) {
             if (strcmp(tables[t][i].name, name) == 0) {

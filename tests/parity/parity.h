@@ -14,11 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PAR_SENTINEL 0xA5
+#define PAR_SENTINEL  0xA5
+#define PAR_SKIPS_MAX 16
 
 enum {
     PAR_ALONE = 1, /* sees device-wide numbers: no other scenario may run beside it */
-    PAR_SWEEP = 2, /* goes on after a crash at the position that follows it */
+    PAR_SWEEP = 2, /* no call depends on an earlier one: a crash costs its own line only */
 };
 
 typedef struct par_scenario {
@@ -35,7 +36,9 @@ extern const par_scenario par_context_scenarios[];
 extern const par_scenario par_memory_scenarios[];
 extern const par_scenario par_host_scenarios[];
 extern const par_scenario par_copy_scenarios[];
+extern const par_scenario par_copy_peer_scenarios[];
 extern const par_scenario par_set_scenarios[];
+extern const par_scenario par_old_scenarios[];
 extern const par_scenario par_vmm_scenarios[];
 extern const par_scenario par_vmm_access_scenarios[];
 extern const par_scenario par_vmm_share_scenarios[];
@@ -49,6 +52,12 @@ extern const par_scenario par_memop_scenarios[];
 extern const par_scenario par_ipc_scenarios[];
 extern const par_scenario par_order_scenarios[];
 extern const par_scenario par_fault_scenarios[];
+extern const par_scenario par_layout_scenarios[];
+extern const par_scenario par_pool_growth_scenarios[];
+extern const par_scenario par_precedence_scenarios[];
+extern const par_scenario par_twin_scenarios[];
+extern const par_scenario par_share_more_scenarios[];
+extern const par_scenario par_state_scenarios[];
 extern const par_scenario par_null_scenarios[];
 
 /* What the running scenario may use. */
@@ -56,10 +65,13 @@ typedef struct par_state {
     const gpumem_driver_api *api;
     gpumem_driver *driver;
     CUdevice dev;
-    CUcontext primary; /* after par_context: retained and current */
-    int shard, shards; /* of a sweep */
-    int from;          /* a sweep starts here */
-    int position;      /* of the call that a sweep makes now */
+    CUcontext primary;       /* after par_context: retained and current */
+    int shard, shards;       /* of a sweep */
+    int from;                /* a sweep starts here */
+    int position;            /* of the call that is made now, in this process */
+    int skip[PAR_SKIPS_MAX]; /* positions of the calls that killed or hung an earlier process */
+    bool in_sweep;           /* a sweep numbers its calls itself */
+    int skips;               /* how many; nothing is printed until behind the last of them */
     unsigned seed;
     int peer_fd; /* a helper process's end of its socket, else -1 */
 } par_state;
@@ -108,18 +120,21 @@ typedef struct par_out {
 /* One driver call, one line. `cls` names the class of the arguments: "ok", "null-out", … */
 #define CALL(fn, cls, args)                                                                        \
     do {                                                                                           \
-        par_before(GPUMEM_FN_##fn, cls, #args, NULL, 0);                                           \
-        par_after(par.api->fn args, NULL, 0);                                                      \
+        if (par_before(GPUMEM_FN_##fn, cls, #args, NULL, 0)) {                                     \
+            par_after(par.api->fn args, NULL, 0);                                                  \
+        }                                                                                          \
     } while (0)
 
 #define CALLO(fn, cls, args, ...)                                                                  \
     do {                                                                                           \
         const par_out outs_[] = {__VA_ARGS__};                                                     \
-        par_before(GPUMEM_FN_##fn, cls, #args, outs_, sizeof(outs_) / sizeof(outs_[0]));           \
-        par_after(par.api->fn args, outs_, sizeof(outs_) / sizeof(outs_[0]));                      \
+        if (par_before(GPUMEM_FN_##fn, cls, #args, outs_, sizeof(outs_) / sizeof(outs_[0]))) {     \
+            par_after(par.api->fn args, outs_, sizeof(outs_) / sizeof(outs_[0]));                  \
+        }                                                                                          \
     } while (0)
 
-void par_before(gpumem_driver_fn fn, const char *cls, const char *args, const par_out *outs,
+/* False for a call that killed an earlier process of this scenario: it is not made again. */
+bool par_before(gpumem_driver_fn fn, const char *cls, const char *args, const par_out *outs,
                 size_t count);
 void par_after(CUresult result, const par_out *outs, size_t count);
 
@@ -129,8 +144,11 @@ void par_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A line about something that is not a driver call: content of memory, an errno, an order. */
 void par_see(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The result of the last CALL or CALLO. */
+/* The result of the last CALL or CALLO; CUDA_ERROR_UNKNOWN for one that was not made again. */
 CUresult par_last(void);
+
+/* Tells the runner that this scenario has other processes and cannot be started again. */
+void par_no_restart(void);
 
 /* The next line's number, for sweeps, which number lines by function. */
 void par_seq_set(int seq);
@@ -192,6 +210,7 @@ typedef struct par_helper {
 extern const par_helper par_share_helpers[];
 extern const par_helper par_ipc_helpers[];
 extern const par_helper par_pool_helpers[];
+extern const par_helper par_share_more_helpers[];
 
 const par_scenario *par_scenario_find(const char *name);
 const par_scenario *par_scenario_at(size_t chapter, size_t index);

@@ -17,6 +17,7 @@ static int helper_fd = -1;
 int par_spawn(const char *helper) {
     int ends[2];
     char number[16];
+    par_no_restart();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) != 0) {
         perror("parity: socketpair");
         exit(3);

@@ -62,6 +62,12 @@ void par_rename(const char *suffix) {
     seq = 0;
 }
 
+void par_no_restart(void) {
+    line l = {.used = 0};
+    line_add(&l, "~!");
+    line_write(&l);
+}
+
 void par_seq_set(int next) {
     seq = next;
 }
@@ -77,9 +83,23 @@ void par_note(const char *format, ...) {
     va_end(values);
 }
 
-void par_before(gpumem_driver_fn fn, const char *cls, const char *args, const par_out *outs,
+static int last_skip(void) {
+    return par.skips > 0 ? par.skip[par.skips - 1] : -1;
+}
+
+static bool skipped(int position) {
+    for (int i = 0; i < par.skips; i++) {
+        if (par.skip[i] == position) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool par_before(gpumem_driver_fn fn, const char *cls, const char *args, const par_out *outs,
                 size_t count) {
     const gpumem_driver_fn_info *info = gpumem_driver_fn_info_get(fn);
+    par.position += par.in_sweep ? 0 : 1;
     for (size_t i = 0; i < count; i++) {
         if (!outs[i].keep) {
             memset(outs[i].at, PAR_SENTINEL, outs[i].size);
@@ -92,9 +112,16 @@ void par_before(gpumem_driver_fn fn, const char *cls, const char *args, const pa
         note[0] = '\0';
     }
     line_add(&head, "%s", args);
-    line announce = {.used = 0};
-    line_add(&announce, "~%d %s", par.position, head.text);
-    line_write(&announce);
+    if (skipped(par.position)) {
+        last_result = CUDA_ERROR_UNKNOWN;
+        return false;
+    }
+    if (par.position > last_skip()) {
+        line announce = {.used = 0};
+        line_add(&announce, "~%d %s", par.position, head.text);
+        line_write(&announce);
+    }
+    return true;
 }
 
 static bool all_bytes(const par_out *out, unsigned char value) {
@@ -222,7 +249,9 @@ void par_after(CUresult result, const par_out *outs, size_t count) {
     if (count > 0) {
         line_add(&l, "}");
     }
-    line_write(&l);
+    if (par.position > last_skip()) {
+        line_write(&l);
+    }
 }
 
 void par_see(const char *what, const char *format, ...) {
@@ -237,7 +266,9 @@ void par_see(const char *what, const char *format, ...) {
     va_start(values, format);
     line_addv(&l, format, values);
     va_end(values);
-    line_write(&l);
+    if (par.position >= last_skip()) {
+        line_write(&l);
+    }
 }
 
 void par_setup(gpumem_driver_fn fn, CUresult result) {

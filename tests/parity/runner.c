@@ -35,7 +35,10 @@ typedef struct job {
     pid_t pid;
     int fd;
     int from;
+    int skip[PAR_SKIPS_MAX]; /* the calls that killed or hung its earlier processes */
+    int skips;
     int position; /* of the last call that was announced */
+    bool once;    /* it has other processes: not to be started again */
     time_t deadline;
     bool timed_out;
     bool closing;       /* its output has ended, the process not yet: drivers take long to leave */
@@ -48,6 +51,7 @@ static task tasks[2048];
 static size_t task_count;
 static job jobs[MAX_JOBS];
 static FILE *output;
+static bool out_of_time;
 
 static time_t now(void) {
     struct timespec t;
@@ -83,14 +87,20 @@ static void shuffle(unsigned seed) {
 }
 
 static void exec_one(const job *j, unsigned seed) {
-    char shard[16], shards[16], from[16], seed_text[16];
+    char shard[16], shards[16], from[16], seed_text[16], skips[PAR_SKIPS_MAX][16];
+    char *args[7 + PAR_SKIPS_MAX + 1] = {
+        "parity", "one",    (char *)(uintptr_t)j->task->scenario->name, shard, shards,
+        from,     seed_text};
     int count = j->task->scenario->shards;
     snprintf(shard, sizeof(shard), "%d", j->task->shard);
     snprintf(shards, sizeof(shards), "%d", count > 0 ? count : 1);
     snprintf(from, sizeof(from), "%d", j->from);
     snprintf(seed_text, sizeof(seed_text), "%u", seed);
-    execl("/proc/self/exe", "parity", "one", j->task->scenario->name, shard, shards, from,
-          seed_text, (char *)NULL);
+    for (int i = 0; i < j->skips; i++) {
+        snprintf(skips[i], sizeof(skips[i]), "%d", j->skip[i]);
+        args[7 + i] = skips[i];
+    }
+    execv("/proc/self/exe", args);
     _exit(127);
 }
 
@@ -124,6 +134,10 @@ static bool job_start(job *j, unsigned seed) {
 
 static void job_line(job *j, const char *text) {
     j->deadline = now() + IDLE_S;
+    if (strcmp(text, "~!") == 0) {
+        j->once = true;
+        return;
+    }
     if (text[0] == '~') {
         char *rest;
         j->position = (int)strtol(text + 1, &rest, 10);
@@ -170,6 +184,21 @@ static void report_end(job *j, int status) {
     fflush(output);
 }
 
+/* After a call that killed or hung its process: the calls before it are made again in a new
+ * process, without a word, that call is left out, and the rest follows. */
+static bool goes_on(job *j) {
+    if ((j->task->scenario->flags & PAR_SWEEP) != 0) {
+        bool forward = j->position >= j->from;
+        j->from = j->position + 1;
+        return forward;
+    }
+    if (j->once || j->pending[0] == '\0' || j->skips == PAR_SKIPS_MAX) {
+        return false;
+    }
+    j->skip[j->skips++] = j->position;
+    return true;
+}
+
 /* True when the job is over; false when it still leaves, or goes on in a new process. */
 static bool job_reap(job *j, unsigned seed) {
     int status = 0;
@@ -177,12 +206,9 @@ static bool job_reap(job *j, unsigned seed) {
         return false;
     }
     report_end(j, status);
-    bool died = j->timed_out || WIFSIGNALED(status) || WEXITSTATUS(status) != 0;
-    if ((j->task->scenario->flags & PAR_SWEEP) != 0 && died && j->position >= j->from) {
-        j->from = j->position + 1;
-        return !job_start(j, seed);
-    }
-    return true;
+    bool died = j->timed_out || WIFSIGNALED(status) ||
+                (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != SETUP_FAILED);
+    return out_of_time || !died || !goes_on(j) || !job_start(j, seed);
 }
 
 static void job_close(job *j) {
@@ -229,6 +255,7 @@ static void run_tasks(const par_run_options *o, bool alone, time_t give_up) {
         }
         bool ended[MAX_JOBS] = {false};
         for (int i = 0; give_up != 0 && now() > give_up && i < running; i++) {
+            out_of_time = true;
             jobs[i].deadline = 0;
             next = task_count;
         }

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-par_state par = {.peer_fd = -1, .shards = 1};
+par_state par = {.peer_fd = -1, .shards = 1, .position = -1};
 
 static volatile uint32_t *gate_flag;
 static CUdeviceptr gate_address;

@@ -150,13 +150,32 @@ static void create_bad(void) {
     CALL(cuCtxDestroy_v2, "null", (NULL));
 }
 
+/* Beside a context of the first version no other one is made. */
+static void create_first_version(void) {
+    CUcontext v1, v2, again, current;
+    CUdevice dev;
+    unsigned version;
+    par_init();
+    CALL(cuCtxCreate, "null-out", (NULL, 0, 0));
+    CALLO(cuCtxCreate, "bad-device", (&v1, 0, 99), OUT_H(v1));
+    CALLO(cuCtxCreate, "bad-flags", (&v1, ~0u, 0), OUT_H(v1));
+    CALLO(cuCtxCreate, "ok", (&v1, 0, 0), OUT_H(v1));
+    CALLO(cuCtxGetApiVersion, "created-v1", (v1, &version), OUT_U(version));
+    CALLO(cuCtxGetCurrent, "created-v1", (&current), OUT_H(current));
+    CALLO(cuCtxGetDevice, "created-v1", (&dev), OUT_I(dev));
+    CALLO(cuCtxCreate_v2, "beside-v1", (&v2, 0, 0), OUT_H(v2));
+    CALLO(cuCtxCreate, "beside-v1", (&again, 0, 0), OUT_H(again));
+    CALLO(cuDevicePrimaryCtxRetain, "beside-v1", (&again, 0), OUT_H(again));
+    CALL(cuCtxDestroy, "v1", (v1));
+    CALL(cuCtxDestroy, "null", (NULL));
+    CALLO(cuCtxCreate_v2, "after-v1", (&v2, 0, 0), OUT_H(v2));
+}
+
 static void create_versions(void) {
-    CUcontext v1, v2, v3, v4;
+    CUcontext v2, v3, v4;
     CUctxCreateParams params = {NULL, 0, NULL};
     unsigned version;
     par_init();
-    CALLO(cuCtxCreate, "ok", (&v1, 0, 0), OUT_H(v1));
-    CALLO(cuCtxGetApiVersion, "created-v1", (v1, &version), OUT_U(version));
     CALLO(cuCtxCreate_v2, "ok", (&v2, 0, 0), OUT_H(v2));
     CALLO(cuCtxGetApiVersion, "created-v2", (v2, &version), OUT_U(version));
     CALLO(cuCtxCreate_v3, "ok", (&v3, NULL, 0, 0, 0), OUT_H(v3));
@@ -166,7 +185,7 @@ static void create_versions(void) {
     CALL(cuCtxDestroy_v2, "ok", (v4));
     FORGET(v4);
     CALLO(cuCtxCreate_v4, "empty-params", (&v4, &params, 0, 0), OUT_H(v4));
-    CALL(cuCtxDestroy, "v1", (v1));
+    CALL(cuCtxDestroy, "v2", (v2));
 }
 
 static void stack(void) {
@@ -193,6 +212,9 @@ static void stack(void) {
     CALLO(cuCtxGetCurrent, "after-pop", (&current), OUT_H(current));
     CALL(cuCtxPushCurrent, "v1", (b));
     CALLO(cuCtxPopCurrent, "v1", (&popped), OUT_H(popped));
+    CALL(cuCtxPushCurrent, "v1-null", (NULL));
+    CALL(cuCtxSetCurrent, "null-pops", (NULL));
+    CALLO(cuCtxPopCurrent, "v1-empty", (&popped), OUT_H(popped));
 }
 
 static void destroy(void) {
@@ -244,13 +266,11 @@ static void stale_query(void) {
     CUcontext a;
     unsigned version;
     unsigned long long id;
-    CUdevice dev;
     par_context();
     SETUP(cuCtxCreate_v2, (&a, 0, 0));
     SETUP(cuCtxDestroy_v2, (a));
     CALLO(cuCtxGetApiVersion, "stale-handle", (a, &version), OUT_U(version));
     CALLO(cuCtxGetId, "stale-handle", (a, &id), OUT_C(id));
-    CALLO(cuCtxGetDevice_v2, "stale-handle", (&dev, a), OUT_I(dev));
     CALL(cuCtxSynchronize_v2, "stale-handle", (a));
 }
 
@@ -453,6 +473,7 @@ const par_scenario par_context_scenarios[] = {
     {"context/primary-old-versions", primary_old_versions, 0, 0},
     {"context/create-flags", create_flags, 0, 0},
     {"context/create-bad", create_bad, 0, 0},
+    {"context/create-first-version", create_first_version, 0, 0},
     {"context/create-versions", create_versions, 0, 0},
     {"context/stack", stack, 0, 0},
     {"context/destroy", destroy, 0, 0},

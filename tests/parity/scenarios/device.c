@@ -232,6 +232,8 @@ static void graph_memory(void) {
     }
     value = 1;
     CALL(cuDeviceSetGraphMemAttribute, "non-zero", (0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value));
+    value = 0;
+    CALL(cuDeviceSetGraphMemAttribute, "bad-device", (99, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &value));
     CALL(cuDeviceGraphMemTrim, "ok", (0));
     CALL(cuDeviceGraphMemTrim, "bad-device", (99));
 }

@@ -167,8 +167,11 @@ static void contexts(void) {
     CALL(cuEventQuery, "of-other-ctx", (mine));
     CALL(cuEventSynchronize, "of-other-ctx", (mine));
     CALLO(cuEventElapsedTime, "two-contexts", (&ms, mine, theirs), OUT_C(ms));
-    CALL(cuStreamQuery, "of-other-ctx", (s));
     CALL(cuStreamSynchronize, "of-other-ctx", (s));
+    CALL(cuStreamQuery, "of-other-ctx", (s));
+    CALL(cuCtxRecordEvent, "null-ctx", (NULL, theirs));
+    CALL(cuCtxRecordEvent, "null-event", (other, NULL));
+    CALL(cuCtxWaitEvent, "null-event", (other, NULL));
     CALL(cuCtxRecordEvent, "ok", (other, theirs));
     CALL(cuCtxRecordEvent, "of-other-ctx", (other, mine));
     CALL(cuCtxWaitEvent, "ok", (other, theirs));

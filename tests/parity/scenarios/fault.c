@@ -164,7 +164,9 @@ static void after_reset(void) {
     CALL(cuDevicePrimaryCtxReset_v2, "faulted", (0));
     CALL(cuCtxSynchronize, "faulted-reset", ());
     CALLO(cuDevicePrimaryCtxRetain, "faulted-reset", (&ctx, 0), OUT_C(ctx));
-    CALL(cuCtxSetCurrent, "faulted-reset", (ctx));
+    if (par_last() == CUDA_SUCCESS) {
+        CALL(cuCtxSetCurrent, "faulted-reset", (ctx));
+    }
     CALLO(cuMemAlloc_v2, "faulted-reset", (&p, 4096), OUT_C(p));
 }
 

@@ -211,6 +211,7 @@ static void calls_in_fork(void) {
 }
 
 static void forked_after_context(void) {
+    par_no_restart();
     par_context();
     if (fork() == 0) {
         calls_in_fork();
@@ -221,6 +222,7 @@ static void forked_after_context(void) {
 
 /* Fork between cuInit and the first context. */
 static void forked_after_init(void) {
+    par_no_restart();
     par_init();
     if (fork() == 0) {
         calls_in_fork();
@@ -231,6 +233,7 @@ static void forked_after_init(void) {
 /* Fork with the library loaded and cuInit not yet called. */
 static void forked_before_init(void) {
     int n;
+    par_no_restart();
     if (fork() == 0) {
         par_rename("forked");
         CALL(cuInit, "first-in-child", (0));

@@ -6,6 +6,7 @@
  */
 #include "../parity.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,6 +61,7 @@ static CUresult call_zero(const row *r) {
 static void sweep(void (*restore)(void)) {
     int count = (int)(sizeof(rows) / sizeof(rows[0]));
     int position = 0;
+    par.in_sweep = true;
     for (int k = 0; k < count; k++) {
         int i = par.seed % 2 == 0 ? k : count - 1 - k;
         if (i % par.shards != par.shard || never_called(rows[i].symbol)) {
@@ -71,8 +73,9 @@ static void sweep(void (*restore)(void)) {
         }
         restore();
         par_seq_set(i);
-        par_before((gpumem_driver_fn)i, "all-zero", "()", NULL, 0);
-        par_after(call_zero(&rows[i]), NULL, 0);
+        if (par_before((gpumem_driver_fn)i, "all-zero", "()", NULL, 0)) {
+            par_after(call_zero(&rows[i]), NULL, 0);
+        }
         if (needs_own_process(rows[i].symbol)) {
             _exit(77); /* the runner goes on in a new process */
         }
@@ -104,9 +107,58 @@ static void with_context(void) {
     sweep(primary_current);
 }
 
+static CUcontext gone;
+
+static void *destroy_gone(void *unused) {
+    SETUP(cuCtxDestroy_v2, (gone));
+    return unused;
+}
+
+/* A context that another thread has destroyed is current. */
+static void gone_current(void) {
+    pthread_t thread;
+    CUcontext current;
+    if (par.api->cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == gone && gone != NULL) {
+        return;
+    }
+    SETUP(cuCtxSetCurrent, (NULL));
+    SETUP(cuCtxCreate_v2, (&gone, 0, 0));
+    pthread_create(&thread, NULL, destroy_gone, NULL);
+    pthread_join(thread, NULL);
+}
+
+static void with_destroyed(void) {
+    par_init();
+    sweep(gone_current);
+}
+
+static void primary_again(void) {
+    par.api->cuCtxSetCurrent(par.primary);
+}
+
+/* A device fault has poisoned the context. */
+static void with_poisoned(void) {
+    CUdeviceptr m;
+    CUstream s;
+    par_context();
+    s = par_stream();
+    m = par_mapped(PAR_2M);
+    par_hold(s);
+    SETUP(cuMemsetD8Async, (m, 1, PAR_2M, s));
+    SETUP(cuMemUnmap, (m, PAR_2M));
+    par_release();
+    if (par.api->cuStreamSynchronize(s) == CUDA_SUCCESS) {
+        par_see("setup", "SETUP_FAILED no fault");
+        return;
+    }
+    sweep(primary_again);
+}
+
 const par_scenario par_null_scenarios[] = {
     {"null/before-init", before_init, PAR_SWEEP, 4},
     {"null/no-context", without_context, PAR_SWEEP, 8},
     {"null/context", with_context, PAR_SWEEP, 12},
+    {"null/destroyed", with_destroyed, PAR_SWEEP, 8},
+    {"null/poisoned", with_poisoned, PAR_SWEEP, 8},
     {NULL, NULL, 0, 0},
 };

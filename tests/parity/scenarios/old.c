@@ -1,0 +1,195 @@
+/*
+ * The first version of the API, with 32-bit addresses. A context of its time gives out such
+ * addresses; any other context refuses the calls.
+ */
+#include "../parity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define N 4096u
+
+typedef struct old {
+    CUcontext ctx;
+    CUdeviceptr_v1 a, b;
+    char *host;
+    CUstream s;
+} old;
+
+static old make_old(void) {
+    old o;
+    memset(&o, 0, sizeof(o));
+    par_init();
+    o.host = calloc(2, N);
+    CALLO(cuCtxCreate, "ok", (&o.ctx, 0, 0), OUT_H(o.ctx));
+    CALLO(cuMemAlloc, "old-context", (&o.a, N), OUT_C(o.a));
+    CALLO(cuMemAlloc, "old-context", (&o.b, N), OUT_C(o.b));
+    return o;
+}
+
+static void allocations(void) {
+    CUdeviceptr_v1 p, base;
+    CUdeviceptr wide;
+    unsigned pitch, size, freed, total;
+    void *host;
+    size_t bytes;
+    old o = make_old();
+    CALLO(cuMemAlloc, "zero-size", (&p, 0), OUT_C(p));
+    CALLO(cuMemAlloc, "too-large", (&p, 0xffffffffu), OUT_C(p));
+    CALL(cuMemAlloc, "null-out", (NULL, N));
+    CALLO(cuMemGetInfo, "old-context", (&freed, &total), OUT_C(freed), OUT_C(total));
+    CALL(cuMemGetInfo, "null-both", (NULL, NULL));
+    CALLO(cuMemGetAddressRange, "old-context", (&base, &size, o.a + 100), OUT_C(base), OUT_U(size));
+    par_see("range-base", base == o.a ? "base" : "other");
+    CALLO(cuMemGetAddressRange, "random", (&base, &size, 0x1000), OUT_C(base), OUT_C(size));
+    CALLO(cuMemAllocPitch, "old-context", (&p, &pitch, 100, 2, 4), OUT_C(p), OUT_U(pitch));
+    CALLO(cuMemAllocPitch, "bad-element", (&p, &pitch, 100, 2, 3), OUT_C(p), OUT_U(pitch));
+    CALLO(cuMemAllocHost, "old-context", (&host, N), OUT_C(host));
+    CALLO(cuMemHostGetDevicePointer, "old-context", (&p, host, 0), OUT_C(p));
+    CALLO(cuMemHostAlloc, "old-context", (&host, N, CU_MEMHOSTALLOC_DEVICEMAP), OUT_C(host));
+    CALLO(cuMemHostGetDevicePointer, "old-context-mapped", (&p, host, 0), OUT_C(p));
+    CALLO(cuMemHostGetDevicePointer, "plain-memory", (&p, o.host, 0), OUT_C(p));
+    CALLO(cuMemAlloc_v2, "old-context", (&wide, N), OUT_C(wide));
+    CALLO(cuMemGetAddressRange_v2, "old-context", (&wide, &bytes, o.a), OUT_C(wide), OUT_U(bytes));
+    CALLO(cuDeviceTotalMem, "bad-device", (&size, 99), OUT_C(size));
+    CALL(cuDeviceTotalMem, "null-out", (NULL, 0));
+    CALL(cuMemFree, "old-context", (o.a));
+    CALL(cuMemFree, "twice", (o.a));
+    CALL(cuMemFree, "random", (0x1000));
+    CALL(cuMemFree, "null", (0));
+}
+
+static void copies(void) {
+    old o = make_old();
+    memset(o.host, 7, N);
+    SETUP(cuStreamCreate, (&o.s, 0));
+    CALL(cuMemcpyHtoD, "old-context", (o.a, o.host, N));
+    CALL(cuMemcpyDtoD, "old-context", (o.b, o.a, N));
+    memset(o.host, 0, N);
+    CALL(cuMemcpyDtoH, "old-context", (o.host, o.b, N));
+    par_see("content", "%d", o.host[N - 1]);
+    CALL(cuMemcpyHtoDAsync, "old-context", (o.a, o.host, N, o.s));
+    CALL(cuMemcpyDtoDAsync, "old-context", (o.b, o.a, N, o.s));
+    CALL(cuMemcpyDtoHAsync, "old-context", (o.host, o.b, N, o.s));
+    CALL(cuMemcpyHtoD, "random", (0x1000, o.host, 16));
+    CALL(cuMemcpyDtoH, "random", (o.host, 0x1000, 16));
+    CALL(cuMemcpyDtoD, "random", (o.a, 0x1000, 16));
+    CALL(cuMemcpyHtoD, "one-past-end", (o.a, o.host, N + 1));
+    CALL(cuMemcpyHtoDAsync, "random", (0x1000, o.host, 16, o.s));
+    CALL(cuMemcpyDtoHAsync, "random", (o.host, 0x1000, 16, o.s));
+    CALL(cuMemcpyDtoDAsync, "random", (o.a, 0x1000, 16, o.s));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static void sets(void) {
+    old o = make_old();
+    CALL(cuMemsetD8, "old-context", (o.a, 1, N));
+    CALL(cuMemsetD16, "old-context", (o.a, 0x202, N / 2));
+    CALL(cuMemsetD32, "old-context", (o.a, 0x3030303, N / 4));
+    CALL(cuMemsetD2D8, "old-context", (o.a, 128, 1, 64, 8));
+    CALL(cuMemsetD2D16, "old-context", (o.a, 128, 1, 32, 8));
+    CALL(cuMemsetD2D32, "old-context", (o.a, 128, 1, 16, 8));
+    CALL(cuMemsetD8, "random", (0x1000, 1, 16));
+    CALL(cuMemsetD16, "misaligned", (o.a + 1, 1, 16));
+    CALL(cuMemsetD32, "misaligned", (o.a + 2, 1, 16));
+    CALL(cuMemsetD2D8, "pitch-below-width", (o.a, 32, 1, 64, 8));
+    CALL(cuMemsetD2D16, "misaligned", (o.a + 1, 128, 1, 32, 8));
+    CALL(cuMemsetD2D32, "one-past-end", (o.a, 128, 1, 16, 33));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static CUDA_MEMCPY2D_v1 plane(const old *o) {
+    CUDA_MEMCPY2D_v1 c;
+    memset(&c, 0, sizeof(c));
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = o->host;
+    c.srcPitch = 64;
+    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.dstDevice = o->a;
+    c.dstPitch = 128;
+    c.WidthInBytes = 32;
+    c.Height = 8;
+    return c;
+}
+
+static CUDA_MEMCPY3D_v1 box(const old *o) {
+    CUDA_MEMCPY3D_v1 c;
+    memset(&c, 0, sizeof(c));
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = o->host;
+    c.srcPitch = 64;
+    c.srcHeight = 4;
+    c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    c.dstDevice = o->a;
+    c.dstPitch = 64;
+    c.dstHeight = 8;
+    c.WidthInBytes = 32;
+    c.Height = 4;
+    c.Depth = 2;
+    return c;
+}
+
+static void planes(void) {
+    old o = make_old();
+    CUDA_MEMCPY2D_v1 flat = plane(&o);
+    CUDA_MEMCPY3D_v1 deep = box(&o);
+    SETUP(cuStreamCreate, (&o.s, 0));
+    CALL(cuMemcpy2D, "old-context", (&flat));
+    CALL(cuMemcpy2DUnaligned, "old-context", (&flat));
+    CALL(cuMemcpy2DAsync, "old-context", (&flat, o.s));
+    CALL(cuMemcpy3D, "old-context", (&deep));
+    CALL(cuMemcpy3DAsync, "old-context", (&deep, o.s));
+    flat.dstPitch = 16;
+    deep.dstPitch = 16;
+    CALL(cuMemcpy2D, "pitch-below-width", (&flat));
+    CALL(cuMemcpy2DUnaligned, "pitch-below-width", (&flat));
+    CALL(cuMemcpy2DAsync, "pitch-below-width", (&flat, o.s));
+    CALL(cuMemcpy3D, "pitch-below-width", (&deep));
+    CALL(cuMemcpy3DAsync, "pitch-below-width", (&deep, o.s));
+    CALL(cuStreamSynchronize, "after", (o.s));
+}
+
+/* In a context of today: nothing in it has an address of 32 bits. */
+static void planes_today(void) {
+    old o;
+    memset(&o, 0, sizeof(o));
+    par_context();
+    o.host = calloc(2, N);
+    o.s = par_stream();
+    CUDA_MEMCPY2D_v1 flat = plane(&o);
+    CUDA_MEMCPY3D_v1 deep = box(&o);
+    CALL(cuMemcpy2D, "v1", (&flat));
+    CALL(cuMemcpy2DUnaligned, "v1", (&flat));
+    CALL(cuMemcpy2DAsync, "v1", (&flat, o.s));
+    CALL(cuMemcpy3D, "v1", (&deep));
+    CALL(cuMemcpy3DAsync, "v1", (&deep, o.s));
+    flat.dstMemoryType = CU_MEMORYTYPE_HOST;
+    flat.dstHost = o.host + N;
+    deep.dstMemoryType = CU_MEMORYTYPE_HOST;
+    deep.dstHost = o.host + N;
+    CALL(cuMemcpy2D, "v1-host-host", (&flat));
+    CALL(cuMemcpy3D, "v1-host-host", (&deep));
+}
+
+static void contexts_today(void) {
+    CUdeviceptr d;
+    CUstream s;
+    old o = make_old();
+    (void)o;
+    CALLO(cuStreamCreate, "old-context", (&s, 0), OUT_C(s));
+    CALLO(cuMemAllocAsync, "old-context", (&d, N, NULL), OUT_C(d));
+    CALLO(cuMemAddressReserve, "old-context", (&d, PAR_2M, 0, 0, 0), OUT_C(d));
+    CALL(cuCtxSynchronize, "old-context", ());
+    CALL(cuCtxDestroy, "old-context", (o.ctx));
+    CALL(cuCtxSynchronize, "old-context-destroyed", ());
+}
+
+const par_scenario par_old_scenarios[] = {
+    {"old/allocations", allocations, 0, 0},
+    {"old/copies", copies, 0, 0},
+    {"old/sets", sets, 0, 0},
+    {"old/planes", planes, 0, 0},
+    {"old/planes-today", planes_today, 0, 0},
+    {"old/contexts-today", contexts_today, 0, 0},
+    {NULL, NULL, 0, 0},
+};
