@@ -5,6 +5,7 @@ struct sg_stream *sg_working;
 uint64_t sg_submissions, sg_completions;
 
 static struct sg_stream *working_last;
+static unsigned moving; /* operations that move bytes right now */
 
 bool sg_context_poisoned(const struct sg_context *context) {
     return context->sticky != CUDA_SUCCESS;
@@ -71,7 +72,11 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
         return SG_HEAD_BLOCKED;
     if (op->ready && !op->ready(op))
         return SG_HEAD_POLL;
-    return op->host_function ? SG_HEAD_HOST : SG_HEAD_START;
+    if (op->host_function)
+        return SG_HEAD_HOST;
+    /* A chosen order is one at a time. */
+    bool turn = !op->run || moving == 0 || sg_schedule_kind() == SG_SCHEDULE_EAGER;
+    return turn ? SG_HEAD_START : SG_HEAD_RUNNING;
 }
 
 /* Takes the finished head off its stream. */
@@ -100,22 +105,28 @@ static void after_completion(struct sg_stream *stream) {
     sg_progress_announce();
 }
 
+/* Host functions are no work on memory: they may block, and unmapping waits for running work. */
+static void run(struct sg_op *op) {
+    struct sg_context *context = op->stream->context;
+    bool moves = !op->host_function;
+    if (moves)
+        sg_work_begin(&op->work);
+    moving += moves;
+    sg_unlock();
+    CUresult result = op->run(op);
+    sg_lock();
+    moving -= moves;
+    if (moves)
+        sg_work_end(&op->work);
+    if (result != CUDA_SUCCESS)
+        sg_context_fault(context, result);
+}
+
 void sg_op_execute(struct sg_op *op) {
     struct sg_stream *stream = op->stream;
-    struct sg_context *context = stream->context;
     op->running = true;
-    if (op->run && !sg_context_poisoned(context)) {
-        /* Not around host functions: they may block, and unmapping waits for running work. */
-        if (!op->host_function)
-            sg_work_begin(&op->work);
-        sg_unlock();
-        CUresult result = op->run(op);
-        sg_lock();
-        if (!op->host_function)
-            sg_work_end(&op->work);
-        if (result != CUDA_SUCCESS)
-            sg_context_fault(context, result);
-    }
+    if (op->run && !sg_context_poisoned(stream->context))
+        run(op);
     complete_head(stream);
     after_completion(stream);
 }
