@@ -115,8 +115,12 @@ static void fill_table(struct gpumem_driver *driver) {
  */
 static int softgpu_path(char *path, size_t size) {
     Dl_info self;
+    struct link_map *map = NULL;
     char start[PATH_MAX];
-    if (dladdr(&absent, &self) == 0 || !self.dli_fname || !realpath(self.dli_fname, start))
+    if (dladdr1(&absent, &self, (void **)&map, RTLD_DL_LINKMAP) == 0 || !map)
+        return 0;
+    /* The program itself has no name there, and dli_fname is then argv[0], which may be anything. */
+    if (!realpath(map->l_name && map->l_name[0] ? map->l_name : "/proc/self/exe", start))
         return 0;
     int folder = (int)(strrchr(start, '/') - start);
     /* The last two are for programs that hold the static library: bin/, and tests beside lib/. */

@@ -1,0 +1,110 @@
+/* What crosses a socket is not believed: every damaged description is refused. */
+#include "library_test.h"
+#include "share/description.h"
+
+#define CHUNKS 3
+
+static const struct gm_chunk chunks[CHUNKS] = {{1, 2 * MIB}, {2, 4 * MIB}, {3, 2 * MIB}};
+
+static unsigned char *write_good(size_t *bytes) {
+    gpumem_buffer buffer = {.allocation = {.bytes = 7 * MIB}, .layout = 5};
+    const unsigned char uuid[16] = {1, 2, 3};
+    unsigned char *data = gm_description_write(&buffer, uuid, chunks, CHUNKS, bytes);
+    assert_non_null(data);
+    return data;
+}
+
+static gpumem_status read_it(const void *data, size_t bytes, uint64_t maximum) {
+    struct gm_description_head head;
+    const unsigned char *sizes;
+    gpumem_status status = gm_description_read(data, bytes, 2 * MIB, maximum, &head, &sizes);
+    if (status != GPUMEM_OK)
+        return status;
+    assert_int_equal(bytes, sizeof head + head.chunk_count * sizeof(uint64_t));
+    uint64_t sum = 0;
+    for (size_t i = 0; i < head.chunk_count; i++) {
+        uint64_t size = gm_description_chunk(sizes, i);
+        assert_int_equal(size % (2 * MIB), 0);
+        sum += size;
+    }
+    assert_int_equal(sum, head.committed);
+    assert_true(head.bytes > 0 && head.bytes <= sum && sum <= maximum);
+    return status;
+}
+
+static void what_is_written_can_be_read(void **state) {
+    (void)state;
+    size_t bytes;
+    unsigned char *data = write_good(&bytes);
+    struct gm_description_head head;
+    const unsigned char *sizes;
+    OK(gm_description_read(data, bytes, 2 * MIB, GIB, &head, &sizes));
+    assert_int_equal(head.chunk_count, CHUNKS);
+    assert_int_equal(head.bytes, 7 * MIB);
+    assert_int_equal(head.committed, 8 * MIB);
+    assert_int_equal(head.layout, 5);
+    assert_int_equal(head.device[2], 3);
+    assert_int_equal(gm_description_chunk(sizes, 1), 4 * MIB);
+    free(data);
+}
+
+static void lengths_and_limits_are_checked(void **state) {
+    (void)state;
+    size_t bytes;
+    unsigned char *data = write_good(&bytes);
+    for (size_t n = 0; n < bytes; n++)
+        FAILS(DATA, read_it(data, n, GIB));
+    FAILS(DATA, read_it(NULL, 0, GIB));
+    OK(read_it(data, bytes, 8 * MIB));
+    FAILS(DATA, read_it(data, bytes, 8 * MIB - 1));
+    SAYS("8388607");
+    free(data);
+}
+
+/* Sizes whose sum goes once around. */
+static void sums_do_not_overflow(void **state) {
+    (void)state;
+    size_t bytes;
+    unsigned char *data = write_good(&bytes);
+    const uint64_t half = UINT64_C(1) << 63;
+    for (size_t i = 0; i < 2; i++)
+        memcpy(data + sizeof(struct gm_description_head) + i * 8, &half, 8);
+    FAILS(DATA, read_it(data, bytes, UINT64_MAX));
+    free(data);
+}
+
+/* Every byte, every bit, and pairs at random: refused, or consistent all the same. */
+static void damage_is_refused_or_harmless(void **state) {
+    (void)state;
+    size_t bytes, refused = 0;
+    unsigned char *data = write_good(&bytes);
+    for (size_t at = 0; at < bytes; at++) {
+        for (int bit = 0; bit < 8; bit++) {
+            data[at] ^= (unsigned char)(1 << bit);
+            refused += read_it(data, bytes, GIB) != GPUMEM_OK;
+            data[at] ^= (unsigned char)(1 << bit);
+        }
+    }
+    assert_true(refused > 200);
+    uint32_t seed = 99;
+    for (int i = 0; i < 20000; i++) {
+        unsigned char copy[256];
+        memcpy(copy, data, bytes);
+        for (int j = 0; j < 3; j++) {
+            seed = seed * 1664525u + 1013904223u;
+            copy[(seed >> 8) % bytes] = (unsigned char)(seed >> 24);
+        }
+        (void)read_it(copy, bytes, GIB); /* its own checks fail the test */
+    }
+    free(data);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_can_be_read),
+        cmocka_unit_test(lengths_and_limits_are_checked),
+        cmocka_unit_test(sums_do_not_overflow),
+        cmocka_unit_test(damage_is_refused_or_harmless),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,358 @@
+/* Export and import between processes. The other process is this program again, by exec. */
+#include "library_test.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static gpumem_resource *resource;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    return gpumem_virtual_resource_create(
+               device,
+               GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * MIB, .exact_growth = 1),
+               &resource) == GPUMEM_OK
+               ? 0
+               : -1;
+}
+
+static int teardown(void **state) {
+    if (gpumem_resource_destroy(resource) != GPUMEM_OK) {
+        print_error("%s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    return close_device(state);
+}
+
+static size_t open_descriptors(void) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* ---- The other process ------------------------------------------------------------------------
+ */
+
+static unsigned char pattern(size_t chunk) {
+    return (unsigned char)(chunk * 31 + 7);
+}
+
+/* 0, or which step failed. */
+static int check_content(gpumem_buffer *buffer) {
+    for (size_t chunk = 0; chunk < gpumem_buffer_size(buffer) / (2 * MIB); chunk++) {
+        unsigned char bytes[2];
+        size_t at = chunk * 2 * MIB;
+        if (gpumem_buffer_read(buffer, at, &bytes[0], 1, NULL) != GPUMEM_OK ||
+            gpumem_buffer_read(buffer, at + 2 * MIB - 1, &bytes[1], 1, NULL) != GPUMEM_OK ||
+            gpumem_stream_synchronize(device, NULL) != GPUMEM_OK)
+            return 20;
+        if (bytes[0] != pattern(chunk) || bytes[1] != pattern(chunk))
+            return 21;
+    }
+    return 0;
+}
+
+static int receive_and_check(int socket, const gpumem_share_options *options) {
+    gpumem_buffer *buffer, *same;
+    if (gpumem_import_receive(device, socket, options, &buffer) != GPUMEM_OK) {
+        fprintf(stderr, "receive: %s\n", gpumem_last_error()->message);
+        return 10;
+    }
+    int wrong = check_content(buffer);
+    if (wrong)
+        return wrong;
+    if (gpumem_buffer_resource(buffer) || gpumem_device_close(device) != GPUMEM_ERROR_BUSY)
+        return 11;
+    uint64_t imports = soft->call_count("cuMemImportFromShareableHandle");
+    if (gpumem_import_receive(device, socket, options, &same) != GPUMEM_OK)
+        return 12;
+    if (gpumem_buffer_pointer(same) != gpumem_buffer_pointer(buffer) ||
+        soft->call_count("cuMemImportFromShareableHandle") != imports)
+        return 13;
+    if (gpumem_buffer_free(buffer, NULL) != GPUMEM_OK || check_content(same) != 0)
+        return 14;
+    if (gpumem_buffer_write(same, 5, "reader", 6, NULL) != GPUMEM_OK ||
+        gpumem_stream_synchronize(device, NULL) != GPUMEM_OK)
+        return 15;
+    return gpumem_buffer_free(same, NULL) == GPUMEM_OK ? 0 : 16;
+}
+
+/* Gives up in the middle of the protocol. */
+static int vanish(int socket) {
+    char offer[16];
+    return recv(socket, offer, sizeof offer, MSG_WAITALL) == sizeof offer ? 0 : 30;
+}
+
+static int other_process(const char *what, int socket) {
+    if (strcmp(what, "vanish") == 0)
+        return vanish(socket);
+    if (open_device(NULL) != 0)
+        return 1;
+    size_t before = open_descriptors();
+    int result;
+    if (strcmp(what, "small") == 0) {
+        gpumem_buffer *none = NULL;
+        const gpumem_share_options options = {.size = sizeof options, .maximum_bytes = MIB};
+        result =
+            gpumem_import_receive(device, socket, &options, &none) == GPUMEM_ERROR_DATA ? 0 : 40;
+    } else {
+        result = receive_and_check(socket, NULL);
+    }
+    if (result == 0 && open_descriptors() != before)
+        result = 2;
+    if (result == 0 && close_device(NULL) != 0)
+        result = 3;
+    if (result == 0 && soft->leak_report()[0])
+        result = 4;
+    return result;
+}
+
+static pid_t start(const char *what, int type, int *socket) {
+    int sockets[2];
+    char number[12];
+    assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, sockets), 0);
+    int theirs = dup(sockets[1]);
+    snprintf(number, sizeof number, "%d", theirs);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "test_share", what, number, (char *)NULL);
+        _exit(99);
+    }
+    close(theirs);
+    close(sockets[1]);
+    *socket = sockets[0];
+    return child;
+}
+
+static int end(pid_t child, int socket) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(socket);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* ---- This process -----------------------------------------------------------------------------
+ */
+
+static gpumem_buffer *filled_buffer(size_t chunks) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = chunks * 2 * MIB),
+                              &buffer));
+    for (size_t i = 0; i < chunks; i++) {
+        OK(gpumem_buffer_grow(buffer, (i + 1) * 2 * MIB, NULL));
+        OK(gpumem_buffer_fill(buffer, i * 2 * MIB, 1, pattern(i), NULL));
+        OK(gpumem_buffer_fill(buffer, (i + 1) * 2 * MIB - 1, 1, pattern(i), NULL));
+    }
+    synchronize(NULL);
+    return buffer;
+}
+
+static void share_with_child(int type, size_t chunks) {
+    size_t descriptors = open_descriptors();
+    gpumem_buffer *buffer = filled_buffer(chunks);
+    gpumem_export *exported;
+    OK(gpumem_export_create(buffer, &exported));
+    assert_int_equal(gpumem_export_descriptor_count(exported), chunks);
+    assert_int_equal(gpumem_export_size(exported), chunks * 2 * MIB);
+    int socket;
+    pid_t child = start("read", type, &socket);
+    OK(gpumem_export_send(exported, socket, NULL));
+    OK(gpumem_export_send(exported, socket, NULL));
+    assert_int_equal(end(child, socket), 0);
+    char text[6];
+    OK(gpumem_buffer_read(buffer, 5, text, 6, NULL)); /* no copy: what it wrote is here */
+    synchronize(NULL);
+    assert_memory_equal(text, "reader", 6);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(open_descriptors(), descriptors);
+}
+
+static void another_process_reads_and_writes(void **state) {
+    (void)state;
+    share_with_child(SOCK_STREAM, 1);
+    share_with_child(SOCK_STREAM, 3);
+}
+
+/* More than one message of descriptors. */
+static void many_handles_cross(void **state) {
+    (void)state;
+    share_with_child(SOCK_STREAM, 300);
+    share_with_child(SOCK_SEQPACKET, 300);
+}
+
+static void a_limit_of_the_importer_refuses(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(2);
+    gpumem_export *exported;
+    OK(gpumem_export_create(buffer, &exported));
+    int socket;
+    pid_t child = start("small", SOCK_STREAM, &socket);
+    FAILS(PEER, gpumem_export_send(exported, socket, NULL));
+    SAYS("refused");
+    SAYS("more than the 1048576 bytes");
+    assert_int_equal(end(child, socket), 0);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void a_dead_importer_is_noticed(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(2);
+    gpumem_export *exported;
+    OK(gpumem_export_create(buffer, &exported));
+    int socket;
+    pid_t child = start("vanish", SOCK_STREAM, &socket);
+    FAILS(PEER, gpumem_export_send(exported, socket, NULL));
+    assert_int_equal(end(child, socket), 0);
+    int sockets[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    FAILS(PEER, gpumem_export_send(exported, sockets[0],
+                                   GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20)));
+    SAYS("did not answer for 20 ms");
+    close(sockets[0]);
+    close(sockets[1]);
+    FAILS(INVALID_ARGUMENT, gpumem_export_send(exported, -1, NULL));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void a_dead_or_foreign_exporter_is_noticed(void **state) {
+    (void)state;
+    gpumem_buffer *none = (gpumem_buffer *)state;
+    int sockets[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    assert_int_equal(send(sockets[1], "gpum", 4, 0), 4);
+    close(sockets[1]);
+    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
+    SAYS("closed");
+    close(sockets[0]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    assert_int_equal(send(sockets[1], "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
+    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
+    SAYS("another protocol");
+    FAILS(PEER,
+          gpumem_import_receive(device, sockets[0],
+                                GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20), &none));
+    close(sockets[0]);
+    close(sockets[1]);
+    assert_ptr_equal(none, state);
+}
+
+static void exports_hold_their_buffer(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(4);
+    gpumem_export *exported;
+    OK(gpumem_export_create(buffer, &exported));
+    assert_int_equal(device_stats().exports, 1);
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(device_stats().committed_bytes, 8 * MIB);
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    OK(gpumem_export_destroy(exported));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    OK(gpumem_export_destroy(NULL));
+}
+
+/* Without a socket, in one process: what another transport would do. */
+static void descriptions_can_travel_otherwise(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(3), *imported, *read_only;
+    gpumem_export *exported;
+    const void *description;
+    size_t bytes;
+    int fds[3];
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    for (size_t i = 0; i < 3; i++)
+        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+    FAILS(INVALID_ARGUMENT, gpumem_export_get_descriptor(exported, 3, &fds[0]));
+    FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &imported));
+    OK(gpumem_import_create(device, description, bytes, fds, 3, NULL, &imported));
+    assert_true(gpumem_buffer_pointer(imported) != gpumem_buffer_pointer(buffer));
+    assert_int_equal(gpumem_buffer_chunks(imported), 3);
+    assert_int_equal(check_content(imported), 0);
+    assert_int_equal(device_stats().imported_bytes, 6 * MIB);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_grow(imported, 8 * MIB, NULL));
+    gpumem_export *again;
+    FAILS(NOT_SUPPORTED, gpumem_export_create(imported, &again));
+    OK(gpumem_import_create(device, description, bytes, fds, 3,
+                            GPUMEM_OPTIONS(gpumem_share_options, .access = GPUMEM_ACCESS_READ),
+                            &read_only));
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                    .id = gpumem_device_handle(device)};
+    cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(read_only));
+    assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    /* Memory lives until both have let go. */
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(check_content(imported), 0);
+    OK(gpumem_buffer_free(imported, NULL));
+    OK(gpumem_buffer_free(read_only, NULL));
+    assert_int_equal(device_stats().imported_bytes, 0);
+}
+
+static void descriptors_that_are_no_memory_are_refused(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(3), *none = buffer;
+    gpumem_export *exported;
+    const void *description;
+    size_t bytes;
+    int fds[3], sockets[2];
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    for (size_t i = 0; i < 3; i++)
+        OK(gpumem_export_get_descriptor(exported, i, &fds[i]));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    char *before = soft->state_dump();
+    fds[2] = sockets[0];
+    FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 3, NULL, &none));
+    fds[2] = -1;
+    FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 3, NULL, &none));
+    fds[2] = fileno(stdin); /* a file perhaps, but no memory */
+    assert_int_not_equal(gpumem_import_create(device, description, bytes, fds, 3, NULL, &none),
+                         GPUMEM_OK);
+    /* The right kind, and less of it than the description says. */
+    unsigned char *lie = malloc(bytes);
+    memcpy(lie, description, bytes);
+    uint64_t size = 4 * MIB, committed = 8 * MIB;
+    memcpy(lie + bytes - 8, &size, sizeof size);
+    memcpy(lie + 72, &committed, sizeof committed);
+    OK(gpumem_export_get_descriptor(exported, 2, &fds[2]));
+    assert_int_not_equal(gpumem_import_create(device, lie, bytes, fds, 3, NULL, &none), GPUMEM_OK);
+    assert_non_null(strstr(gpumem_last_error()->message, "cuMemMap"));
+    free(lie);
+    SAME_STATE(before);
+    assert_ptr_equal(none, buffer);
+    assert_int_equal(device_stats().imported_bytes, 0);
+    close(sockets[0]);
+    close(sockets[1]);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(int argc, char **argv) {
+    if (argc == 3)
+        return other_process(argv[1], atoi(argv[2]));
+    const struct CMUnitTest tests[] = {
+        T(another_process_reads_and_writes),      T(many_handles_cross),
+        T(a_limit_of_the_importer_refuses),       T(a_dead_importer_is_noticed),
+        T(a_dead_or_foreign_exporter_is_noticed), T(exports_hold_their_buffer),
+        T(descriptions_can_travel_otherwise),     T(descriptors_that_are_no_memory_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
