@@ -1,0 +1,128 @@
+/* cuMemHostRegister: which ranges, which flags, what registration changes. */
+#include "harness.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGES ((size_t)16 * 4096)
+
+static char *pages(int prot) {
+    char *p = mmap(NULL, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(p != MAP_FAILED);
+    memset(p, 1, PAGES);
+    assert_int_equal(mprotect(p, PAGES, prot), 0);
+    return p;
+}
+
+static CUdeviceptr unified(const void *host) {
+    return (CUdeviceptr)(uintptr_t)host;
+}
+
+static unsigned memory_type(const void *p) {
+    unsigned type = 0;
+    CUresult result = cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, unified(p));
+    return result == CUDA_SUCCESS ? type : 0;
+}
+
+static void the_driver_knows_it_until_unregistered(void **state) {
+    (void)state;
+    char *p = pages(PROT_READ | PROT_WRITE);
+    CUdeviceptr d = 0;
+    assert_int_equal(memory_type(p), 0);
+    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_PORTABLE));
+    assert_int_equal(memory_type(p + PAGES - 1), CU_MEMORYTYPE_HOST);
+    OK(cu.cuMemHostGetDevicePointer_v2(&d, p + 5, 0));
+    assert_int_equal(d, unified(p + 5));
+    OK(cu.cuMemsetD8_v2(d, 7, 3));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(p[7], 7);
+    assert_int_equal(p[8], 1);
+    OK(cu.cuMemHostUnregister(p));
+    assert_int_equal(memory_type(p), 0);
+    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cu.cuMemHostUnregister(p));
+    /* The first version of the function is the same one. */
+    OK(cu.cuMemHostRegister(p, PAGES, 0));
+    assert_int_equal(memory_type(p), CU_MEMORYTYPE_HOST);
+    OK(cu.cuMemHostUnregister(p));
+    munmap(p, PAGES);
+}
+
+static void ranges_may_be_unaligned_but_not_overlap(void **state) {
+    (void)state;
+    char *p = pages(PROT_READ | PROT_WRITE);
+    OK(cu.cuMemHostRegister_v2(p + 100, 200, 0));
+    OK(cu.cuMemHostRegister_v2(p + 1000, 200, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 100, 200, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 150, 20, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p + 200, 4096, 0));
+    FAILS(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostUnregister(p + 150));
+    FAILS(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, cu.cuMemHostUnregister(p));
+    OK(cu.cuMemHostUnregister(p + 100));
+    OK(cu.cuMemHostUnregister(p + 1000));
+    munmap(p, PAGES);
+}
+
+static void flags(void **state) {
+    (void)state;
+    char *p = pages(PROT_READ | PROT_WRITE);
+    for (unsigned asked = 0; asked < 32; asked++) {
+        unsigned got = 0;
+        if (asked & CU_MEMHOSTREGISTER_IOMEMORY || asked >= 16) {
+            FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, asked));
+            continue;
+        }
+        OK(cu.cuMemHostRegister_v2(p, PAGES, asked));
+        OK(cu.cuMemHostGetFlags(&got, p + 1));
+        assert_int_equal(got, (asked & CU_MEMHOSTREGISTER_PORTABLE) | CU_MEMHOSTREGISTER_DEVICEMAP);
+        OK(cu.cuMemHostUnregister(p));
+    }
+    munmap(p, PAGES);
+}
+
+static void what_cannot_be_pinned(void **state) {
+    (void)state;
+    char *p = pages(PROT_READ);
+    void *pinned;
+    CUdeviceptr d;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
+    OK(cu.cuMemHostUnregister(p));
+    munmap(p, PAGES);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(NULL, PAGES, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemHostRegister_v2(&p, (size_t)1 << 46, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(&p, 0, 0));
+    OK(cu.cuMemHostAlloc(&pinned, 4096, 0));
+    OK(cu.cuMemAlloc_v2(&d, 4096));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(pinned, 4096, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2((void *)(uintptr_t)d, 4096, 0));
+    OK(cu.cuMemFreeHost(pinned));
+    OK(cu.cuMemFree_v2(d));
+}
+
+/* What lies half in a registration is no memory that a copy may touch as a whole. */
+static void copies_stay_inside(void **state) {
+    (void)state;
+    char *p = pages(PROT_READ | PROT_WRITE);
+    CUdeviceptr d;
+    OK(cu.cuMemAlloc_v2(&d, PAGES));
+    OK(cu.cuMemHostRegister_v2(p, 4096, 0));
+    OK(cu.cuMemcpyHtoD_v2(d, p, 4096));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoD_v2(d, p, 8192));
+    OK(cu.cuMemHostUnregister(p));
+    OK(cu.cuMemcpyHtoD_v2(d, p, 8192));
+    OK(cu.cuMemFree_v2(d));
+    munmap(p, PAGES);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_driver_knows_it_until_unregistered),
+        TEST(ranges_may_be_unaligned_but_not_overlap),
+        TEST(flags),
+        TEST(what_cannot_be_pinned),
+        TEST(copies_stay_inside),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,131 @@
+/* Legacy inter-process memory handles. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SIZE ((size_t)3 << 20)
+#define PEER CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
+
+static void to_text(const CUipcMemHandle *handle, char text[2 * sizeof *handle + 1]) {
+    for (size_t i = 0; i < sizeof *handle; i++)
+        snprintf(text + 2 * i, 3, "%02x", ((const unsigned char *)handle)[i]);
+}
+
+static CUipcMemHandle from_text(const char *text) {
+    CUipcMemHandle handle;
+    for (size_t i = 0; i < sizeof handle; i++) {
+        unsigned byte = 0;
+        sscanf(text + 2 * i, "%2x", &byte);
+        ((unsigned char *)&handle)[i] = (unsigned char)byte;
+    }
+    return handle;
+}
+
+static unsigned word_at(CUdeviceptr p) {
+    unsigned word = 0;
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    return word;
+}
+
+static int opener(int argc, char **argv) {
+    CUdeviceptr p, again, base;
+    size_t size = 0;
+    if (argc != 3)
+        return 9;
+    size_t wanted = strcmp(argv[2], "small") == 0 ? 100 : SIZE;
+    CUipcMemHandle handle = from_text(argv[1]);
+    init_driver();
+    OK(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+    OK(cu.cuIpcOpenMemHandle(&again, handle, PEER));
+    assert_int_equal(p, again);
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, p + 4));
+    assert_int_equal(base, p);
+    assert_int_equal(size, wanted);
+    unsigned seen = word_at(p);
+    OK(cu.cuMemsetD32_v2(p + wanted - 4, 0x5a5a1234, 1));
+    OK(cu.cuCtxSynchronize());
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p + 64));
+    OK(cu.cuIpcCloseMemHandle(p));
+    assert_int_equal(word_at(p), seen);
+    OK(cu.cuIpcCloseMemHandle(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
+    return seen == 0x0a0b0c0d ? 0 : 1;
+}
+
+static void shared_with_a_child(CUdeviceptr p, size_t size, const char *kind) {
+    CUipcMemHandle handle;
+    char text[2 * sizeof handle + 1];
+    OK(cu.cuMemsetD32_v2(p, 0x0a0b0c0d, 1));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuIpcGetMemHandle(&handle, p));
+    to_text(&handle, text);
+    assert_int_equal(run_child("opener", text, kind, NULL), 0);
+    assert_int_equal(word_at(p + size - 4), 0x5a5a1234);
+}
+
+static void another_process_reads_and_writes(void **state) {
+    (void)state;
+    CUdeviceptr large, small, other;
+    OK(cu.cuMemAlloc_v2(&large, SIZE));
+    OK(cu.cuMemAlloc_v2(&other, 100));
+    OK(cu.cuMemAlloc_v2(&small, 100));
+    shared_with_a_child(large, SIZE, "large");
+    shared_with_a_child(small, 100, "small");
+    OK(cu.cuMemFree_v2(large));
+    OK(cu.cuMemFree_v2(small));
+    OK(cu.cuMemFree_v2(other));
+}
+
+static void a_handle_names_one_allocation(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUipcMemHandle first, again, later;
+    void *pinned;
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK(cu.cuIpcGetMemHandle(&first, p));
+    OK(cu.cuIpcGetMemHandle(&again, p + 512));
+    assert_memory_equal(&first, &again, sizeof first);
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&again, p));
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK(cu.cuIpcGetMemHandle(&later, p));
+    assert_memory_not_equal(&first, &later, sizeof first);
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuMemHostAlloc(&pinned, 4096, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&first, (CUdeviceptr)(uintptr_t)pinned));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(NULL, p));
+    OK(cu.cuMemFreeHost(pinned));
+}
+
+static void what_cannot_be_opened(void **state) {
+    (void)state;
+    CUdeviceptr p, opened = 5;
+    CUipcMemHandle handle, garbage;
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK(cu.cuIpcGetMemHandle(&handle, p));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuIpcOpenMemHandle_v2(&opened, handle, PEER));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, handle, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(NULL, handle, PEER));
+    memset(&garbage, 0xa7, sizeof garbage);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+    memset(&garbage, 0, sizeof garbage);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(0));
+    assert_int_equal(opened, 5);
+    OK(cu.cuMemFree_v2(p));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(another_process_reads_and_writes),
+        TEST(a_handle_names_one_allocation),
+        TEST(what_cannot_be_opened),
+    };
+    const struct child children[] = {{"opener", opener}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

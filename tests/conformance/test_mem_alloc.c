@@ -1,0 +1,248 @@
+/* cuMemAlloc and its kin: sizes, neighbours, freeing, ranges, pitch, what is charged. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE ((size_t)2 << 20)
+
+static size_t free_bytes(void) {
+    size_t left = 0, total = 0;
+    OK(cu.cuMemGetInfo_v2(&left, &total));
+    assert_true(left > 0 && left <= total);
+    return left;
+}
+
+static void bytes_stay_in_their_allocation(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 255, 512, 513, 65536, (1 << 20) + 1, 3 * PAGE + 5};
+    CUdeviceptr p[COUNT(sizes)];
+    unsigned char *bytes = malloc(4 * PAGE);
+    assert_non_null(bytes);
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        OK(cu.cuMemAlloc_v2(&p[i], sizes[i]));
+        assert_int_equal(p[i] % 512, 0);
+        fill_pattern(bytes, sizes[i], i);
+        OK(cu.cuMemcpyHtoD_v2(p[i], bytes, sizes[i]));
+    }
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        memset(bytes, 0, sizes[i]);
+        OK(cu.cuMemcpyDtoH_v2(bytes, p[i], sizes[i]));
+        assert_true(has_pattern(bytes, sizes[i], i));
+        OK(cu.cuMemFree_v2(p[i]));
+    }
+    free(bytes);
+}
+
+static void refusals_zero_the_output(void **state) {
+    (void)state;
+    CUdeviceptr p = 7;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+    assert_int_equal(p, 0);
+    p = 7;
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&p, (size_t)1 << 47));
+    assert_int_equal(p, 0);
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&p, ~(size_t)0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(NULL, 1));
+}
+
+static void small_ones_share_a_page(void **state) {
+    (void)state;
+    CUdeviceptr a, b, c, d;
+    size_t before = free_bytes();
+    OK(cu.cuMemAlloc_v2(&a, 1));
+    OK(cu.cuMemAlloc_v2(&b, 1));
+    OK(cu.cuMemAlloc_v2(&c, 700));
+    OK(cu.cuMemAlloc_v2(&d, 512));
+    assert_int_equal(b, a + 512);
+    assert_int_equal(c, a + 1024);
+    assert_int_equal(d, a + 2048);
+    assert_int_equal(before - free_bytes(), PAGE);
+    OK(cu.cuMemFree_v2(b));
+    OK(cu.cuMemAlloc_v2(&b, 100));
+    assert_int_equal(b, a + 512);
+    OK(cu.cuMemFree_v2(a));
+    OK(cu.cuMemFree_v2(b));
+    OK(cu.cuMemFree_v2(c));
+    OK(cu.cuMemFree_v2(d));
+    assert_int_equal(free_bytes(), before);
+}
+
+static void only_a_start_is_freed_and_only_once(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    void *host;
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK(cu.cuMemHostAlloc(&host, 64, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p + 256));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(0x1000));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2((CUdeviceptr)(uintptr_t)host));
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
+    OK(cu.cuMemFree_v2(0));
+    OK(cu.cuMemFreeHost(host));
+}
+
+static void freeing_waits_for_work(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    CUdeviceptr p, other;
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&p, 64 * PAGE));
+    OK(cu.cuMemAlloc_v2(&other, 64 * PAGE));
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuMemcpyDtoDAsync_v2(other, p, 64 * PAGE, stream));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuStreamQuery(stream));
+    OK(cu.cuMemFree_v2(other));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void a_context_takes_its_memory_along(void **state) {
+    (void)state;
+    CUcontext made;
+    CUdeviceptr p, mine;
+    size_t before = free_bytes();
+    OK(cu.cuMemAlloc_v2(&mine, 10));
+    OK(cu.cuCtxCreate_v2(&made, 0, dev));
+    OK(cu.cuMemAlloc_v2(&p, 8 * PAGE));
+    OK(cu.cuCtxDestroy_v2(made));
+    OK(cu.cuCtxSetCurrent(ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
+    OK(cu.cuMemFree_v2(mine));
+    if (soft)
+        assert_int_equal(free_bytes(), before);
+}
+
+static void ranges_are_told(void **state) {
+    (void)state;
+    CUdeviceptr p, base = 1;
+    size_t size = 1;
+    OK(cu.cuMemAlloc_v2(&p, 1000));
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, p + 999));
+    assert_int_equal(base, p);
+    assert_int_equal(size, 1000);
+    OK(cu.cuMemGetAddressRange_v2(NULL, &size, p));
+    OK(cu.cuMemGetAddressRange_v2(&base, NULL, p));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p + 1000));
+    assert_int_equal(base | size, 0);
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
+}
+
+static void pitches_are_multiples_of_512(void **state) {
+    (void)state;
+    CUdeviceptr p, base;
+    size_t pitch = 0, size;
+    OK(cu.cuMemAllocPitch_v2(&p, &pitch, 513, 4, 16));
+    assert_int_equal(pitch, 1024);
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, p));
+    assert_int_equal(size, 4096);
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 512, 1, 3));
+    assert_int_equal(pitch, 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 0, 1, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocPitch_v2(&p, &pitch, 1, 0, 4));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocPitch_v2(&p, &pitch, 1, (size_t)1 << 50, 4));
+}
+
+static void whole_pages_are_charged(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("others may use the same GPU");
+    static const struct {
+        size_t size, charged;
+    } cases[] = {{1, PAGE}, {PAGE, PAGE}, {PAGE + 1, 2 * PAGE}, {32 * PAGE, 32 * PAGE}};
+    for (unsigned i = 0; i < COUNT(cases); i++) {
+        size_t before = free_bytes();
+        CUdeviceptr p;
+        OK(cu.cuMemAlloc_v2(&p, cases[i].size));
+        assert_int_equal(before - free_bytes(), cases[i].charged);
+        OK(cu.cuMemFree_v2(p));
+        assert_int_equal(free_bytes(), before);
+    }
+}
+
+static void memory_runs_out_and_comes_back(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("fills the device");
+    CUdeviceptr p, q = 7;
+    size_t all = free_bytes();
+    OK(cu.cuMemAlloc_v2(&p, all));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&q, 1));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuMemAlloc_v2(&q, all));
+    OK(cu.cuMemFree_v2(q));
+}
+
+/* Every second one is freed, and the device is then asked for more than any hole: what is free in
+ * all counts, not how it lies. */
+static void holes_are_no_shortage(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("fills the device");
+    enum { PIECES = 64 };
+    CUdeviceptr p[PIECES], q;
+    size_t all = free_bytes() / PAGE / PIECES * PAGE;
+    for (int i = 0; i < PIECES; i++)
+        OK(cu.cuMemAlloc_v2(&p[i], all));
+    for (int i = 0; i < PIECES; i += 2)
+        OK(cu.cuMemFree_v2(p[i]));
+    OK(cu.cuMemAlloc_v2(&q, all * (PIECES / 2)));
+    OK(cu.cuMemFree_v2(q));
+    for (int i = 1; i < PIECES; i += 2)
+        OK(cu.cuMemFree_v2(p[i]));
+}
+
+static void many_small_ones(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    CUdeviceptr *p = calloc(MANY, sizeof *p);
+    assert_non_null(p);
+    for (unsigned i = 0; i < MANY; i++) {
+        OK(cu.cuMemAlloc_v2(&p[i], i % 2000 + 4));
+        OK(cu.cuMemsetD32_v2(p[i], i, 1));
+    }
+    for (unsigned i = 0; i < MANY; i += 997) {
+        unsigned word = 0;
+        OK(cu.cuMemcpyDtoH_v2(&word, p[i], sizeof word));
+        assert_int_equal(word, i);
+    }
+    for (unsigned i = 0; i < MANY; i++)
+        OK(cu.cuMemFree_v2(p[(size_t)i * 7919 % MANY]));
+    free(p);
+}
+
+static void old_forms_are_refused(void **state) {
+    (void)state;
+    CUdeviceptr_v1 p = 1, base = 1;
+    unsigned pitch = 1, size = 1, left = 1, total = 1;
+    void *host = &p;
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAlloc(&p, 16));
+    assert_int_equal(p, 0);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAllocPitch(&p, &pitch, 16, 1, 4));
+    assert_int_equal(pitch, 0);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemFree(0));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemGetAddressRange(&base, &size, 0x1000));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemGetInfo(&left, &total));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemAllocHost(&host, 16));
+    assert_null(host);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(bytes_stay_in_their_allocation),
+        TEST(refusals_zero_the_output),
+        TEST(small_ones_share_a_page),
+        TEST(only_a_start_is_freed_and_only_once),
+        TEST(freeing_waits_for_work),
+        TEST(a_context_takes_its_memory_along),
+        TEST(ranges_are_told),
+        TEST(pitches_are_multiples_of_512),
+        TEST(whole_pages_are_charged),
+        TEST(memory_runs_out_and_comes_back),
+        TEST(holes_are_no_shortage),
+        TEST(many_small_ones),
+        TEST(old_forms_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

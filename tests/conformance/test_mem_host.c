@@ -1,0 +1,145 @@
+/* Pinned host memory: one address for both sides, flags, freeing. */
+#include "harness.h"
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIZE ((size_t)3 << 20)
+
+static CUdeviceptr unified(const void *host) {
+    return (CUdeviceptr)(uintptr_t)host;
+}
+
+static void both_sides_use_one_address(void **state) {
+    (void)state;
+    unsigned char *p;
+    CUdeviceptr d;
+    OK(cu.cuMemHostAlloc((void **)&p, SIZE, CU_MEMHOSTALLOC_DEVICEMAP));
+    OK(cu.cuMemHostGetDevicePointer_v2(&d, p + 100, 0));
+    assert_int_equal(d, unified(p + 100));
+    OK(cu.cuMemsetD8_v2(d, 0x5a, 16));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(p[100], 0x5a);
+    assert_int_equal(p[115], 0x5a);
+    p[SIZE - 1] = 9;
+    OK(cu.cuMemFreeHost(p));
+}
+
+static void flags_are_told(void **state) {
+    (void)state;
+    for (unsigned flags = 0; flags < 8; flags++) {
+        void *p;
+        unsigned got = 99;
+        OK(cu.cuMemHostAlloc(&p, 4096, flags));
+        OK(cu.cuMemHostGetFlags(&got, (char *)p + 100));
+        assert_int_equal(got, flags | CU_MEMHOSTALLOC_DEVICEMAP);
+        OK(cu.cuMemFreeHost(p));
+    }
+    unsigned got;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetFlags(&got, &got));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetFlags(NULL, NULL));
+}
+
+static void refusals(void **state) {
+    (void)state;
+    void *p = &p;
+    CUdeviceptr d = 7;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostAlloc(&p, 4096, 8));
+    assert_null(p);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostAlloc(NULL, 4096, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemHostAlloc(&p, (size_t)1 << 46, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemHostAlloc(&p, ~(size_t)0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetDevicePointer_v2(&d, &p, 0));
+    assert_int_equal(d, 0);
+    OK(cu.cuMemHostAlloc(&p, 0, 0));
+    assert_null(p);
+}
+
+static void freed_once_and_by_its_start(void **state) {
+    (void)state;
+    char *p;
+    OK(cu.cuMemAllocHost_v2((void **)&p, 8192));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p + 8));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostUnregister(p));
+    OK(cu.cuMemFreeHost(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(&p));
+    OK(cu.cuMemFreeHost(NULL));
+}
+
+static void freeing_waits_for_work(void **state) {
+    (void)state;
+    void *p;
+    CUdeviceptr d;
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemHostAlloc(&p, 64 * SIZE, 0));
+    OK(cu.cuMemAlloc_v2(&d, 64 * SIZE));
+    memset(p, 1, 64 * SIZE);
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuMemcpyHtoDAsync_v2(d, p, 64 * SIZE, stream));
+    OK(cu.cuMemFreeHost(p));
+    OK(cu.cuStreamQuery(stream));
+    OK(cu.cuMemFree_v2(d));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void ends_with_its_context(void **state) {
+    (void)state;
+    CUcontext made;
+    void *p;
+    OK(cu.cuCtxCreate_v2(&made, 0, dev));
+    OK(cu.cuMemHostAlloc(&p, 4096, 0));
+    OK(cu.cuCtxDestroy_v2(made));
+    OK(cu.cuCtxSetCurrent(ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p));
+}
+
+/* Seen on H200: pinned memory is the same memory in a forked child. */
+static void shared_with_forked_children(void **state) {
+    (void)state;
+    volatile int *p;
+    int status;
+    OK(cu.cuMemHostAlloc((void **)&p, 4096, 0));
+    *p = 1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        int seen = *p;
+        *p = 42;
+        _exit(seen == 1 ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(*p, 42);
+    OK(cu.cuMemFreeHost((void *)p));
+}
+
+static void many_at_once(void **state) {
+    (void)state;
+    enum { MANY = 2000 };
+    static unsigned *p[MANY];
+    for (unsigned i = 0; i < MANY; i++) {
+        OK(cu.cuMemHostAlloc((void **)&p[i], 4096, 0));
+        p[i][0] = p[i][1023] = i;
+    }
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(p[i][0] == i && p[i][1023] == i);
+        OK(cu.cuMemFreeHost(p[i]));
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(both_sides_use_one_address),
+        TEST(flags_are_told),
+        TEST(refusals),
+        TEST(freed_once_and_by_its_start),
+        TEST(freeing_waits_for_work),
+        TEST(ends_with_its_context),
+        TEST(shared_with_forked_children),
+        TEST(many_at_once),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

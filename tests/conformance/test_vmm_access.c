@@ -1,0 +1,229 @@
+/* cuMemSetAccess and cuMemGetAccess: for devices, for the CPU, and what copies may then do. */
+#include "harness.h"
+
+#include <string.h>
+
+#define PAGE ((size_t)2 << 20)
+
+struct mapping {
+    CUdeviceptr at;
+    CUmemGenericAllocationHandle handle;
+    size_t size;
+};
+
+static struct mapping map(CUmemLocationType type, int id, size_t size) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    struct mapping made = {.size = size};
+    prop.location.type = type;
+    prop.location.id = id;
+    OK(cu.cuMemCreate(&made.handle, size, &prop, 0));
+    OK(cu.cuMemAddressReserve(&made.at, size, 0, 0, 0));
+    OK(cu.cuMemMap(made.at, size, 0, made.handle, 0));
+    return made;
+}
+
+static void unmap(struct mapping *mapping) {
+    OK(cu.cuMemUnmap(mapping->at, mapping->size));
+    OK(cu.cuMemRelease(mapping->handle));
+    OK(cu.cuMemAddressFree(mapping->at, mapping->size));
+}
+
+static CUmemAccessDesc access_of(CUmemLocationType type, int id, CUmemAccess_flags flags) {
+    CUmemAccessDesc desc = {.flags = flags};
+    desc.location.type = type;
+    desc.location.id = id;
+    return desc;
+}
+
+static unsigned long long access_at(CUdeviceptr p, CUmemLocationType type, int id) {
+    CUmemLocation location = {.type = type, .id = id};
+    unsigned long long flags = 99;
+    OK(cu.cuMemGetAccess(&flags, &location, p));
+    return flags;
+}
+
+#define DEVICE CU_MEM_LOCATION_TYPE_DEVICE
+#define NONE   CU_MEM_ACCESS_FLAGS_PROT_NONE
+#define READ   CU_MEM_ACCESS_FLAGS_PROT_READ
+#define BOTH   CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+
+static void rights_decide_what_copies_may(void **state) {
+    (void)state;
+    struct mapping m = map(DEVICE, dev, PAGE);
+    unsigned word = 0;
+    CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
+    assert_int_equal(access_at(m.at, DEVICE, dev), NONE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(m.at, 1, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, m.at, 4));
+    OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
+    assert_int_equal(access_at(m.at + 9, DEVICE, dev), BOTH);
+    OK(cu.cuMemsetD32_v2(m.at, 1234, 1));
+    desc.flags = READ;
+    OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
+    assert_int_equal(access_at(m.at, DEVICE, dev), READ);
+    OK(cu.cuMemcpyDtoH_v2(&word, m.at, 4));
+    assert_int_equal(word, 1234);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoD_v2(m.at, &word, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(m.at, 1, 1));
+    desc.flags = NONE;
+    OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
+    assert_int_equal(access_at(m.at, DEVICE, dev), NONE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, m.at, 4));
+    OK(cu.cuCtxSynchronize());
+    unmap(&m);
+}
+
+static void refused_calls_change_nothing(void **state) {
+    (void)state;
+    struct mapping m = map(DEVICE, dev, 4 * PAGE);
+    CUmemAccessDesc good = access_of(DEVICE, dev, BOTH), bad[2] = {good, good};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, PAGE, &good, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at + PAGE, 2 * PAGE, &good, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, 5 * PAGE, &good, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, 4 * PAGE, NULL, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, 4 * PAGE, &good, 0));
+    bad[1].flags = (CUmemAccess_flags)2;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, 4 * PAGE, bad, 2));
+    bad[1] = access_of(DEVICE, 99, BOTH);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(m.at, 4 * PAGE, bad, 2));
+    bad[1] = access_of(CU_MEM_LOCATION_TYPE_HOST, 0, BOTH);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemSetAccess(m.at, 4 * PAGE, bad, 2));
+    assert_int_equal(access_at(m.at, DEVICE, dev), NONE);
+    assert_int_equal(access_at(m.at + 3 * PAGE, DEVICE, dev), NONE);
+    unmap(&m);
+}
+
+static void the_last_description_wins(void **state) {
+    (void)state;
+    struct mapping m = map(DEVICE, dev, PAGE);
+    CUmemAccessDesc two[2] = {access_of(DEVICE, dev, BOTH), access_of(DEVICE, dev, READ)};
+    OK(cu.cuMemSetAccess(m.at, PAGE, two, 2));
+    assert_int_equal(access_at(m.at, DEVICE, dev), READ);
+    unmap(&m);
+}
+
+static void several_mappings_at_once(void **state) {
+    (void)state;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemGenericAllocationHandle handle[4];
+    CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
+    CUdeviceptr a;
+    unsigned char bytes[64];
+    prop.location.type = DEVICE;
+    prop.location.id = dev;
+    OK(cu.cuMemAddressReserve(&a, 4 * PAGE, 0, 0, 0));
+    for (unsigned i = 0; i < 4; i++) {
+        OK(cu.cuMemCreate(&handle[i], PAGE, &prop, 0));
+        OK(cu.cuMemMap(a + (3 - i) * PAGE, PAGE, 0, handle[i], 0));
+    }
+    OK(cu.cuMemSetAccess(a, 4 * PAGE, &desc, 1));
+    /* A copy runs from one mapping into the next. */
+    fill_pattern(bytes, sizeof bytes, 1);
+    OK(cu.cuMemcpyHtoD_v2(a + PAGE - 32, bytes, sizeof bytes));
+    memset(bytes, 0, sizeof bytes);
+    OK(cu.cuMemcpyDtoH_v2(bytes, a + PAGE - 32, sizeof bytes));
+    assert_true(has_pattern(bytes, sizeof bytes, 1));
+    OK(cu.cuMemUnmap(a + 2 * PAGE, PAGE));
+    OK(cu.cuMemSetAccess(a, 4 * PAGE, &desc, 1)); /* a hole between is no mistake */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(a + PAGE, 2 * PAGE, &desc, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(a + PAGE, 1, 2 * PAGE));
+    OK(cu.cuMemUnmap(a, 4 * PAGE));
+    for (unsigned i = 0; i < 4; i++)
+        OK(cu.cuMemRelease(handle[i]));
+    OK(cu.cuMemAddressFree(a, 4 * PAGE));
+}
+
+static void a_new_mapping_begins_without_access(void **state) {
+    (void)state;
+    struct mapping m = map(DEVICE, dev, PAGE);
+    CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
+    OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
+    OK(cu.cuMemUnmap(m.at, PAGE));
+    CUmemLocation location = desc.location;
+    unsigned long long flags = 99;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAccess(&flags, &location, m.at));
+    assert_int_equal(flags, 0);
+    OK(cu.cuMemMap(m.at, PAGE, 0, m.handle, 0));
+    assert_int_equal(access_at(m.at, DEVICE, dev), NONE);
+    unmap(&m);
+}
+
+static void host_memory_for_both_sides(void **state) {
+    (void)state;
+    struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, 2 * PAGE);
+    CUmemAccessDesc both[2] = {access_of(DEVICE, dev, BOTH),
+                               access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH)};
+    unsigned char *bytes = (unsigned char *)(uintptr_t)m.at;
+    OK(cu.cuMemSetAccess(m.at, 2 * PAGE, both, 2));
+    assert_int_equal(access_at(m.at, DEVICE, dev), BOTH);
+    assert_int_equal(access_at(m.at, CU_MEM_LOCATION_TYPE_HOST, 0), BOTH);
+    OK(cu.cuMemsetD8_v2(m.at, 0x33, 2 * PAGE));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(bytes[0], 0x33);
+    assert_int_equal(bytes[2 * PAGE - 1], 0x33);
+    bytes[PAGE] = 0x44;
+    /* Without the CPU's access the device still finds the same bytes. */
+    both[1].flags = NONE;
+    OK(cu.cuMemSetAccess(m.at, 2 * PAGE, &both[1], 1));
+    assert_int_equal(access_at(m.at, CU_MEM_LOCATION_TYPE_HOST, 0), NONE);
+    unsigned char byte = 0;
+    OK(cu.cuMemcpyDtoH_v2(&byte, m.at + PAGE, 1));
+    assert_int_equal(byte, 0x44);
+    OK(cu.cuMemsetD8_v2(m.at + PAGE, 0x55, 1));
+    OK(cu.cuCtxSynchronize());
+    both[1].flags = BOTH;
+    OK(cu.cuMemSetAccess(m.at, 2 * PAGE, &both[1], 1));
+    assert_int_equal(bytes[PAGE], 0x55);
+    unmap(&m);
+}
+
+static void get_refuses(void **state) {
+    (void)state;
+    struct mapping m = map(DEVICE, dev, PAGE);
+    CUmemLocation where = {.type = DEVICE, .id = dev}, wrong = {.type = DEVICE, .id = 99};
+    unsigned long long flags = 5;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAccess(NULL, &where, m.at));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAccess(&flags, NULL, m.at));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetAccess(&flags, &where, 0));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemGetAccess(&flags, &wrong, m.at));
+    assert_int_equal(flags, 5);
+    unmap(&m);
+}
+
+static void another_device(void **state) {
+    (void)state;
+    NEEDS_DEVICES(2);
+    int can = 0;
+    OK(cu.cuDeviceCanAccessPeer(&can, 1, 0));
+    if (!can)
+        SKIP("device 1 cannot access device 0");
+    struct mapping m = map(DEVICE, 0, PAGE);
+    CUmemAccessDesc desc = access_of(DEVICE, 1, BOTH);
+    OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
+    assert_int_equal(access_at(m.at, DEVICE, 1), BOTH);
+    assert_int_equal(access_at(m.at, DEVICE, 0), NONE);
+    CUcontext second;
+    unsigned word = 0;
+    OK(cu.cuDevicePrimaryCtxRetain(&second, 1));
+    OK(cu.cuCtxPushCurrent_v2(second));
+    OK(cu.cuMemsetD32_v2(m.at, 99, 1));
+    OK(cu.cuMemcpyDtoH_v2(&word, m.at, 4));
+    assert_int_equal(word, 99);
+    OK(cu.cuCtxPopCurrent_v2(&second));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+    unmap(&m);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(rights_decide_what_copies_may),
+        TEST(refused_calls_change_nothing),
+        TEST(the_last_description_wins),
+        TEST(several_mappings_at_once),
+        TEST(a_new_mapping_begins_without_access),
+        TEST(host_memory_for_both_sides),
+        TEST(get_refuses),
+        TEST(another_device),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

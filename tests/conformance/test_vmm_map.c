@@ -1,0 +1,203 @@
+/* Mapping handles at addresses and taking them away. */
+#include "harness.h"
+
+#define PAGE ((size_t)2 << 20)
+
+static CUdeviceptr reserve(size_t size) {
+    CUdeviceptr p;
+    OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    return p;
+}
+
+static CUmemGenericAllocationHandle create(size_t size) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemGenericAllocationHandle handle;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    OK(cu.cuMemCreate(&handle, size, &prop, 0));
+    return handle;
+}
+
+static void grant(CUdeviceptr p, size_t size) {
+    CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    desc.location.id = dev;
+    OK(cu.cuMemSetAccess(p, size, &desc, 1));
+}
+
+static unsigned read_word(CUdeviceptr p) {
+    unsigned word = 0;
+    OK(cu.cuMemcpyDtoH_v2(&word, p, sizeof word));
+    return word;
+}
+
+static void one_handle_at_two_addresses(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
+    CUmemGenericAllocationHandle handle = create(PAGE);
+    OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
+    OK(cu.cuMemMap(b, PAGE, 0, handle, 0));
+    grant(a, PAGE);
+    grant(b, PAGE);
+    OK(cu.cuMemsetD32_v2(a, 0x11223344, 16));
+    assert_int_equal(read_word(b + 60), 0x11223344);
+    OK(cu.cuMemUnmap(a, PAGE));
+    assert_int_equal(read_word(b), 0x11223344);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(a, 1, 1));
+    OK(cu.cuMemUnmap(b, PAGE));
+    OK(cu.cuMemRelease(handle));
+    OK(cu.cuMemAddressFree(a, PAGE));
+    OK(cu.cuMemAddressFree(b, PAGE));
+}
+
+static void bytes_outlive_unmapping(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(4 * PAGE);
+    CUmemGenericAllocationHandle handle = create(2 * PAGE);
+    OK(cu.cuMemMap(a, 2 * PAGE, 0, handle, 0));
+    grant(a, 2 * PAGE);
+    OK(cu.cuMemsetD32_v2(a + PAGE, 77, 1));
+    OK(cu.cuMemUnmap(a, 2 * PAGE));
+    OK(cu.cuMemMap(a + 2 * PAGE, 2 * PAGE, 0, handle, 0));
+    grant(a + 2 * PAGE, 2 * PAGE);
+    assert_int_equal(read_word(a + 3 * PAGE), 77);
+    OK(cu.cuMemUnmap(a, 4 * PAGE));
+    OK(cu.cuMemRelease(handle));
+    OK(cu.cuMemAddressFree(a, 4 * PAGE));
+}
+
+static void what_cannot_be_mapped(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(4 * PAGE), d;
+    CUmemGenericAllocationHandle handle = create(2 * PAGE);
+    OK(cu.cuMemAlloc_v2(&d, 2 * PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 0, 0, handle, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 2 * PAGE, 0, handle, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 2 * PAGE, 0, 0, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemMap(a, PAGE, 0, handle, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemMap(a, PAGE, PAGE, handle, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a + 3 * PAGE, 2 * PAGE, 0, handle, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(d, 2 * PAGE, 0, handle, 0));
+    OK(cu.cuMemMap(a + PAGE, 2 * PAGE, 0, handle, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMap(a, 2 * PAGE, 0, handle, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(a, 4 * PAGE));
+    OK(cu.cuMemUnmap(a + PAGE, 2 * PAGE));
+    OK(cu.cuMemRelease(handle));
+    OK(cu.cuMemAddressFree(a, 4 * PAGE));
+    OK(cu.cuMemFree_v2(d));
+}
+
+static void whole_mappings_in_any_number(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(8 * PAGE), d;
+    CUmemGenericAllocationHandle four = create(4 * PAGE), two = create(2 * PAGE);
+    OK(cu.cuMemAlloc_v2(&d, PAGE));
+    OK(cu.cuMemMap(a, 4 * PAGE, 0, four, 0));
+    OK(cu.cuMemMap(a + 4 * PAGE, 2 * PAGE, 0, two, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a, PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a + 2 * PAGE, 4 * PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(0x10000000, PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(d, PAGE));
+    /* What was refused has changed nothing. */
+    grant(a, 6 * PAGE);
+    OK(cu.cuMemsetD8_v2(a, 1, 6 * PAGE));
+    OK(cu.cuMemUnmap(a, 8 * PAGE));
+    OK(cu.cuMemUnmap(a, 4 * PAGE));
+    OK(cu.cuMemMap(a + 2 * PAGE, 4 * PAGE, 0, four, 0));
+    OK(cu.cuMemUnmap(a, 6 * PAGE));
+    OK(cu.cuMemRelease(four));
+    OK(cu.cuMemRelease(two));
+    OK(cu.cuMemAddressFree(a, 8 * PAGE));
+    OK(cu.cuMemFree_v2(d));
+}
+
+static void a_released_handle_lives_while_it_is_mapped(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(PAGE), b = reserve(PAGE);
+    CUmemGenericAllocationHandle handle = create(PAGE), again = 0;
+    OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
+    OK(cu.cuMemRelease(handle));
+    grant(a, PAGE);
+    OK(cu.cuMemsetD32_v2(a, 5, 1));
+    OK(cu.cuMemMap(b, PAGE, 0, handle, 0));
+    OK(cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(a + 5)));
+    assert_true(again == handle);
+    OK(cu.cuMemRelease(again));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemRelease(again));
+    OK(cu.cuMemUnmap(a, PAGE));
+    grant(b, PAGE);
+    assert_int_equal(read_word(b), 5);
+    OK(cu.cuMemUnmap(b, PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)a));
+    OK(cu.cuMemAddressFree(a, PAGE));
+    OK(cu.cuMemAddressFree(b, PAGE));
+}
+
+static void retaining_counts(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(PAGE);
+    CUmemGenericAllocationHandle handle = create(PAGE), again;
+    OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
+    OK(cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)a));
+    OK(cu.cuMemUnmap(a, PAGE));
+    OK(cu.cuMemRelease(handle));
+    OK(cu.cuMemMap(a, PAGE, 0, again, 0));
+    OK(cu.cuMemUnmap(a, PAGE));
+    OK(cu.cuMemRelease(again));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemRetainAllocationHandle(NULL, (void *)(uintptr_t)a));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemRetainAllocationHandle(&again, &again));
+    OK(cu.cuMemAddressFree(a, PAGE));
+}
+
+static void across_two_reservations(void **state) {
+    (void)state;
+    CUdeviceptr a = reserve(8 * PAGE), b, c;
+    CUmemGenericAllocationHandle handle = create(2 * PAGE);
+    OK(cu.cuMemAddressFree(a, 8 * PAGE));
+    OK(cu.cuMemAddressReserve(&b, 4 * PAGE, 0, a, 0));
+    OK(cu.cuMemAddressReserve(&c, 4 * PAGE, 0, a + 4 * PAGE, 0));
+    if (b == a && c == a + 4 * PAGE) {
+        OK(cu.cuMemMap(a + 3 * PAGE, 2 * PAGE, 0, handle, 0));
+        grant(a + 3 * PAGE, 2 * PAGE);
+        OK(cu.cuMemsetD8_v2(a + 3 * PAGE, 3, 2 * PAGE));
+        OK(cu.cuMemUnmap(a + 3 * PAGE, 2 * PAGE));
+    }
+    OK(cu.cuMemRelease(handle));
+    OK(cu.cuMemAddressFree(b, 4 * PAGE));
+    OK(cu.cuMemAddressFree(c, 4 * PAGE));
+}
+
+/* A buffer that grows in place: what the library's virtual resource does. */
+static void growing_keeps_address_and_content(void **state) {
+    (void)state;
+    enum { STEPS = 40 };
+    CUdeviceptr a = reserve(STEPS * PAGE);
+    CUmemGenericAllocationHandle handle[STEPS];
+    for (unsigned i = 0; i < STEPS; i++) {
+        handle[i] = create(PAGE);
+        OK(cu.cuMemMap(a + i * PAGE, PAGE, 0, handle[i], 0));
+        grant(a + i * PAGE, PAGE);
+        OK(cu.cuMemsetD32_v2(a + i * PAGE, i, PAGE / 4));
+    }
+    for (unsigned i = 0; i < STEPS; i++)
+        assert_int_equal(read_word(a + (i + 1) * PAGE - 4), i);
+    OK(cu.cuMemUnmap(a, STEPS * PAGE));
+    for (unsigned i = 0; i < STEPS; i++)
+        OK(cu.cuMemRelease(handle[i]));
+    OK(cu.cuMemAddressFree(a, STEPS * PAGE));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(one_handle_at_two_addresses),
+        TEST(bytes_outlive_unmapping),
+        TEST(what_cannot_be_mapped),
+        TEST(whole_mappings_in_any_number),
+        TEST(a_released_handle_lives_while_it_is_mapped),
+        TEST(retaining_counts),
+        TEST(across_two_reservations),
+        TEST(growing_keeps_address_and_content),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,126 @@
+/* Reservations of addresses: sizes, alignment, hints, freeing. */
+#include "harness.h"
+
+#include <setjmp.h>
+#include <signal.h>
+
+#define PAGE ((size_t)2 << 20)
+
+static void sizes_and_alignments(void **state) {
+    (void)state;
+    static const size_t bad[] = {0, 1, 4096, 65536, PAGE - 1, PAGE + 4096};
+    static const size_t alignments[] = {
+        0, 1, 4096, PAGE, 4 * PAGE, (size_t)1 << 30, (size_t)1 << 38};
+    CUdeviceptr p = 7;
+    for (unsigned i = 0; i < COUNT(bad); i++)
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&p, bad[i], 0, 0, 0));
+    assert_int_equal(p, 7);
+    for (unsigned i = 0; i < COUNT(alignments); i++) {
+        size_t align = alignments[i] > PAGE ? alignments[i] : PAGE;
+        OK(cu.cuMemAddressReserve(&p, 3 * PAGE, alignments[i], 0, 0));
+        assert_int_equal(p % align, 0);
+        OK(cu.cuMemAddressFree(p, 3 * PAGE));
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&p, PAGE, 3 * PAGE, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&p, PAGE, 0, 0, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(NULL, PAGE, 0, 0, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAddressReserve(&p, (size_t)1 << 48, 0, 0, 0));
+}
+
+static void addresses_do_not_overlap(void **state) {
+    (void)state;
+    enum { MANY = 100 };
+    CUdeviceptr p[MANY];
+    for (unsigned i = 0; i < MANY; i++)
+        OK(cu.cuMemAddressReserve(&p[i], (i % 7 + 1) * PAGE, 0, 0, 0));
+    for (unsigned i = 0; i < MANY; i++)
+        for (unsigned j = 0; j < MANY; j++)
+            assert_true(i == j || p[i] + (i % 7 + 1) * PAGE <= p[j] ||
+                        p[j] + (j % 7 + 1) * PAGE <= p[i]);
+    for (unsigned i = 0; i < MANY; i++)
+        OK(cu.cuMemAddressFree(p[i], (i % 7 + 1) * PAGE));
+}
+
+static void large_ones(void **state) {
+    (void)state;
+    CUdeviceptr p, q;
+    OK(cu.cuMemAddressReserve(&p, (size_t)200 << 30, 0, 0, 0));
+    OK(cu.cuMemAddressReserve(&q, (size_t)70 << 30, 0, 0, 0));
+    assert_true(p + ((size_t)200 << 30) <= q || q + ((size_t)70 << 30) <= p);
+    OK(cu.cuMemAddressFree(p, (size_t)200 << 30));
+    OK(cu.cuMemAddressFree(q, (size_t)70 << 30));
+}
+
+static void hints(void **state) {
+    (void)state;
+    CUdeviceptr a, b, c;
+    OK(cu.cuMemAddressReserve(&a, 8 * PAGE, 0, 0, 0));
+    OK(cu.cuMemAddressReserve(&b, PAGE, 0, a, 0));
+    assert_true(b != a);
+    OK(cu.cuMemAddressFree(b, PAGE));
+    OK(cu.cuMemAddressFree(a, 8 * PAGE));
+    OK(cu.cuMemAddressReserve(&b, 4 * PAGE, 0, a, 0));
+    assert_int_equal(b, a);
+    OK(cu.cuMemAddressReserve(&c, 4 * PAGE, 0, a + 4 * PAGE, 0));
+    assert_int_equal(c, a + 4 * PAGE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&c, PAGE, 0, a + 4096, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(a, 8 * PAGE));
+    OK(cu.cuMemAddressFree(a + 4 * PAGE, 4 * PAGE));
+    OK(cu.cuMemAddressFree(a, 4 * PAGE));
+}
+
+static void freed_exactly(void **state) {
+    (void)state;
+    CUdeviceptr p, d;
+    OK(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
+    OK(cu.cuMemAlloc_v2(&d, 4 * PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p, PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p, 8 * PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p + PAGE, 3 * PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(d, 4 * PAGE));
+    OK(cu.cuMemAddressFree(p, 4 * PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(p, 4 * PAGE));
+    OK(cu.cuMemFree_v2(d));
+}
+
+static sigjmp_buf back;
+
+static void on_fault(int number) {
+    siglongjmp(back, number);
+}
+
+static bool cpu_faults_at(CUdeviceptr p) {
+    struct sigaction act = {.sa_handler = on_fault}, segv, bus;
+    sigaction(SIGSEGV, &act, &segv);
+    sigaction(SIGBUS, &act, &bus);
+    volatile bool faulted = true;
+    if (sigsetjmp(back, 1) == 0) {
+        (void)*(volatile char *)(uintptr_t)p;
+        faulted = false;
+    }
+    sigaction(SIGSEGV, &segv, NULL);
+    sigaction(SIGBUS, &bus, NULL);
+    return faulted;
+}
+
+static void device_addresses_are_not_the_cpus(void **state) {
+    (void)state;
+    CUdeviceptr p, d;
+    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK(cu.cuMemAlloc_v2(&d, PAGE));
+    OK(cu.cuMemsetD8_v2(d, 1, PAGE));
+    assert_true(cpu_faults_at(p));
+    assert_true(cpu_faults_at(d));
+    OK(cu.cuMemAddressFree(p, PAGE));
+    OK(cu.cuMemFree_v2(d));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(sizes_and_alignments), TEST(addresses_do_not_overlap),
+        TEST(large_ones),           TEST(hints),
+        TEST(freed_exactly),        TEST(device_addresses_are_not_the_cpus),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
