@@ -12,8 +12,7 @@ CUdevice dev;
 CUcontext ctx;
 int device_count;
 
-/* ---- Checks -------------------------------------------------------------------------------------
- */
+/* ---- Checks --------------------------------------------------------------------------------- */
 
 static const char *result_name(CUresult result) {
     const char *name = NULL;
@@ -65,8 +64,7 @@ int device_attribute(CUdevice_attribute attribute) {
     return value;
 }
 
-/* ---- The driver ---------------------------------------------------------------------------------
- */
+/* ---- The driver ----------------------------------------------------------------------------- */
 
 /* Puts the twin of a function where tests look for the function. */
 static void use_twins(void) {
@@ -123,10 +121,10 @@ static int group_end(void **state) {
     return 0;
 }
 
-/* ---- Each test ----------------------------------------------------------------------------------
- */
+/* ---- Each test ------------------------------------------------------------------------------ */
 
 static char *state_before;
+static void release_all_gates(void);
 
 int test_begin(void **state) {
     (void)state;
@@ -143,17 +141,21 @@ static bool has_line(const char *text, const char *line, size_t length) {
     return false;
 }
 
-/* Lines of `text` that `other` lacks. */
+/* Lines of `text` that `other` lacks; the first of them, because a loop may leave thousands. */
 static void print_difference(const char *sign, const char *text, const char *other) {
-    for (; *text; text += strcspn(text, "\n") + 1) {
+    int shown = 0;
+    for (; *text && shown < 20; text += strcspn(text, "\n") + 1) {
         size_t length = strcspn(text, "\n");
-        if (!has_line(other, text, length))
-            print_error("%s %.*s\n", sign, (int)length, text);
+        if (has_line(other, text, length))
+            continue;
+        print_error("%s %.*s\n", sign, (int)length, text);
+        shown++;
     }
 }
 
 int test_end(void **state) {
     (void)state;
+    release_all_gates();
     if (!soft)
         return 0;
     if (!getenv("SOFTGPU_FAULT")) /* what tests/coverage armed is for the whole program */
@@ -174,8 +176,7 @@ int test_end(void **state) {
     return same ? 0 : -1;
 }
 
-/* ---- main ---------------------------------------------------------------------------------------
- */
+/* ---- main ----------------------------------------------------------------------------------- */
 
 static int run_as_child(int argc, char **argv, const struct child *children, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -203,14 +204,32 @@ int conformance(int argc, char **argv, const struct CMUnitTest *tests, size_t co
                                    group_end);
 }
 
-/* ---- Gates --------------------------------------------------------------------------------------
- */
+/* ---- Gates ---------------------------------------------------------------------------------- */
+
+/* Those that live: a test that fails must not leave the next one waiting behind its gate. */
+#define GATE_LIMIT 64
+static uint32_t *live_gates[GATE_LIMIT];
+
+static void exchange_gate(uint32_t *from, uint32_t *to) {
+    for (size_t i = 0; i < GATE_LIMIT; i++)
+        if (live_gates[i] == from) {
+            live_gates[i] = to;
+            return;
+        }
+}
+
+static void release_all_gates(void) {
+    for (size_t i = 0; i < GATE_LIMIT; i++)
+        if (live_gates[i])
+            __atomic_store_n(live_gates[i], 1, __ATOMIC_RELEASE);
+}
 
 void gate_make(struct gate *gate) {
     void *memory = NULL;
     OK(cu.cuMemHostAlloc(&memory, sizeof *gate->flag,
                          CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
     gate->flag = memory;
+    exchange_gate(NULL, gate->flag);
     __atomic_store_n(gate->flag, 0, __ATOMIC_RELEASE);
 }
 
@@ -227,12 +246,12 @@ void gate_release(struct gate *gate) {
 
 void gate_free(struct gate *gate) {
     gate_release(gate);
+    exchange_gate(gate->flag, NULL);
     OK(cu.cuMemFreeHost(gate->flag));
     gate->flag = NULL;
 }
 
-/* ---- Bytes --------------------------------------------------------------------------------------
- */
+/* ---- Bytes ---------------------------------------------------------------------------------- */
 
 static unsigned char pattern(size_t offset, unsigned seed) {
     return (unsigned char)((offset % 251u + 17u * seed + 1u) & 0xffu);

@@ -45,8 +45,7 @@ extern int device_count;
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* ---- Checks -------------------------------------------------------------------------------------
- */
+/* ---- Checks --------------------------------------------------------------------------------- */
 
 #define OK(call)           check_result((call), CUDA_SUCCESS, #call, __FILE__, __LINE__)
 #define FAILS(error, call) check_result((call), (error), #call, __FILE__, __LINE__)
@@ -82,8 +81,7 @@ void skip_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
     } while (0)
 int device_attribute(CUdevice_attribute attribute);
 
-/* ---- Programs -----------------------------------------------------------------------------------
- */
+/* ---- Programs ------------------------------------------------------------------------------- */
 
 int test_begin(void **state);
 int test_end(void **state);

@@ -125,8 +125,7 @@ static void another_version_of_the_control_is_not_there(void **state) {
     assert_int_equal(soft->size, sizeof(softgpu_control));
 }
 
-/* ---- What a child writes ------------------------------------------------------------------------
- */
+/* ---- What a child writes -------------------------------------------------------------------- */
 
 static char output[1 << 16];
 static const char *const template = "/tmp/gpumem-test-XXXXXX";

@@ -27,8 +27,8 @@ static void *work(void *argument) {
         OK(cu.cuGetErrorName(CUDA_SUCCESS, &name));
         OK(cu.cuStreamSynchronize(stream));
         assert_true(has_pattern(got, BYTES, seed + round));
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&memory, 0));
         OK(cu.cuMemFree_v2(memory));
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&memory, 0));
     }
     OK(cu.cuStreamDestroy_v2(stream));
     return NULL;

@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -29,12 +30,16 @@ COVERAGE = SOURCE / "src" / "softgpu" / "entry" / "coverage.def"
 FUNCTIONS = SOURCE / "include" / "gpumem" / "functions.def"
 ROW = re.compile(r"^CU_FN\((\w+), (\w+), (\d+), (PLAIN|PTDS|PTSZ),", re.M)
 PROVED = re.compile(r'^SG_PROVED\((\w+), "(ptds )?([^:"]+):([^"]+)"\)$', re.M)
-FAILED = re.compile(r"^\[\s+FAILED\s+\] (\S+)$", re.M)
+FAILED = re.compile(r"^\[\s+(?:FAILED|ERROR)\s+\] (\S+)$", re.M)
 OK = re.compile(r"^\[\s+OK\s+\] (\S+)$", re.M)
 RUN = re.compile(r"^\[ RUN\s+\] (\S+)$", re.M)
-# A skipped call may leave a test waiting for what never comes; that is a failure, and a slow one.
-SKIP_SECONDS = 10
-WHOLE_SECONDS = 120
+WHOLE_SECONDS = 60
+# A skipped call may leave a test waiting for what never comes. That is a failure, and a slow one: it
+# is cut short after a multiple of the time that the test takes by itself.
+PATIENCE = 5
+LEAST_SECONDS = 2
+# How many further tests are tried for one that fails at once, where one was found that waits.
+BETTER = 4
 REFUSED, UNPROVED, REAL = 2, 3, 1
 
 Proof = collections.namedtuple("Proof", "twin program test")
@@ -80,7 +85,7 @@ class Runner:
         return sorted(p.name for p in self.folder.glob("test_*")
                       if p.is_file() and os.access(p, os.X_OK))
 
-    def run(self, program, twin=False, test=None, skip=None, trace=None, seconds=SKIP_SECONDS):
+    def run(self, program, twin=False, test=None, skip=None, trace=None, seconds=WHOLE_SECONDS):
         """(exit status or None for a time-out, output)."""
         environment = dict(self.base)
         if twin:
@@ -110,61 +115,81 @@ class Runner:
             return status, output.read().decode(errors="replace")
 
 
+Test = collections.namedtuple("Test", "proof called seconds")
+
+
 def look(runner, program, twin):
-    """What a program's tests call with success when nothing is skipped: test -> functions."""
-    tests = {}
-    status, output = runner.run(program, twin, seconds=WHOLE_SECONDS)
+    """What a program's tests call with success when nothing is skipped, and how long they take."""
+    status, output = runner.run(program, twin)
     if status != 0:
-        return tests, f"{'ptds ' if twin else ''}{program} does not pass by itself"
+        return [], f"{'ptds ' if twin else ''}{program} does not pass by itself"
+    tests = []
     for test in OK.findall(output):
         with tempfile.NamedTemporaryFile(prefix="gpumem-trace-") as trace:
-            runner.run(program, twin, test=test, trace=trace.name, seconds=WHOLE_SECONDS)
+            start = time.monotonic()
+            runner.run(program, twin, test=test, trace=trace.name)
+            seconds = time.monotonic() - start
             called = {line.split()[2] for line in trace.read().decode().splitlines()
                       if line.endswith(" CUDA_SUCCESS")}
-        tests[test] = called
+        tests.append(Test(Proof(twin, program, test), called, seconds))
     return tests, None
 
 
-def holds(runner, symbol, proof):
-    """The test fails when the function is skipped. That the group could not even begin is no test."""
-    status, output = runner.run(proof.program, proof.twin, test=proof.test, skip=symbol)
+FAILS, WAITS, HOLDS_NOT = "fails", "waits", "passes"
+
+
+def try_skip(runner, symbol, proof, seconds):
+    """What the test does when the function is skipped. That it did not begin is nothing, but for the
+    functions that the beginning itself is a test of."""
+    status, output = runner.run(proof.program, proof.twin, test=proof.test, skip=symbol,
+                                seconds=max(LEAST_SECONDS, PATIENCE * seconds))
+    begun = proof.test in RUN.findall(output)
     if status == 0:
-        return False
-    if status is None or status < 0:
-        return proof.test in RUN.findall(output)
-    return proof.test in FAILED.findall(output) or "GROUP SETUP" in output
-
-
-def passes(runner, proof):
-    status, output = runner.run(proof.program, proof.twin, test=proof.test, seconds=WHOLE_SECONDS)
-    return status == 0 and proof.test in OK.findall(output)
+        return HOLDS_NOT
+    if status is None:
+        return WAITS if begun else HOLDS_NOT
+    if status < 0:
+        return FAILS if begun else HOLDS_NOT
+    failed = proof.test in FAILED.findall(output) or "GROUP SETUP" in output
+    return FAILS if failed else HOLDS_NOT
 
 
 def find(runner, symbol, candidates):
-    """The first proof among the candidates, those that call few functions first: they are likelier
-    to be about this one."""
+    """The first proof among the candidates: those named like the function first, then those that call
+    few functions. One that fails is better than one that waits."""
     words = re.sub(r"(_v\d+)?(_pt[ds]z?s?)?$", "", symbol)
     words = {w.lower() for w in re.findall(r"[A-Z][a-z]+", words) if len(w) > 3}
 
-    def order(candidate):
-        proof, called = candidate
-        about = sum(w in f"{proof.program} {proof.test}" for w in words)
-        return -about, len(called), proof
-    for proof, _ in sorted(candidates, key=order):
-        if holds(runner, symbol, proof):
-            return proof
-    return None
+    def order(test):
+        about = sum(w in f"{test.proof.program} {test.proof.test}" for w in words)
+        return -about, len(test.called), test.proof
+    waiting, tries = None, 0
+    for test in sorted(candidates, key=order):
+        # Thrice: a test that fails by luck of timing is no proof.
+        kinds_seen = set()
+        for _ in range(3):
+            kind = try_skip(runner, symbol, test.proof, test.seconds)
+            kinds_seen.add(kind)
+            if kind != FAILS:
+                break
+        if kinds_seen == {FAILS}:
+            return test.proof
+        if kinds_seen == {WAITS}:
+            waiting = waiting or test.proof
+        tries += waiting is not None
+        if tries > BETTER:
+            break
+    return waiting
 
 
 def gather(runner, pool):
-    """Every (proof, functions it calls) there is, and complaints."""
+    """Every test there is, and complaints."""
     jobs = [(program, twin) for program in runner.programs() for twin in (False, True)]
     found, complaints = [], []
-    for (program, twin), (tests, complaint) in zip(
-            jobs, pool.map(lambda job: look(runner, *job), jobs)):
+    for tests, complaint in pool.map(lambda job: look(runner, *job), jobs):
         if complaint:
             complaints.append(complaint)
-        found += [(Proof(twin, program, test), called) for test, called in tests.items()]
+        found += tests
     return found, complaints
 
 
@@ -182,31 +207,41 @@ def write_coverage(proofs):
 
 def work_out(runner, implemented, pool, known):
     """Proofs for all that can be proved. Those already known are tried first."""
-    candidates, complaints = gather(runner, pool)
+    tests, complaints = gather(runner, pool)
     callers = collections.defaultdict(list)
-    passing = {proof for proof, _ in candidates}
-    for proof, called in candidates:
-        for symbol in called:
-            callers[symbol].append((proof, called))
+    by_proof = {test.proof: test for test in tests}
+    for test in tests:
+        for symbol in test.called:
+            callers[symbol].append(test)
 
     def prove(symbol):
-        old = known.get(symbol)
-        if old in passing and holds(runner, symbol, old):
-            return old
+        old = by_proof.get(known.get(symbol))
+        if old and try_skip(runner, symbol, old.proof, old.seconds) == FAILS:
+            return old.proof
         return find(runner, symbol, callers[symbol])
     found = dict(zip(implemented, pool.map(prove, implemented)))
     return {s: p for s, p in found.items() if p}, complaints
 
 
 def check(runner, implemented, pool):
-    """TAP: one line for the functions without a proof, one for each proof."""
+    """TAP: one line for each proof, and one for functions without proof and proofs without function."""
     known = read_coverage()
     missing = sorted(set(implemented) - set(known))
     foreign = sorted(set(known) - set(implemented))
     wanted = sorted(set(known.values()))
-    good = dict(zip(wanted, pool.map(lambda proof: passes(runner, proof), wanted)))
+
+    def passes(proof):
+        start = time.monotonic()
+        status, output = runner.run(proof.program, proof.twin, test=proof.test)
+        good = status == 0 and proof.test in OK.findall(output)
+        return time.monotonic() - start if good else None
+    seconds = dict(zip(wanted, pool.map(passes, wanted)))
     symbols = sorted(set(known) & set(implemented))
-    true = list(pool.map(lambda s: good[known[s]] and holds(runner, s, known[s]), symbols))
+
+    def holds(symbol):
+        took = seconds[known[symbol]]
+        return took is not None and try_skip(runner, symbol, known[symbol], took) != HOLDS_NOT
+    true = list(pool.map(holds, symbols))
 
     print(f"1..{len(symbols) + 2}")
     number = 0

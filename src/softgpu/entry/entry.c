@@ -141,8 +141,7 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
     return result;
 }
 
-/* ---- Fork ---------------------------------------------------------------------------------------
- */
+/* ---- Fork ----------------------------------------------------------------------------------- */
 
 /* Only a process that has begun to use the driver loses it by fork: a parent that merely loaded the
  * library may have children that call cuInit. */

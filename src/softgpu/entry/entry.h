@@ -19,8 +19,7 @@ struct sg_call {
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, CUresult *result);
 CUresult sg_leave(struct sg_call *call, CUresult result);
 
-/* ---- exports.c: the table as softgpu has it -----------------------------------------------------
- */
+/* ---- exports.c: the table as softgpu has it ------------------------------------------------- */
 
 typedef void (*sg_any_fn)(void);
 
@@ -41,8 +40,7 @@ gpumem_driver_fn sg_row_find(const char *symbol);
 /* The first row of a name for cuGetProcAddress (others follow it), or GPUMEM_FN_COUNT. */
 gpumem_driver_fn sg_name_find(const char *name);
 
-/* ---- entry.c: what makes the prologue look closer -----------------------------------------------
- */
+/* ---- entry.c: what makes the prologue look closer ------------------------------------------- */
 
 #define SG_WATCH_CONFIGURE 1u /* the environment has not been read */
 #define SG_WATCH_FAULT     2u
@@ -59,8 +57,7 @@ const char *sg_result_string(CUresult result);
 /* The value of a name, with or without "CUDA_ERROR_". */
 bool sg_result_parse(const char *name, CUresult *result);
 
-/* ---- What chapters give to the state dump and the leak report -----------------------------------
- */
+/* ---- What chapters give to the state dump and the leak report ------------------------------- */
 
 struct sg_text; /* grows; entry/text.c */
 void sg_text_line(struct sg_text *text, const char *format, ...)

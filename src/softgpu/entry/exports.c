@@ -61,8 +61,7 @@ bool sg_implemented(gpumem_driver_fn fn) {
     return slot(&implementations, fn) != NULL;
 }
 
-/* ---- Finding rows by symbol and by name ---------------------------------------------------------
- */
+/* ---- Finding rows by symbol and by name ----------------------------------------------------- */
 
 /* Slots hold row + 1; a power of two, more than twice the number of rows. */
 #define HASH_SIZE 2048u

@@ -87,8 +87,7 @@ void sg_fault_fork_done(void) {
     pthread_mutex_unlock(&fault_lock);
 }
 
-/* ---- SOFTGPU_FAULT ------------------------------------------------------------------------------
- */
+/* ---- SOFTGPU_FAULT -------------------------------------------------------------------------- */
 
 static bool parse_count(const char *text, uint64_t *n) {
     *n = 0;
