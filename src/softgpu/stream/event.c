@@ -306,7 +306,11 @@ CUresult sg_cuEventQuery(CUevent hEvent) {
         return result;
     if (!sg_token_complete(event->token))
         sg_stream_settle(event->token.stream);
-    return complete(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (complete(event))
+        return CUDA_SUCCESS;
+    if (event->token.stream)
+        sg_stream_asked(event->token.stream);
+    return CUDA_ERROR_NOT_READY;
 }
 
 CUresult sg_cuEventSynchronize(CUevent hEvent) {

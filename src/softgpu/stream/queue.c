@@ -143,6 +143,21 @@ void sg_stream_settle(struct sg_stream *stream) {
     }
 }
 
+void sg_stream_asked(struct sg_stream *stream) {
+    if (sg_schedule_kind() != SG_SCHEDULE_EAGER)
+        return;
+    struct sg_walk walk;
+    sg_walk_from(stream, &walk);
+    struct sg_op *op = walk.start;
+    if (!op || op->wanted)
+        return;
+    /* The first question may be followed by a wait. */
+    op->wanted = op->asked;
+    op->asked = true;
+    if (op->wanted)
+        sg_workers_now();
+}
+
 /* ---- Submission ----------------------------------------------------------------------------- */
 
 static bool wait_for_blocking(struct sg_op *op, struct sg_stream *list) {

@@ -44,6 +44,9 @@ struct sg_walk {
 void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk);
 /* Completes the markers that `stream` waits for, as far as that goes without moving bytes. */
 void sg_stream_settle(struct sg_stream *stream);
+/* After settling, for queries: whoever asks again and again does not wait, so that a worker must
+ * come soon. */
+void sg_stream_asked(struct sg_stream *stream);
 
 /* Waits until operation `number` is complete, or exit has begun. */
 void sg_stream_wait_number(struct sg_stream *stream, uint64_t number);

@@ -39,7 +39,8 @@ struct sg_op {
     struct sg_token own_waits[2];
     uint64_t serial;    /* order of submission over all streams */
     bool host_function; /* only workers run it */
-    bool wanted;        /* a waiter waits for this host function */
+    bool asked;         /* a query found it waiting */
+    bool wanted;        /* a worker should take it without delay */
     bool running;
     struct sg_work work;
     /* Without the lock: moves bytes. An error poisons the context. NULL for pure markers, which

@@ -65,7 +65,10 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
         settle_list(stream->context->streams);
         settle_list(stream->context->per_thread);
     }
-    return sg_stream_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (sg_stream_idle(stream))
+        return CUDA_SUCCESS;
+    sg_stream_asked(stream);
+    return CUDA_ERROR_NOT_READY;
 }
 
 /* The legacy stream as a whole includes what blocking streams hold: a marker in it joins them. */

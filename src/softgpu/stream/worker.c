@@ -98,7 +98,7 @@ struct choice {
 
 static bool may_take(const struct view *view, const struct sg_op *op, bool late) {
     if (sg_schedule_kind() == SG_SCHEDULE_EAGER)
-        return op->host_function || op->serial <= view->submissions;
+        return op->host_function || op->wanted || op->serial <= view->submissions;
     return late || op->wanted;
 }
 
