@@ -92,7 +92,7 @@ gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_op
         status = run(&pump, &sum, checksum);
         struct gm_error_record error;
         gm_error_save(&error);
-        gpumem_stream_destroy(sum.device, sum.stream);
+        gm_pump_end_stream(sum.device, sum.stream);
         if (status != GPUMEM_OK)
             gm_error_restore(&error);
     }

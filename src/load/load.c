@@ -120,7 +120,7 @@ static gpumem_status load_opened(struct load *load, const gpumem_load_options *o
         gpumem_buffer_free(load->buffer, NULL);
         load->buffer = NULL;
     }
-    gpumem_stream_destroy(load->device, load->stream);
+    gm_pump_end_stream(load->device, load->stream);
     if (status != GPUMEM_OK)
         gm_error_restore(&error);
     return status;

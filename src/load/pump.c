@@ -1,5 +1,7 @@
 #include "load/pump.h"
 
+#include "memory/objects.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -103,11 +105,17 @@ gpumem_status gm_pump_prepare(struct gm_pump *pump) {
     return status;
 }
 
+void gm_pump_end_stream(gpumem_device *device, CUstream stream) {
+    if (gpumem_stream_destroy(device, stream) != GPUMEM_OK)
+        gm_meter_quarantine(&device->meter, 0);
+}
+
 void gm_pump_finish(struct gm_pump *pump) {
     for (unsigned t = 0; t < pump->threads; t++)
         for (unsigned s = 0; s < GM_PUMP_SLOTS; s++)
-            if (pump->slots[t][s].event)
-                gpumem_event_destroy(pump->device, pump->slots[t][s].event);
+            if (pump->slots[t][s].event &&
+                gpumem_event_destroy(pump->device, pump->slots[t][s].event) != GPUMEM_OK)
+                gm_meter_quarantine(&pump->device->meter, 0);
     gpumem_buffer_free(pump->staging, NULL);
     gpumem_resource_destroy(pump->own_resource);
     free(pump->plain);

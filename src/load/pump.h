@@ -62,6 +62,8 @@ gpumem_status gm_pump_prepare(struct gm_pump *pump);
 gpumem_status gm_pump_run(struct gm_pump *pump);
 /* Gives back what prepare made. Nothing queued may still use the slots. */
 void gm_pump_finish(struct gm_pump *pump);
+/* Ends a stream made for a pump; one that the driver does not take back is counted as lost. */
+void gm_pump_end_stream(gpumem_device *device, CUstream stream);
 
 uint64_t gm_pump_chunks(const struct gm_pump *pump);
 

@@ -143,6 +143,8 @@ static bool run_once(struct run *run) {
     }
     if (fired == 0 && result != 0) {
         complain(run, "it fails without a fault");
+        if (sweep->explain)
+            print_error("  %s\n", sweep->explain());
         fail();
     }
     if (result == 0)

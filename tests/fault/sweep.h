@@ -46,6 +46,8 @@ struct sweep {
      * the state may have kept something; NULL when nothing may ever be lost.
      */
     uint64_t (*lost)(void *user);
+    /* What to print of an act that fails for no fault; may be NULL. */
+    const char *(*explain)(void);
     void *user;
 };
 

@@ -20,13 +20,22 @@ static uint64_t quarantined(void *user) {
     return now().quarantined;
 }
 
-/* What waits for a second try is tried. A refused cuCtxPopCurrent has left the library's context
- * current; hardware refuses that call in no state that we know, so it is put right here. */
+static const char *last_message(void) {
+    return gpumem_last_error()->message;
+}
+
+/* What waits for a second try is tried. Two things are put right first that a poisoned context,
+ * which "from here on" stands for, does not do: it refuses no cuCtxPopCurrent, so the library's
+ * context does not stay current; and it runs no queued work, where here a stream may still be busy
+ * that the library was refused to wait for. */
 static void settle(void *user) {
     (void)user;
     CUcontext context = NULL;
     while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
         cu->cuCtxPopCurrent_v2(&context);
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    cu->cuCtxSynchronize();
+    cu->cuCtxPopCurrent_v2(&context);
     (void)gpumem_device_trim(device, 1);
 }
 
@@ -182,6 +191,7 @@ static void allocating(const char *name, gpumem_resource *resource, size_t capac
                               .undo = free_buffer,
                               .may_succeed = true, /* leaving the context */
                               .lost = quarantined,
+                              .explain = last_message,
                               .user = &subject});
     OK(gpumem_resource_destroy(resource));
 }
@@ -194,6 +204,7 @@ static void freeing(const char *name, gpumem_resource *resource, size_t capacity
                               .undo = settle,
                               .may_succeed = true, /* freeing cannot fail for its caller */
                               .lost = quarantined,
+                              .explain = last_message,
                               .user = &subject});
     OK(gpumem_resource_destroy(resource));
 }
@@ -241,6 +252,7 @@ static void growing(void **state) {
                               .undo = shrink_back,
                               .may_succeed = true, /* leaving the context */
                               .lost = quarantined,
+                              .explain = last_message,
                               .user = &subject});
     /* Nothing that happened has moved or touched it. */
     unsigned char last = 0;
@@ -266,6 +278,7 @@ static void exporting(void **state) {
                               .undo = end_import,
                               .may_succeed = true, /* leaving the context */
                               .lost = quarantined,
+                              .explain = last_message,
                               .user = &subject});
     end_export(&subject);
     free_buffer(&subject);
@@ -288,6 +301,7 @@ static void loading(void **state) {
                               .undo = free_buffer,
                               .may_succeed = true, /* what is released at its end cannot fail */
                               .lost = quarantined,
+                              .explain = last_message,
                               .user = &subject});
     unlink(path);
     OK(gpumem_resource_destroy(subject.resource));

@@ -1,0 +1,351 @@
+/*
+ * Whole or nothing, object by object: creating resources, shrinking, freeing behind queued work,
+ * low-level memory, streams and events, asking for capabilities.
+ */
+#include "library_test.h"
+#include "sweep.h"
+
+/* What the operations at hand work on. */
+static gpumem_resource *resource;
+static gpumem_buffer *buffer;
+static gpumem_reservation *range;
+static gpumem_physical *memory;
+static gpumem_mapping *mapping;
+static CUstream stream;
+static CUevent event;
+static struct gate gate;
+
+static uint64_t quarantined(void *user) {
+    (void)user;
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_library_get_stats(library, &stats));
+    return stats.quarantined;
+}
+
+/* A refused cuCtxPopCurrent leaves the library's context current. */
+static void settle(void *user) {
+    (void)user;
+    CUcontext context = NULL;
+    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
+        cu->cuCtxPopCurrent_v2(&context);
+    OK(gpumem_device_trim(device, 1));
+}
+
+static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
+    sweep_run(&(struct sweep){.name = name,
+                              .act = act,
+                              .recover = settle,
+                              .undo = undo,
+                              .may_succeed = true, /* leaving the context, a second way */
+                              .lost = quarantined});
+}
+
+/* ---- Resources --------------------------------------------------------------------------------
+ */
+
+static void end_resource(void *user) {
+    settle(user);
+    OK(gpumem_resource_destroy(resource));
+    settle(user);
+}
+
+static int create_virtual(void *user) {
+    (void)user;
+    return (int)gpumem_virtual_resource_create(device, NULL, &resource);
+}
+
+static int create_pool(void *user) {
+    (void)user;
+    return (int)gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource);
+}
+
+static int create_host_pool(void *user) {
+    (void)user;
+    return (int)gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource);
+}
+
+static int create_pinned(void *user) {
+    (void)user;
+    return (int)gpumem_pinned_resource_create(device, NULL, &resource);
+}
+
+static int create_and_destroy_pool(void *user) {
+    int result = create_pool(user);
+    if (result == 0)
+        (void)gpumem_resource_destroy(resource);
+    return result;
+}
+
+static void creating_resources(void **state) {
+    (void)state;
+    sweep("create a virtual resource", create_virtual, end_resource);
+    sweep("create a device pool", create_pool, end_resource);
+    sweep("create a host pool", create_host_pool, end_resource);
+    sweep("create a pinned resource", create_pinned, end_resource);
+    sweep("create and destroy a device pool", create_and_destroy_pool, settle);
+}
+
+/* ---- Buffers ----------------------------------------------------------------------------------
+ */
+
+static void make_buffer(size_t bytes) {
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1),
+        &resource));
+    OK(gpumem_buffer_allocate(
+        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 64 * MIB), &buffer));
+}
+
+static int shrink(void *user) {
+    (void)user;
+    return (int)gpumem_buffer_shrink(buffer, 3 * MIB, NULL);
+}
+
+static void grow_back(void *user) {
+    settle(user);
+    OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
+}
+
+/* After a failed shrink the buffer can be used as before; whatever happened, it can be freed. */
+static void shrinking(void **state) {
+    (void)state;
+    make_buffer(20 * MIB);
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 0x77, NULL));
+    synchronize(NULL);
+    sweep("shrink", shrink, grow_back);
+    unsigned char byte = 0;
+    OK(gpumem_buffer_read(buffer, MIB - 1, &byte, 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(byte, 0x77);
+    OK(gpumem_buffer_free(buffer, NULL));
+    end_resource(NULL);
+}
+
+static int allocate_on_pinned(void *user) {
+    (void)user;
+    return (int)gpumem_buffer_allocate(resource, 100 * KIB, NULL, &buffer);
+}
+
+static void free_buffer(void *user) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    settle(user);
+}
+
+static void allocating_otherwise(void **state) {
+    (void)state;
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB,
+                                                    .method = GPUMEM_PINNED_ALLOCATED,
+                                                    .keep_nothing = 1),
+                                     &resource));
+    sweep("allocate from cuMemHostAlloc's slabs", allocate_on_pinned, free_buffer);
+    end_resource(NULL);
+    assert_int_equal(create_host_pool(NULL), 0);
+    sweep("allocate from a host pool", allocate_on_pinned, free_buffer);
+    end_resource(NULL);
+}
+
+/* The fault comes while the buffer is still in use: it must not be unmapped before the gate opens,
+ * and is given back, or counted, afterwards. */
+static int free_behind_work(void *user) {
+    (void)user;
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    return 0;
+}
+
+static void one_free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fired) {
+    make_buffer(6 * MIB);
+    gate = close_gate();
+    OK(gpumem_buffer_fill(buffer, 0, 6 * MIB, 1, gate.stream));
+    uint64_t unmaps = soft->call_count("cuMemUnmap");
+    assert_int_equal(soft->fault_arm("*", n, CUDA_ERROR_UNKNOWN, mode), 0);
+    free_behind_work(NULL);
+    *fired = soft->fault_disarm();
+    assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 1);
+    settle(NULL);
+    open_gate(gate); /* no fault of the device: the fill found its memory */
+    settle(NULL);
+    stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.chunks, 0);
+    assert_int_equal(stats.mappings, 0);
+    remove_gate(gate);
+    end_resource(NULL);
+}
+
+static int wait_for_gate(void) {
+    gpumem_status status = gpumem_device_trim(device, 0);
+    return status == GPUMEM_OK ? 0 : -1;
+}
+
+static void freeing_behind_work(void **state) {
+    (void)state;
+    static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER,
+                                               SOFTGPU_FAULT_FROM};
+    for (size_t m = 0; m < COUNT(modes); m++) {
+        uint64_t fired = 1;
+        uint64_t n = 1;
+        for (; fired; n++) {
+            one_free_behind_work(n, modes[m], &fired);
+            assert_int_equal(wait_for_gate(), 0);
+            assert_true(n < 100);
+        }
+        assert_true(n > 3);
+    }
+}
+
+/* ---- Low-level memory -------------------------------------------------------------------------
+ */
+
+static int reserve(void *user) {
+    (void)user;
+    return (int)gpumem_reservation_create(device, 8 * MIB, NULL, &range);
+}
+
+static void unreserve(void *user) {
+    OK(gpumem_reservation_destroy(range));
+    settle(user);
+}
+
+static int create_memory(void *user) {
+    (void)user;
+    return (int)gpumem_physical_create(device, 4 * MIB, NULL, &memory);
+}
+
+static void end_memory(void *user) {
+    OK(gpumem_physical_destroy(memory));
+    settle(user);
+}
+
+static int map(void *user) {
+    (void)user;
+    return (int)gpumem_mapping_create(range, 4 * MIB, memory, &mapping);
+}
+
+static void unmap(void *user) {
+    OK(gpumem_mapping_destroy(mapping));
+    settle(user);
+}
+
+static int give_access(void *user) {
+    (void)user;
+    return (int)gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE);
+}
+
+static void take_access(void *user) {
+    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_NONE));
+    settle(user);
+}
+
+static void low_level_memory(void **state) {
+    (void)state;
+    sweep("reserve", reserve, unreserve);
+    sweep("create memory", create_memory, end_memory);
+    assert_int_equal(reserve(NULL), 0);
+    assert_int_equal(create_memory(NULL), 0);
+    sweep("map", map, unmap);
+    assert_int_equal(map(NULL), 0);
+    sweep("give access", give_access, take_access);
+    unmap(NULL);
+    end_memory(NULL);
+    unreserve(NULL);
+}
+
+/* ---- Streams, events, questions ---------------------------------------------------------------
+ */
+
+static int create_stream(void *user) {
+    (void)user;
+    return (int)gpumem_stream_create(device, NULL, &stream);
+}
+
+static void end_stream(void *user) {
+    settle(user);
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static int create_event(void *user) {
+    (void)user;
+    return (int)gpumem_event_create(device, NULL, &event);
+}
+
+static void end_event(void *user) {
+    settle(user);
+    OK(gpumem_event_destroy(device, event));
+}
+
+static void streams_and_events(void **state) {
+    (void)state;
+    sweep("create a stream", create_stream, end_stream);
+    sweep("create an event", create_event, end_event);
+}
+
+static int open_again(void *user) {
+    (void)user;
+    gpumem_device *second;
+    gpumem_status status = gpumem_device_open(library, 0, &second);
+    return status == GPUMEM_OK ? (int)gpumem_device_close(second) : (int)status;
+}
+
+/* Through a device of its own, since answers are remembered. */
+static int ask_all(void *user) {
+    (void)user;
+    gpumem_library *other;
+    gpumem_device *asked;
+    int result = 0;
+    assert_int_equal(soft->fault_disarm(), 0);
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &other));
+    OK(gpumem_device_open(other, 0, &asked));
+    for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++) {
+        gpumem_capability_report report = {.size = sizeof report};
+        for (uint64_t n = 1; n < 12; n++) {
+            soft->fault_arm("*", n, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER);
+            gpumem_status status =
+                gpumem_device_get_capability(asked, (gpumem_capability)i, &report);
+            soft->fault_disarm();
+            if (status == GPUMEM_OK && !report.supported && !report.reason[0])
+                result = 1;
+        }
+    }
+    settle(NULL);
+    OK(gpumem_device_close(asked));
+    OK(gpumem_close(other));
+    return result;
+}
+
+static void questions_leave_nothing(void **state) {
+    (void)state;
+    sweep("open an open device", open_again, settle);
+    char *before = soft->state_dump();
+    assert_int_equal(ask_all(NULL), 0);
+    SAME_STATE(before);
+}
+
+static int begin(void **state) {
+    void *pinned;
+    CUcontext before;
+    if (open_device(state) != 0)
+        return -1;
+    sweep_with(soft);
+    /* softgpu's file of host memory is made by the first that is wanted, and stays. */
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    CUresult result = cu->cuMemHostAlloc(&pinned, 4096, 0);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuMemFreeHost(pinned);
+    cu->cuCtxPopCurrent_v2(&before);
+    return result == CUDA_SUCCESS ? 0 : -1;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(creating_resources),      cmocka_unit_test(shrinking),
+        cmocka_unit_test(allocating_otherwise),    cmocka_unit_test(freeing_behind_work),
+        cmocka_unit_test(low_level_memory),        cmocka_unit_test(streams_and_events),
+        cmocka_unit_test(questions_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, begin, close_device);
+}
