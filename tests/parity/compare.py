@@ -2,7 +2,7 @@
 """Compares a run with a recording: which calls answer as the hardware did.
 
 A differing line *follows* when it differs only because an earlier line of its scenario did:
-  - it uses a variable that a differing line had set ("uses"), or
+  - it uses a variable that a differing line was the last to set ("uses"), and does not itself set it, or
   - either answer has a name (@name) that a differing line was the first to give ("names"), or
   - it is missing because the scenario ended early at a differing line ("ended").
 Following lines are counted as differing; they need no reason of their own.
@@ -27,9 +27,12 @@ def read_reasons(path):
     if os.path.exists(path):
         with open(path, encoding="utf-8") as file:
             for text in file:
+                if not text.strip() or text.startswith("#"):
+                    continue
                 pattern, arrow, reason = text.strip().partition(" => ")
-                if arrow and not text.startswith("#"):
-                    reasons.append((re.compile(pattern), reason))
+                if not arrow:
+                    raise SystemExit(f"compare: {path} has a line without ' => ': {text.strip()}")
+                reasons.append((re.compile(pattern), reason))
     return reasons
 
 
@@ -44,6 +47,10 @@ def names_in(answer):
     return set(re.findall(r"@[\w.\[\]]+", answer))
 
 
+def variables_set(line):
+    return {re.split(r"[.\[]", name)[0] for name in line.outputs}
+
+
 class Scenario:
     """What has differed so far in one scenario."""
 
@@ -56,7 +63,8 @@ class Scenario:
     def follows(self, recorded, actual):
         if actual is None:
             return "ended" if self.ended else None
-        if self.variables & set(re.findall(r"[A-Za-z_]\w*", recorded.args)):
+        used = set(re.findall(r"[A-Za-z_]\w*", recorded.args)) - variables_set(recorded)
+        if self.variables & used:
             return "uses"
         if self.names & (names_in(recorded.answer) | names_in(actual.answer)):
             return "names"
@@ -65,10 +73,12 @@ class Scenario:
     def note(self, recorded, actual, differs):
         fresh = names_in(recorded.answer) | (names_in(actual.answer) if actual else set())
         if differs:
-            self.variables |= {re.split(r"[.\[]", name)[0] for name in recorded.outputs}
+            self.variables |= variables_set(recorded)
             self.names |= fresh - self.known
             self.ended = self.ended or (actual is not None and
                                         (actual.ended or "SETUP_FAILED" in actual.answer))
+        else:
+            self.variables -= variables_set(recorded)
         self.known |= fresh
 
 

@@ -164,8 +164,8 @@ static void contexts(void) {
     CALL(cuEventRecord, "ok", (theirs, t));
     CALL(cuStreamWaitEvent, "event-of-other-ctx", (t, mine, 0));
     CALL(cuStreamWaitEvent, "stream-of-other-ctx", (s, theirs, 0));
-    CALL(cuEventQuery, "of-other-ctx", (mine));
     CALL(cuEventSynchronize, "of-other-ctx", (mine));
+    CALL(cuEventQuery, "of-other-ctx", (mine));
     CALLO(cuEventElapsedTime, "two-contexts", (&ms, mine, theirs), OUT_C(ms));
     CALL(cuStreamSynchronize, "of-other-ctx", (s));
     CALL(cuStreamQuery, "of-other-ctx", (s));

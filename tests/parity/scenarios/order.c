@@ -68,6 +68,7 @@ static void non_blocking_held(void) {
     work_on_all(&l);
     CALL(cuStreamSynchronize, "legacy-stream", (CU_STREAM_LEGACY));
     CALL(cuStreamSynchronize, "blocking-stream", (l.blocking));
+    CALL(cuStreamSynchronize, "per-thread-stream", (CU_STREAM_PER_THREAD));
     see_all(&l);
     end();
     see_all(&l);

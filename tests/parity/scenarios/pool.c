@@ -15,6 +15,7 @@ static void create_one(const char *cls, const CUmemPoolProps *props) {
     CUmemoryPool pool;
     CALLO(cuMemPoolCreate, cls, (&pool, props), OUT_H(pool));
     if (par_last() == CUDA_SUCCESS) {
+        par_note("%s", cls);
         CALL(cuMemPoolDestroy, "fresh", (pool));
         FORGET(pool);
     }

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""merge.py and compare.py on recordings with planted faults. Prints `N passed, N failed` at the end."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEADER = ("# parity date 2026-01-01 kernel 6 x86_64 seed {seed}\n"
+          "# driver nvidia api 13000 file libcuda.so.1 init 0\n"
+          "# device NVIDIA H200 count 1 ecc 1 imex no\n"
+          "# module NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release\n")
+
+RUN = """memory/a#000 cuMemAlloc_v2@3020 ok (&p, 4096) -> CUDA_SUCCESS {p=@p align=2M}
+memory/a#001 cuMemGetAddressRange_v2@3020 ok (&base, &size, p) -> CUDA_SUCCESS {base=@p, size=4096}
+memory/a#002 cuMemFree_v2@3020 ok (p) -> CUDA_SUCCESS
+memory/a#003 cuMemFree_v2@3020 twice (p) -> CUDA_ERROR_INVALID_VALUE
+memory/a#004 cuCtxSynchronize@2000 after () -> CUDA_SUCCESS
+memory/b#000 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=0}
+memory/b#001 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=0}
+memory/b#002 cuCtxGetFlags@7000 of-device (n, &flags) -> CUDA_SUCCESS {flags=8}
+memory/b#003 see content () -> 0x01
+"""
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def run_tool(self, tool, *args):
+        done = subprocess.run([sys.executable, os.path.join(HERE, tool), *args], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return done.returncode, done.stdout
+
+    def merge(self, *texts, extra=()):
+        runs = [self.write(f"run{i}.txt", HEADER.format(seed=i) + text)
+                for i, text in enumerate(texts)]
+        return self.run_tool("merge.py", *runs, "-o", self.path("recording.txt"), *extra)
+
+    def compare(self, recorded, actual, reasons="", extra=()):
+        status, text = self.merge(recorded, recorded, recorded)
+        self.assertEqual(status, 0, text)
+        return self.run_tool("compare.py", self.path("recording.txt"),
+                             self.write("actual.txt", actual),
+                             "--reasons", self.write("reasons.txt", reasons), *extra)
+
+    def last(self, text):
+        return text.strip().splitlines()[-1]
+
+
+class Merge(Tools):
+    def test_equal_runs_are_scored(self):
+        status, text = self.merge(RUN, RUN, RUN)
+        self.assertEqual(status, 0, text)
+        self.assertIn("9 scored, 0 unstable, 0 ended", text)
+        self.assertNotIn("!", self.read("recording.txt").split("\n\n", 1)[1])
+
+    def test_order_of_runs_does_not_matter(self):
+        shuffled = "\n".join(sorted(RUN.splitlines(), reverse=True)) + "\n"
+        # Two lines that look the same are numbered in their order; these two have the same answer.
+        status, text = self.merge(RUN, shuffled, RUN)
+        self.assertEqual(status, 0, text)
+        self.assertIn("9 scored, 0 unstable", text)
+
+    def test_one_other_answer_makes_a_line_unstable(self):
+        status, text = self.merge(RUN, RUN, RUN.replace("size=4096", "size=8192"))
+        self.assertEqual(status, 0, text)
+        self.assertIn("8 scored, 1 unstable", text)
+        self.assertIn("!unstable 001 cuMemGetAddressRange_v2", self.read("recording.txt"))
+        self.assertIn("size=4096} | CUDA_SUCCESS {base=@p, size=4096} | CUDA_SUCCESS {base=@p, size=8192}",
+                      self.read("recording.txt"))
+
+    def test_a_line_that_one_run_lacks_is_unstable_and_kept(self):
+        without = RUN.replace("memory/a#004 cuCtxSynchronize@2000 after () -> CUDA_SUCCESS\n", "")
+        for runs in ((without, RUN, RUN), (RUN, RUN, without)):
+            _, text = self.merge(*runs)
+            self.assertIn("8 scored, 1 unstable", text)
+            self.assertIn("(missing)", self.read("recording.txt"))
+
+    def test_a_line_that_killed_its_process_is_marked(self):
+        died = RUN.replace("twice (p) -> CUDA_ERROR_INVALID_VALUE", "twice (p) -> SIGNAL 11")
+        _, text = self.merge(died, died, died)
+        self.assertIn("8 scored, 0 unstable, 1 ended", text)
+        self.assertIn("!ended 003 cuMemFree_v2@3020 twice (p) -> SIGNAL 11", self.read("recording.txt"))
+
+    def test_two_runs_are_too_few(self):
+        status, text = self.merge(RUN, RUN)
+        self.assertNotEqual(status, 0)
+        self.assertIn("three runs are needed", text)
+        self.assertFalse(os.path.exists(self.path("recording.txt")))
+        status, text = self.merge(RUN, RUN, extra=("--few",))
+        self.assertEqual(status, 0, text)
+
+    def test_a_recording_reads_as_the_runs_it_came_from(self):
+        status, text = self.compare(RUN, RUN)
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.last(text), "parity: 8 equal, 0 differing")
+
+    def test_a_text_that_is_no_run_is_refused(self):
+        status, text = self.merge("not a line\n", RUN, RUN)
+        self.assertNotEqual(status, 0)
+        self.assertIn("no answer in: not a line", text)
+
+
+class Compare(Tools):
+    def test_planted_difference_is_found_and_fails(self):
+        status, text = self.compare(RUN, RUN.replace("-> CUDA_ERROR_INVALID_VALUE", "-> CUDA_SUCCESS"))
+        self.assertEqual(status, 1)
+        self.assertIn("recorded: CUDA_ERROR_INVALID_VALUE", text)
+        self.assertIn("actual:   CUDA_SUCCESS", text)
+        self.assertIn("no reason recorded", text)
+        self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
+
+    def test_a_reason_passes_and_takes_nothing_out_of_the_count(self):
+        status, text = self.compare(RUN, RUN.replace("-> CUDA_ERROR_INVALID_VALUE", "-> CUDA_SUCCESS"),
+                                    "# a comment => is none\ncuMemFree_v2@\\d+ twice => frees are forgiven\n")
+        self.assertEqual(status, 0, text)
+        self.assertIn("reason:   frees are forgiven", text)
+        self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
+
+    def test_a_reason_for_another_line_does_not_help(self):
+        status, _ = self.compare(RUN, RUN.replace("-> CUDA_ERROR_INVALID_VALUE", "-> CUDA_SUCCESS"),
+                                 "cuMemFree_v2@\\d+ ok => something else\n")
+        self.assertEqual(status, 1)
+
+    def test_a_line_that_is_no_reason_is_refused(self):
+        status, text = self.compare(RUN, RUN, "cuMemFree_v2 has no arrow\n")
+        self.assertEqual(status, 1)
+        self.assertIn("has a line without", text)
+
+    def test_an_output_differs_where_the_result_is_equal(self):
+        status, text = self.compare(RUN, RUN.replace("size=4096", "size=65536"))
+        self.assertEqual(status, 1)
+        self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
+
+    def test_a_missing_line_differs(self):
+        status, text = self.compare(RUN, RUN.replace("memory/b#003 see content () -> 0x01\n", ""))
+        self.assertEqual(status, 1)
+        self.assertIn("actual:   (missing)", text)
+        self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
+
+    def test_an_empty_run_differs_in_all(self):
+        status, text = self.compare(RUN, "# nothing\n")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.last(text), "parity: 0 equal, 8 differing")
+
+    def test_lines_of_the_same_kind_are_one_point_and_all_must_agree(self):
+        actual = RUN.replace("memory/b#001 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=0}",
+                             "memory/b#001 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=1}")
+        status, text = self.compare(RUN, actual, "cuCtxGetDevice => planted\n")
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
+
+    def test_use_of_a_differing_variable_follows(self):
+        actual = RUN.replace("ok (&n) -> CUDA_SUCCESS {n=0}", "ok (&n) -> CUDA_SUCCESS {n=1}")
+        actual = actual.replace("flags=8", "flags=9")
+        status, text = self.compare(RUN, actual, "cuCtxGetDevice => planted\n", ("--follows",))
+        self.assertEqual(status, 0, text)
+        self.assertIn("follows (uses): memory/b cuCtxGetFlags", text)
+        self.assertEqual(self.last(text), "parity: 6 equal, 2 differing")
+
+    def test_setting_a_variable_anew_does_not_follow(self):
+        """Both lines set n by themselves: the second needs a reason of its own."""
+        actual = RUN.replace("#000 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=0}",
+                             "#000 cuCtxGetDevice@2000 ok (&n) -> CUDA_ERROR_UNKNOWN {n=7}")
+        actual = actual.replace("#001 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=0}",
+                                "#001 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=5}")
+        _, text = self.compare(RUN, actual, extra=("--follows",))
+        self.assertNotIn("follows (uses): memory/b cuCtxGetDevice", text)
+        self.assertEqual(text.count("no reason recorded"), 2)
+
+    def test_a_variable_set_equally_again_is_clean(self):
+        actual = RUN.replace("#000 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=0}",
+                             "#000 cuCtxGetDevice@2000 ok (&n) -> CUDA_SUCCESS {n=7}")
+        actual = actual.replace("flags=8", "flags=9")
+        status, text = self.compare(RUN, actual, "cuCtxGetDevice => planted\n", ("--follows",))
+        self.assertEqual(status, 1)
+        self.assertNotIn("follows (uses): memory/b cuCtxGetFlags", text)
+
+    def test_a_name_first_given_by_a_differing_line_follows(self):
+        actual = RUN.replace("ok (&p, 4096) -> CUDA_SUCCESS {p=@p align=2M}",
+                             "ok (&p, 4096) -> CUDA_SUCCESS {p=@other align=2M}")
+        actual = actual.replace("base=@p", "base=@other")
+        status, text = self.compare(RUN, actual, "cuMemAlloc_v2 => planted\n", ("--follows",))
+        self.assertEqual(status, 0, text)
+        self.assertIn("follows (", text)
+        self.assertIn("cuMemGetAddressRange_v2", text)
+
+    def test_lines_behind_an_early_end_follow_it(self):
+        head = "".join(RUN.splitlines(keepends=True)[:2])
+        died = head + "memory/a#002 cuMemFree_v2@3020 ok (p) -> SIGNAL 11\n" + \
+            "".join(RUN.splitlines(keepends=True)[5:])
+        status, text = self.compare(RUN, died, "cuMemFree_v2@\\d+ ok => it dies\n", ("--follows",))
+        self.assertEqual(status, 0, text)
+        self.assertIn("follows (ended): memory/a cuCtxSynchronize", text)
+        self.assertEqual(self.last(text), "parity: 5 equal, 3 differing")
+
+    def test_a_setup_that_fails_needs_a_reason(self):
+        failed = "".join(RUN.splitlines(keepends=True)[5:]) + \
+            "memory/a#000 see setup () -> SETUP_FAILED cuMemAlloc_v2 CUDA_ERROR_OUT_OF_MEMORY\n"
+        status, text = self.compare(RUN, failed)
+        self.assertEqual(status, 1)
+        self.assertIn("SETUP_FAILED cuMemAlloc_v2", text)
+        status, text = self.compare(RUN, failed, "SETUP_FAILED cuMemAlloc_v2 => too small\n")
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.last(text), "parity: 3 equal, 5 differing")
+
+    def test_unstable_and_ended_lines_are_not_scored(self):
+        died = RUN.replace("twice (p) -> CUDA_ERROR_INVALID_VALUE", "twice (p) -> SIGNAL 11")
+        status, text = self.compare(died, RUN)
+        self.assertEqual(status, 0, text)
+        self.assertIn("1 recorded but not scored", text)
+        self.assertEqual(self.last(text), "parity: 7 equal, 0 differing")
+
+    def test_lines_that_the_recording_lacks_are_counted(self):
+        status, text = self.compare(RUN, RUN + "memory/c#000 cuInit@2000 ok (0) -> CUDA_SUCCESS\n")
+        self.assertEqual(status, 0, text)
+        self.assertIn("1 not in the recording", text)
+
+    def test_scenario_option_limits_both_sides(self):
+        actual = RUN.replace("-> CUDA_ERROR_INVALID_VALUE", "-> CUDA_SUCCESS")
+        status, text = self.compare(RUN, actual, extra=("--scenario", "memory/b"))
+        self.assertEqual(status, 0, text)
+        self.assertEqual(self.last(text), "parity: 3 equal, 0 differing")
+        status, text = self.compare(RUN, actual, extra=("--scenario", "nothing"))
+        self.assertNotEqual(status, 0)
+        self.assertIn("no such scenario", text)
+
+
+class Real(unittest.TestCase):
+    """The files of this folder."""
+
+    def test_every_reason_is_a_pattern_and_an_explanation(self):
+        sys.path.insert(0, HERE)
+        import compare  # pylint: disable=import-outside-toplevel
+        path = os.path.join(HERE, "reasons.txt")
+        with open(path, encoding="utf-8") as file:
+            wanted = [text for text in file if text.strip() and not text.startswith("#")]
+        reasons = compare.read_reasons(path)
+        self.assertEqual(len(reasons), len(wanted))
+        for pattern, reason in reasons:
+            self.assertGreater(len(reason), 20, pattern.pattern)
+            self.assertIsNone(pattern.search("x/y cuMemAlloc_v2@3020 ok (&p, 4096) -> CUDA_SUCCESS"),
+                              f"{pattern.pattern} would explain everything")
+
+
+def main():
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    result = unittest.TextTestRunner(verbosity=1).run(suite)
+    failed = len({str(test) for test, _ in result.failures + result.errors})
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    return 0 if failed == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
