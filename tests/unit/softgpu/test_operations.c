@@ -1,0 +1,205 @@
+/* Operations and tokens: what they hold, when they complete, how often they finish. */
+#include "softgpu/stream/schedule.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* The lock is held throughout, so that no worker takes part. */
+static struct sg_context context;
+static bool open_gate;
+static unsigned finished;
+
+static bool gate(struct sg_op *op) {
+    (void)op;
+    return open_gate;
+}
+
+static void count_finish(struct sg_op *op) {
+    (void)op;
+    finished++;
+}
+
+static int begin(void **state) {
+    (void)state;
+    sg_lock();
+    context = (struct sg_context){.refs = 1000, .alive = true};
+    open_gate = false;
+    finished = 0;
+    sg_schedule_set(SG_SCHEDULE_EAGER, 1);
+    return sg_streams_context_begin(&context) == CUDA_SUCCESS ? 0 : -1;
+}
+
+static int end(void **state) {
+    (void)state;
+    open_gate = true;
+    sg_streams_context_end(&context);
+    bool clean = context.refs == 1000 && sg_working == NULL;
+    sg_unlock();
+    return clean ? 0 : -1;
+}
+
+static struct sg_stream *stream_with(unsigned flags, int priority) {
+    struct sg_stream *stream = sg_stream_new(&context, flags, priority);
+    assert_non_null(stream);
+    sg_stream_list(stream);
+    return stream;
+}
+
+static struct sg_stream *stream(void) {
+    return stream_with(CU_STREAM_NON_BLOCKING, 0);
+}
+
+static struct sg_op *held(void) {
+    struct sg_op *op = sg_op_new(NULL);
+    assert_non_null(op);
+    op->ready = gate;
+    op->finish = count_finish;
+    return op;
+}
+
+static struct sg_op *marker(void) {
+    struct sg_op *op = sg_op_new(NULL);
+    assert_non_null(op);
+    op->finish = count_finish;
+    return op;
+}
+
+static void submit(struct sg_stream *stream, struct sg_op *op) {
+    assert_int_equal(sg_stream_submit(stream, op), CUDA_SUCCESS);
+}
+
+/* ---- Tokens ---- */
+
+static void an_idle_stream_has_no_token(void **state) {
+    (void)state;
+    struct sg_token token = sg_stream_token(stream());
+    assert_null(token.stream);
+    assert_true(sg_token_complete(token));
+}
+
+static void a_token_is_complete_with_its_operation(void **state) {
+    (void)state;
+    struct sg_stream *s = stream();
+    submit(s, held());
+    struct sg_token token = sg_stream_token(s);
+    submit(s, held());
+    assert_ptr_equal(token.stream, s);
+    assert_false(sg_token_complete(token));
+    open_gate = true;
+    sg_stream_settle(s);
+    assert_true(sg_token_complete(token));
+    assert_int_equal(finished, 2);
+    sg_token_release(&token);
+    assert_null(token.stream);
+}
+
+static void operations_hold_what_they_wait_for(void **state) {
+    (void)state;
+    enum { MANY = 40 };
+    struct sg_stream *streams[MANY];
+    struct sg_op *op = marker();
+    unsigned before[MANY];
+    for (unsigned i = 0; i < MANY; i++) {
+        streams[i] = stream();
+        submit(streams[i], held());
+        before[i] = streams[i]->refs;
+        struct sg_token token = sg_stream_token(streams[i]);
+        assert_true(sg_op_wait_for(op, token));
+        sg_token_release(&token);
+        assert_int_equal(streams[i]->refs, before[i] + 1);
+    }
+    assert_int_equal(op->wait_count, MANY);
+    sg_op_free(op);
+    for (unsigned i = 0; i < MANY; i++)
+        assert_int_equal(streams[i]->refs, before[i]);
+}
+
+static void complete_tokens_are_not_waited_for(void **state) {
+    (void)state;
+    struct sg_stream *s = stream();
+    open_gate = true;
+    submit(s, held());
+    struct sg_op *op = marker();
+    assert_true(sg_op_wait_for(op, (struct sg_token){s, s->submitted}));
+    assert_int_equal(op->wait_count, 0);
+    sg_op_free(op);
+    assert_int_equal(finished, 1);
+}
+
+/* ---- Completion ---- */
+
+static void a_marker_in_an_idle_stream_completes_at_once(void **state) {
+    (void)state;
+    struct sg_stream *s = stream();
+    submit(s, marker());
+    assert_int_equal(finished, 1);
+    assert_int_equal(s->completed, 1);
+    assert_null(s->head);
+    assert_null(sg_working);
+}
+
+static void a_marker_waits_for_its_token(void **state) {
+    (void)state;
+    struct sg_stream *first = stream(), *second = stream();
+    submit(first, held());
+    struct sg_op *op = marker();
+    assert_true(sg_op_wait_for(op, (struct sg_token){first, 1}));
+    submit(second, op);
+    sg_stream_settle(second);
+    assert_int_equal(finished, 0);
+    open_gate = true;
+    sg_stream_settle(second);
+    assert_int_equal(finished, 2);
+    assert_int_equal(second->completed, 1);
+}
+
+static CUresult must_not_run(struct sg_op *op) {
+    (void)op;
+    fail_msg("an operation ran in a poisoned context");
+    return CUDA_SUCCESS;
+}
+
+static void a_poisoned_context_drains_without_running(void **state) {
+    (void)state;
+    struct sg_stream *s = stream();
+    submit(s, held());
+    struct sg_op *op = sg_op_new(must_not_run);
+    assert_non_null(op);
+    op->finish = count_finish;
+    submit(s, op);
+    context.sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+    struct sg_token token = sg_stream_token(s);
+    assert_int_equal(sg_token_wait(token), CUDA_ERROR_ILLEGAL_ADDRESS);
+    sg_token_release(&token);
+    assert_int_equal(finished, 2);
+    assert_null(s->head);
+}
+
+static void a_destroyed_stream_stays_until_it_is_done(void **state) {
+    (void)state;
+    struct sg_stream *s = stream();
+    submit(s, held());
+    sg_stream_destroy(s);
+    assert_ptr_equal(context.streams, s);
+    open_gate = true;
+    sg_stream_settle(s);
+    assert_null(context.streams);
+    assert_int_equal(finished, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(an_idle_stream_has_no_token, begin, end),
+        cmocka_unit_test_setup_teardown(a_token_is_complete_with_its_operation, begin, end),
+        cmocka_unit_test_setup_teardown(operations_hold_what_they_wait_for, begin, end),
+        cmocka_unit_test_setup_teardown(complete_tokens_are_not_waited_for, begin, end),
+        cmocka_unit_test_setup_teardown(a_marker_in_an_idle_stream_completes_at_once, begin, end),
+        cmocka_unit_test_setup_teardown(a_marker_waits_for_its_token, begin, end),
+        cmocka_unit_test_setup_teardown(a_poisoned_context_drains_without_running, begin, end),
+        cmocka_unit_test_setup_teardown(a_destroyed_stream_stays_until_it_is_done, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
