@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""merge.py and compare.py on recordings with planted faults. Prints `N passed, N failed` at the end."""
+"""merge.py and compare.py on recordings with planted faults; output in TAP."""
 
 import os
 import subprocess
@@ -261,12 +261,28 @@ class Real(unittest.TestCase):
                               f"{pattern.pattern} would explain everything")
 
 
+def cases(suite):
+    for item in suite:
+        if isinstance(item, unittest.TestSuite):
+            yield from cases(item)
+        else:
+            yield item
+
+
 def main():
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
-    result = unittest.TextTestRunner(verbosity=1).run(suite)
-    failed = len({str(test) for test, _ in result.failures + result.errors})
-    print(f"{result.testsRun - failed} passed, {failed} failed")
-    return 0 if failed == 0 else 1
+    tests = list(cases(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])))
+    print(f"1..{len(tests)}")
+    failed = 0
+    for number, test in enumerate(tests, 1):
+        result = unittest.TestResult()
+        test.run(result)
+        name = test.id().partition(".")[2].replace("_", " ")
+        print(f"{'ok' if result.wasSuccessful() else 'not ok'} {number} - {name}")
+        failed += not result.wasSuccessful()
+        for _, trace in result.failures + result.errors:
+            for text in trace.splitlines():
+                print(f"# {text}")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
