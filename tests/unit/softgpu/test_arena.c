@@ -1,0 +1,116 @@
+/* Memory files: bytes, growth, what is kept and what is given back to the machine. */
+#include "softgpu/core/state.h"
+#include "softgpu/memory/arena.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka wants the three above before it. */
+#include <cmocka.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+static uint64_t resident(const struct sg_arena *arena) {
+    struct stat status;
+    assert_int_equal(fstat(arena->fd, &status), 0);
+    return (uint64_t)status.st_blocks * 512;
+}
+
+static void runs_are_apart_and_zero_at_first(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    uint64_t page[8];
+    unsigned char *host[8];
+    for (unsigned i = 0; i < 8; i++) {
+        assert_true(sg_arena_take(&arena, i + 1, &page[i], &host[i]));
+        assert_int_equal((uintptr_t)host[i] % SG_PAGE, 0);
+        assert_int_equal(host[i][0], 0);
+        memset(host[i], (int)i + 1, 4096);
+        host[i][(i + 1) * SG_PAGE - 1] = (unsigned char)(i + 1);
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        assert_int_equal(host[i][0], i + 1);
+        assert_int_equal(host[i][(i + 1) * SG_PAGE - 1], i + 1);
+        sg_arena_give(&arena, page[i], i + 1);
+    }
+}
+
+static void freed_pages_are_used_again_without_the_machine(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    uint64_t page, again;
+    unsigned char *host, *same;
+    assert_true(sg_arena_take(&arena, 4, &page, &host));
+    memset(host, 7, 4 * SG_PAGE);
+    sg_arena_give(&arena, page, 4);
+    assert_int_equal(arena.dirty_pages, 4);
+    assert_true(resident(&arena) >= 4 * SG_PAGE);
+    assert_true(sg_arena_take(&arena, 4, &again, &same));
+    assert_int_equal(arena.dirty_pages, 0);
+    assert_ptr_equal(same, host);
+    assert_int_equal(same[5], 7);
+    sg_arena_give(&arena, again, 4);
+}
+
+static void beyond_the_cache_memory_goes_back(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
+    uint64_t first, second;
+    unsigned char *host;
+    assert_true(sg_arena_take(&arena, cached, &first, &host));
+    assert_true(sg_arena_take(&arena, 4, &second, &host));
+    memset(host, 1, 4 * SG_PAGE);
+    uint64_t before = resident(&arena);
+    sg_arena_give(&arena, first, cached);
+    sg_arena_give(&arena, second, 4);
+    assert_int_equal(arena.dirty_pages, cached);
+    assert_true(resident(&arena) + 4 * SG_PAGE <= before);
+    assert_true(sg_arena_take(&arena, 4, &second, &host));
+    sg_arena_give(&arena, second, 4);
+}
+
+/* Larger than a region, and after it a small one: each is contiguous. */
+static void a_run_larger_than_a_region(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    const uint64_t pages = ((uint64_t)65 << 30) / SG_PAGE;
+    uint64_t large, small;
+    unsigned char *host, *other;
+    assert_true(sg_arena_take(&arena, 1, &small, &other));
+    assert_true(sg_arena_take(&arena, pages, &large, &host));
+    host[0] = 1;
+    host[pages * SG_PAGE - 1] = 2;
+    other[0] = 3;
+    assert_true(host[0] == 1 && host[pages * SG_PAGE - 1] == 2 && other[0] == 3);
+    sg_arena_give(&arena, large, pages);
+    sg_arena_give(&arena, small, 1);
+}
+
+/* An application that locks its memory locks what is in use, not 64 GiB. */
+static void locking_all_memory_does_not_fill_the_view(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    uint64_t page;
+    unsigned char *host;
+    if (mlockall(MCL_FUTURE) != 0)
+        skip();
+    bool taken = sg_arena_take(&arena, 1, &page, &host);
+    munlockall();
+    assert_true(taken);
+    assert_true(resident(&arena) <= (uint64_t)256 << 20);
+    host[0] = 1;
+    sg_arena_give(&arena, page, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_are_apart_and_zero_at_first),
+        cmocka_unit_test(freed_pages_are_used_again_without_the_machine),
+        cmocka_unit_test(beyond_the_cache_memory_goes_back),
+        cmocka_unit_test(a_run_larger_than_a_region),
+        cmocka_unit_test(locking_all_memory_does_not_fill_the_view),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
