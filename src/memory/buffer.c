@@ -304,7 +304,7 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
         return status;
     gpumem_allocation changed = buffer->allocation;
     status = try_resize(buffer, &changed, bytes, stream);
-    if (status == GPUMEM_OK)
+    if (status == GPUMEM_OK || changed.committed_bytes != buffer->allocation.committed_bytes)
         take_over(buffer, &changed);
     return status;
 }

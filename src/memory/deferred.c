@@ -17,8 +17,8 @@ static CUevent take_event(gpumem_device *device) {
     CUresult result = device->cu->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
     if (result == CUDA_SUCCESS)
         return event;
-    if (event)
-        device->cu->cuEventDestroy_v2(event);
+    if (event && device->cu->cuEventDestroy_v2(event) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
     return NULL;
 }
 

@@ -54,8 +54,9 @@ static gpumem_status retain_context(gpumem_device *device) {
     CUresult result = cu->cuDevicePrimaryCtxRetain(&device->context, device->handle);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    if (device->context) /* it took effect: an earlier failure was reported */
-        cu->cuDevicePrimaryCtxRelease_v2(device->handle);
+    /* It may have taken effect: the driver reports earlier failures like this. */
+    if (device->context && cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->library->meter, 0);
     return gm_cu_fail(cu, result, "cuDevicePrimaryCtxRetain", "device %d gives no context",
                       device->ordinal);
 }

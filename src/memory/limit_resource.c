@@ -54,8 +54,8 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     status = up->ops.resize(up->user, allocation, bytes, stream);
     if (status != GPUMEM_OK && bytes > before)
         atomic_fetch_sub(&limit->taken, bytes - before);
-    if (status == GPUMEM_OK && bytes < before)
-        atomic_fetch_sub(&limit->taken, before - bytes);
+    if (allocation->bytes < before) /* a failed shrink too may have become shorter */
+        atomic_fetch_sub(&limit->taken, before - allocation->bytes);
     return status;
 }
 

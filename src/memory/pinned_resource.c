@@ -323,7 +323,8 @@ static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_opti
     if (result != CUDA_SUCCESS) {
         status = gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
                             "device %d gets no access to the host pool", device->ordinal);
-        device->cu->cuMemPoolDestroy(settings.pool);
+        if (device->cu->cuMemPoolDestroy(settings.pool) != CUDA_SUCCESS)
+            gm_meter_quarantine(&device->meter, 0);
         return status;
     }
     return gm_pool_resource(device, &settings, resource);

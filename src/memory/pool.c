@@ -36,8 +36,9 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
                              : gm_cu_fail(cu, result, "cuMemAllocFromPoolAsync",
                                           "cannot get %zu bytes from the %s of device %d", bytes,
                                           p->resource->kind, p->device->ordinal);
-        if (base) /* it took effect: an earlier failure was reported */
-            cu->cuMemFreeAsync(base, request->stream);
+        /* It may have taken effect: the driver reports earlier failures like this. */
+        if (base && cu->cuMemFreeAsync(base, request->stream) != CUDA_SUCCESS)
+            gm_meter_quarantine(&p->resource->meter, bytes);
         return status;
     }
     CUdeviceptr pointer = (base + request->alignment - 1) & ~(CUdeviceptr)(request->alignment - 1);
@@ -144,6 +145,11 @@ gpumem_status gm_pool_resource(gpumem_device *device, const struct gm_pool_setti
     return status;
 }
 
+static void discard_pool(gpumem_device *device, CUmemoryPool pool) {
+    if (pool && device->cu->cuMemPoolDestroy(pool) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
+}
+
 gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
                              uint64_t release_threshold, CUmemoryPool *pool) {
     const gpumem_driver_api *cu = device->cu;
@@ -152,8 +158,7 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
     if (result != CUDA_SUCCESS) {
         gpumem_status status = gm_cu_fail(cu, result, "cuMemPoolCreate",
                                           "device %d gives no such memory pool", device->ordinal);
-        if (made)
-            cu->cuMemPoolDestroy(made);
+        discard_pool(device, made);
         return status;
     }
     cuuint64_t threshold = release_threshold;
@@ -162,7 +167,7 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
         gpumem_status status =
             gm_cu_fail(cu, result, "cuMemPoolSetAttribute", "cannot set the release threshold %llu",
                        (unsigned long long)release_threshold);
-        cu->cuMemPoolDestroy(made);
+        discard_pool(device, made);
         return status;
     }
     *pool = made;

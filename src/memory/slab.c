@@ -84,7 +84,7 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
     if (result != CUDA_SUCCESS) {
         gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostRegister",
                                                "cannot pin %zu bytes of host memory", slab->bytes);
-        cu->cuMemHostUnregister(slab->base); /* if it was registered all the same */
+        (void)cu->cuMemHostUnregister(slab->base); /* if it was registered all the same */
         return status;
     }
     return GPUMEM_OK;
@@ -117,8 +117,8 @@ static gpumem_status make_allocated(gpumem_device *device, const struct gm_slab_
         return GPUMEM_OK;
     gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostAlloc",
                                            "no %zu bytes of pinned host memory", slab->bytes);
-    if (slab->base)
-        cu->cuMemFreeHost(slab->base);
+    if (slab->base && cu->cuMemFreeHost(slab->base) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, slab->bytes);
     return status;
 }
 

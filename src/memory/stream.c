@@ -16,8 +16,8 @@ static gpumem_status make_stream(gpumem_device *device, const gpumem_stream_opti
     }
     gpumem_status status = gm_cu_fail(cu, result, "cuStreamCreateWithPriority",
                                       "device %d gives no stream", device->ordinal);
-    if (made)
-        cu->cuStreamDestroy_v2(made);
+    if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
     return status;
 }
 
@@ -111,8 +111,8 @@ static gpumem_status make_event(gpumem_device *device, const gpumem_event_option
     }
     gpumem_status status =
         gm_cu_fail(cu, result, "cuEventCreate", "device %d gives no event", device->ordinal);
-    if (made)
-        cu->cuEventDestroy_v2(made);
+    if (made && cu->cuEventDestroy_v2(made) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
     return status;
 }
 

@@ -150,11 +150,14 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
         status = commit(user, extent, bytes);
     else
         status = gm_extent_drop(extent, surplus(extent, bytes));
-    if (status != GPUMEM_OK)
-        return status;
-    allocation->bytes = bytes;
+    /* Also after a failure: a driver that refuses everything cannot be made to map again what it
+     * unmapped, and the size must not reach past what is mapped. */
     allocation->committed_bytes = extent->committed;
-    return GPUMEM_OK;
+    if (status == GPUMEM_OK)
+        allocation->bytes = bytes;
+    else if (allocation->bytes > extent->committed)
+        allocation->bytes = extent->committed;
+    return status;
 }
 
 static size_t chunks(const gpumem_allocation *allocation, const struct gm_chunk **out) {

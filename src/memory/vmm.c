@@ -28,7 +28,7 @@ gpumem_status gm_vmm_reserve(gpumem_device *device, size_t bytes, size_t alignme
         gm_cu_fail(cu, result, "cuMemAddressReserve",
                    "cannot reserve %zu bytes of addresses aligned to %zu", bytes, alignment);
     if (made)
-        cu->cuMemAddressFree(made, bytes);
+        gm_vmm_unreserve(device, &device->meter, made, bytes);
     return status;
 }
 
@@ -39,6 +39,13 @@ void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr
         gm_meter_quarantine(meter, bytes);
         gm_meter_add(meter, GM_RESERVED, bytes);
     }
+}
+
+/* Of a call that failed and may have made it nevertheless; not counted as a chunk. */
+static void discard_handle(gpumem_device *device, struct gm_meter *meter,
+                           CUmemGenericAllocationHandle handle, size_t bytes) {
+    if (handle && device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
+        gm_meter_quarantine(meter, bytes);
 }
 
 gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
@@ -54,8 +61,7 @@ gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_
     gpumem_status status = gm_cu_fail(
         cu, result, "cuMemCreate", "cannot get %zu bytes of %s memory (device %d)", bytes,
         prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? "device" : "host", device->ordinal);
-    if (made)
-        cu->cuMemRelease(made);
+    discard_handle(device, meter, made, bytes);
     return status;
 }
 
@@ -150,8 +156,7 @@ gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, in
     gpumem_status status =
         gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
                    "device %d does not take descriptor %d as memory", device->ordinal, fd);
-    if (made)
-        cu->cuMemRelease(made);
+    discard_handle(device, meter, made, 0);
     return status;
 }
 

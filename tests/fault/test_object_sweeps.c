@@ -23,21 +23,30 @@ static uint64_t quarantined(void *user) {
 }
 
 /* A refused cuCtxPopCurrent leaves the library's context current. */
-static void settle(void *user) {
-    (void)user;
+static void pop_contexts(void) {
     CUcontext context = NULL;
     while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
         cu->cuCtxPopCurrent_v2(&context);
+}
+
+static void settle(void *user) {
+    (void)user;
+    pop_contexts();
     OK(gpumem_device_trim(device, 1));
 }
 
-static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
+static void sweep_with_recovery(const char *name, int (*act)(void *), void (*undo)(void *),
+                                void (*recover)(void *)) {
     sweep_run(&(struct sweep){.name = name,
                               .act = act,
-                              .recover = settle,
+                              .recover = recover,
                               .undo = undo,
                               .may_succeed = true, /* leaving the context, a second way */
                               .lost = quarantined});
+}
+
+static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
+    sweep_with_recovery(name, act, undo, settle);
 }
 
 /* ---- Resources --------------------------------------------------------------------------------
@@ -103,18 +112,29 @@ static int shrink(void *user) {
     return (int)gpumem_buffer_shrink(buffer, 3 * MIB, NULL);
 }
 
+/* Handles that are made anew come in reverse order of their release: twice round is as before. */
 static void grow_back(void *user) {
     settle(user);
     OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
+    OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
+    settle(user);
 }
 
-/* After a failed shrink the buffer can be used as before; whatever happened, it can be freed. */
+/* Where a driver that refuses everything cannot be brought to map again what was unmapped, the size
+ * tells what is left, and the rest can be grown back. */
+static void grow_if_needed(void *user) {
+    settle(user);
+    assert_true(gpumem_buffer_size(buffer) <= gpumem_buffer_committed(buffer));
+    OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL));
+}
+
 static void shrinking(void **state) {
     (void)state;
     make_buffer(20 * MIB);
     OK(gpumem_buffer_fill(buffer, 0, MIB, 0x77, NULL));
     synchronize(NULL);
-    sweep("shrink", shrink, grow_back);
+    sweep_with_recovery("shrink", shrink, grow_back, grow_if_needed);
     unsigned char byte = 0;
     OK(gpumem_buffer_read(buffer, MIB - 1, &byte, 1, NULL));
     synchronize(NULL);
@@ -149,24 +169,20 @@ static void allocating_otherwise(void **state) {
 
 /* The fault comes while the buffer is still in use: it must not be unmapped before the gate opens,
  * and is given back, or counted, afterwards. */
-static int free_behind_work(void *user) {
-    (void)user;
-    OK(gpumem_buffer_free(buffer, gate.stream));
-    return 0;
-}
-
-static void one_free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fired) {
+static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fired) {
     make_buffer(6 * MIB);
     gate = close_gate();
     OK(gpumem_buffer_fill(buffer, 0, 6 * MIB, 1, gate.stream));
     uint64_t unmaps = soft->call_count("cuMemUnmap");
     assert_int_equal(soft->fault_arm("*", n, CUDA_ERROR_UNKNOWN, mode), 0);
-    free_behind_work(NULL);
+    OK(gpumem_buffer_free(buffer, gate.stream));
     *fired = soft->fault_disarm();
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 1);
-    settle(NULL);
+    pop_contexts();
+    OK(gpumem_device_trim(device, 0)); /* does not wait */
+    assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
     open_gate(gate); /* no fault of the device: the fill found its memory */
     settle(NULL);
     stats = device_stats();
@@ -177,11 +193,6 @@ static void one_free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *
     end_resource(NULL);
 }
 
-static int wait_for_gate(void) {
-    gpumem_status status = gpumem_device_trim(device, 0);
-    return status == GPUMEM_OK ? 0 : -1;
-}
-
 static void freeing_behind_work(void **state) {
     (void)state;
     static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER,
@@ -190,8 +201,7 @@ static void freeing_behind_work(void **state) {
         uint64_t fired = 1;
         uint64_t n = 1;
         for (; fired; n++) {
-            one_free_behind_work(n, modes[m], &fired);
-            assert_int_equal(wait_for_gate(), 0);
+            free_behind_work(n, modes[m], &fired);
             assert_true(n < 100);
         }
         assert_true(n > 3);
@@ -284,16 +294,8 @@ static void streams_and_events(void **state) {
     sweep("create an event", create_event, end_event);
 }
 
-static int open_again(void *user) {
-    (void)user;
-    gpumem_device *second;
-    gpumem_status status = gpumem_device_open(library, 0, &second);
-    return status == GPUMEM_OK ? (int)gpumem_device_close(second) : (int)status;
-}
-
 /* Through a device of its own, since answers are remembered. */
-static int ask_all(void *user) {
-    (void)user;
+static int ask_all(void) {
     gpumem_library *other;
     gpumem_device *asked;
     int result = 0;
@@ -319,9 +321,8 @@ static int ask_all(void *user) {
 
 static void questions_leave_nothing(void **state) {
     (void)state;
-    sweep("open an open device", open_again, settle);
     char *before = soft->state_dump();
-    assert_int_equal(ask_all(NULL), 0);
+    assert_int_equal(ask_all(), 0);
     SAME_STATE(before);
 }
 
