@@ -128,6 +128,31 @@ static void it_waits_for_streams_that_were_destroyed(void **state) {
     end(&scene);
 }
 
+/* Asking completes what has nothing left to wait for; the streams asked about may go with it. */
+static void a_query_may_end_destroyed_streams(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUstream gone[3];
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    gate_hold(&scene.gate, scene.free);
+    OK(cu.cuEventRecord(event, scene.free));
+    for (unsigned i = 0; i < COUNT(gone); i++) {
+        OK(cu.cuStreamCreate(&gone[i], CU_STREAM_DEFAULT));
+        OK(cu.cuStreamWaitEvent(gone[i], event, 0));
+        OK(cu.cuEventRecord(event, gone[i]));
+        OK(cu.cuStreamDestroy_v2(gone[i]));
+    }
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(CU_STREAM_LEGACY));
+    gate_release(&scene.gate);
+    while (cu.cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY)
+        ;
+    OK(cu.cuStreamQuery(CU_STREAM_LEGACY));
+    OK(cu.cuStreamQuery(scene.free));
+    OK(cu.cuEventDestroy_v2(event));
+    end(&scene);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(blocking_streams_wait_for_it),
@@ -136,6 +161,7 @@ int main(int argc, char **argv) {
         TEST(non_blocking_streams_stand_apart),
         TEST(it_orders_blocking_streams_among_each_other),
         TEST(it_waits_for_streams_that_were_destroyed),
+        TEST(a_query_may_end_destroyed_streams),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -131,16 +131,35 @@ void sg_op_execute(struct sg_op *op) {
     after_completion(stream);
 }
 
+static void complete_marker(struct sg_stream *stream) {
+    complete_head(stream);
+    after_completion(stream);
+}
+
+/* The stream may be destroyed and go with its last operation. */
 void sg_stream_settle(struct sg_stream *stream) {
+    sg_stream_ref(stream);
     for (;;) {
         struct sg_walk walk;
         sg_walk_from(stream, &walk);
         if (!walk.start || walk.start->run)
-            return;
-        struct sg_stream *moved = walk.start->stream;
-        complete_head(moved);
-        after_completion(moved);
+            break;
+        complete_marker(walk.start->stream);
     }
+    sg_stream_unref(stream);
+}
+
+static struct sg_stream *markers_of(const struct sg_context *context) {
+    for (struct sg_stream *s = sg_working; s; s = s->work_next)
+        if (s->context == context && !s->head->run && sg_head_state(s) == SG_HEAD_START)
+            return s;
+    return NULL;
+}
+
+void sg_context_settle(const struct sg_context *context) {
+    struct sg_stream *stream;
+    while ((stream = markers_of(context)))
+        complete_marker(stream);
 }
 
 void sg_stream_asked(struct sg_stream *stream) {

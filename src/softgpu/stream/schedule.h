@@ -44,6 +44,8 @@ struct sg_walk {
 void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk);
 /* Completes the markers that `stream` waits for, as far as that goes without moving bytes. */
 void sg_stream_settle(struct sg_stream *stream);
+/* The same for all streams of a context. */
+void sg_context_settle(const struct sg_context *context);
 /* After settling, for queries: whoever asks again and again does not wait, so that a worker must
  * come soon. */
 void sg_stream_asked(struct sg_stream *stream);

@@ -47,24 +47,15 @@ CUresult sg_cuStreamDestroy(CUstream hStream) {
     return sg_cuStreamDestroy_v2(hStream);
 }
 
-static void settle_list(struct sg_stream *list) {
-    for (struct sg_stream *s = list, *next; s; s = next) {
-        next = s->next;
-        if (s->head)
-            sg_stream_settle(s);
-    }
-}
-
 CUresult sg_cuStreamQuery(CUstream hStream) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    sg_stream_settle(stream);
-    if (stream == stream->context->legacy && stream->busy_blocking > 0) {
-        settle_list(stream->context->streams);
-        settle_list(stream->context->per_thread);
-    }
+    if (stream == stream->context->legacy && stream->busy_blocking > 0)
+        sg_context_settle(stream->context);
+    else
+        sg_stream_settle(stream);
     if (sg_stream_idle(stream))
         return CUDA_SUCCESS;
     sg_stream_asked(stream);
