@@ -66,7 +66,9 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_grow(gpumem_buffer *buf
 /*
  * Shrinks to `bytes`, more than 0, and gives back the handles that lie wholly behind it. `bytes`
  * not below the present size: nothing happens. Waits, by events, for the streams that free waits
- * for. BUSY while an export or a hold exists. Whole or nothing. Driver: cuMemUnmap, cuMemRelease.
+ * for. BUSY while an export or a hold exists. Whole or nothing; only where a driver that refuses
+ * everything will not map again what it unmapped, size and committed tell what is left.
+ * Driver: cuMemUnmap, cuMemRelease.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes,
                                                                 CUstream stream);

@@ -110,8 +110,10 @@ static int other_process(const char *what, int socket) {
         result = 2;
     if (result == 0 && close_device(NULL) != 0)
         result = 3;
-    if (result == 0 && soft->leak_report()[0])
+    char *leaks = soft->leak_report();
+    if (result == 0 && leaks[0])
         result = 4;
+    soft->free_text(leaks);
     return result;
 }
 
