@@ -53,6 +53,8 @@ static int opener(int argc, char **argv) {
     assert_int_equal(word_at(p), seen);
     OK(cu.cuIpcCloseMemHandle(p));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
+    if (cu.cuMemGetAddressRange_v2(&base, &size, p) == CUDA_SUCCESS)
+        return 2; /* closed, and still known */
     return seen == 0x0a0b0c0d ? 0 : 1;
 }
 

@@ -1,0 +1,52 @@
+/* SOFTGPU_POISON: fresh and freed memory holds a pattern, so that what was never written shows. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PAGE ((size_t)2 << 20)
+
+static unsigned char byte_at(CUdeviceptr p) {
+    unsigned char byte = 0;
+    OK(cu.cuMemcpyDtoH_v2(&byte, p, 1));
+    return byte;
+}
+
+static int look(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    static const size_t sizes[] = {1, 700, 1 << 20, 3 * PAGE};
+    init_driver();
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        CUdeviceptr p;
+        OK(cu.cuMemAlloc_v2(&p, sizes[i]));
+        unsigned char fresh = byte_at(p);
+        assert_int_not_equal(fresh, 0);
+        assert_int_equal(byte_at(p + sizes[i] - 1), fresh);
+        OK(cu.cuMemsetD8_v2(p, 0x11, sizes[i]));
+        OK(cu.cuMemFree_v2(p));
+        OK(cu.cuMemAlloc_v2(&p, sizes[i]));
+        assert_int_equal(byte_at(p), fresh);
+        OK(cu.cuMemFree_v2(p));
+    }
+    unsigned char *pinned;
+    OK(cu.cuMemHostAlloc((void **)&pinned, 100, 0));
+    assert_int_not_equal(pinned[99], 0);
+    OK(cu.cuMemFreeHost(pinned));
+    return 0;
+}
+
+static void nothing_reads_as_zero(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("SOFTGPU_POISON");
+    setenv("SOFTGPU_POISON", "1", 1);
+    int status = run_child("look", NULL);
+    unsetenv("SOFTGPU_POISON");
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(nothing_reads_as_zero)};
+    const struct child children[] = {{"look", look}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
