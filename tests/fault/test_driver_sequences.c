@@ -12,10 +12,10 @@
 static CUcontext context;
 
 static gpumem_driver_api cu;
+static gpumem_driver *driver;
 
 static int begin(void **state) {
     (void)state;
-    gpumem_driver *driver;
     softgpu_get_control_fn get;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
         return -1;
@@ -30,8 +30,7 @@ static int begin(void **state) {
                : -1;
 }
 
-/* ---- Virtual memory -----------------------------------------------------------------------------
- */
+/* ---- Virtual memory -------------------------------------------------------------------------- */
 
 struct region {
     CUdeviceptr address;
@@ -118,8 +117,7 @@ static void mapping_and_giving_back(void **state) {
                               .user = &region});
 }
 
-/* ---- Pools --------------------------------------------------------------------------------------
- */
+/* ---- Pools ----------------------------------------------------------------------------------- */
 
 struct pooled {
     CUmemoryPool pool;
@@ -167,8 +165,7 @@ static void pools(void **state) {
         .name = "pool", .act = use_pool, .recover = end_pool, .undo = end_pool, .user = &pooled});
 }
 
-/* ---- Contexts -----------------------------------------------------------------------------------
- */
+/* ---- Contexts -------------------------------------------------------------------------------- */
 
 struct places {
     CUcontext made;
@@ -210,6 +207,13 @@ static void contexts(void **state) {
                               .user = &places});
 }
 
+static int end(void **state) {
+    (void)state;
+    CUresult result = cu.cuDevicePrimaryCtxRelease_v2(0);
+    gpumem_driver_close(driver);
+    return result == CUDA_SUCCESS ? 0 : -1;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mapping),
@@ -217,5 +221,5 @@ int main(void) {
         cmocka_unit_test(pools),
         cmocka_unit_test(contexts),
     };
-    return cmocka_run_group_tests(tests, begin, NULL);
+    return cmocka_run_group_tests(tests, begin, end);
 }

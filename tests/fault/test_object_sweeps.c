@@ -49,8 +49,7 @@ static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
     sweep_with_recovery(name, act, undo, settle);
 }
 
-/* ---- Resources --------------------------------------------------------------------------------
- */
+/* ---- Resources ------------------------------------------------------------------------------- */
 
 static void end_resource(void *user) {
     settle(user);
@@ -96,8 +95,7 @@ static void creating_resources(void **state) {
     sweep("create and destroy a device pool", create_and_destroy_pool, settle);
 }
 
-/* ---- Buffers ----------------------------------------------------------------------------------
- */
+/* ---- Buffers --------------------------------------------------------------------------------- */
 
 static void make_buffer(size_t bytes) {
     OK(gpumem_virtual_resource_create(
@@ -208,8 +206,7 @@ static void freeing_behind_work(void **state) {
     }
 }
 
-/* ---- Low-level memory -------------------------------------------------------------------------
- */
+/* ---- Low-level memory ------------------------------------------------------------------------ */
 
 static int reserve(void *user) {
     (void)user;
@@ -265,8 +262,7 @@ static void low_level_memory(void **state) {
     unreserve(NULL);
 }
 
-/* ---- Streams, events, questions ---------------------------------------------------------------
- */
+/* ---- Streams, events, questions -------------------------------------------------------------- */
 
 static int create_stream(void *user) {
     (void)user;

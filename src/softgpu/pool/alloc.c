@@ -3,13 +3,9 @@
 
 #include "softgpu/core/config.h"
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/phys.h"
 
-#include <string.h>
-
-#define FREED_PATTERN 0xDF /* SOFTGPU_POISON: freed pool memory */
-
-/* ---- Choosing a block ---------------------------------------------------------------------------
- */
+/* ---- Choosing a block ------------------------------------------------------------------------ */
 
 /* What the stream freed itself, in exactly this size: the common case of a loop. */
 static struct sg_block *find_same(struct sg_pool *pool, const struct sg_stream *stream,
@@ -85,8 +81,7 @@ static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size
     return block ? CUDA_SUCCESS : result;
 }
 
-/* ---- Allocating ---------------------------------------------------------------------------------
- */
+/* ---- Allocating ------------------------------------------------------------------------------ */
 
 /* Puts the block into the address map: `bytes` at `offset` of its segment. */
 static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
@@ -173,15 +168,14 @@ CUresult sg_cuMemAllocFromPoolAsync(CUdeviceptr *dptr, size_t bytesize, CUmemory
     return result == CUDA_SUCCESS ? allocate_or_null(pool, stream, bytesize, dptr) : result;
 }
 
-/* ---- Freeing ------------------------------------------------------------------------------------
- */
+/* ---- Freeing --------------------------------------------------------------------------------- */
 
 static unsigned char *host_bytes(const struct sg_block *block) {
     return block->segment->map.phys->host + block->offset;
 }
 
 static CUresult run_poison(struct sg_op *op) {
-    memset((void *)(uintptr_t)op->data.words[0], FREED_PATTERN, op->data.words[1]);
+    sg_poison((unsigned char *)(uintptr_t)op->data.words[0], op->data.words[1], SG_POISON_FREED);
     return CUDA_SUCCESS;
 }
 
@@ -275,7 +269,7 @@ CUresult sg_pool_free(struct sg_range *range) {
     struct sg_block *block = range->owner;
     struct sg_token after = block->after;
     bool pending = !sg_token_complete(after);
-    if (sg_config()->poison && !pending && !block->segment->pool->imported)
-        memset(host_bytes(block), FREED_PATTERN, block->size);
+    if (!pending && !block->segment->pool->imported)
+        sg_poison(host_bytes(block), block->size, SG_POISON_FREED);
     return put_aside(block, pending ? after.stream : NULL, after.number);
 }

@@ -84,8 +84,7 @@ CUresult sg_cuMemPoolTrimTo(CUmemoryPool handle, size_t keep) {
     return CUDA_SUCCESS;
 }
 
-/* ---- Access -------------------------------------------------------------------------------------
- */
+/* ---- Access ---------------------------------------------------------------------------------- */
 
 static bool is_host(const CUmemLocation *location) {
     return location->type == CU_MEM_LOCATION_TYPE_HOST ||
@@ -160,8 +159,7 @@ CUresult sg_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle,
     return CUDA_SUCCESS;
 }
 
-/* ---- What pointers tell of their pool -----------------------------------------------------------
- */
+/* ---- What pointers tell of their pool -------------------------------------------------------- */
 
 static const struct sg_pool *pool_of(const struct sg_range *range) {
     const struct sg_block *block = range->owner;

@@ -9,8 +9,7 @@ static struct sg_pool *pool_of(const struct sg_block *block) {
     return block->segment->pool;
 }
 
-/* ---- Caches -------------------------------------------------------------------------------------
- */
+/* ---- Caches ---------------------------------------------------------------------------------- */
 
 struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *stream) {
     struct sg_cache *cache = pool->caches;
@@ -68,8 +67,7 @@ static void queue_remove(struct sg_cache *cache, struct sg_block *block) {
         cache->last = block->queue_previous;
 }
 
-/* ---- Index --------------------------------------------------------------------------------------
- */
+/* ---- Index ----------------------------------------------------------------------------------- */
 
 static bool fills_segment(const struct sg_block *block) {
     return !block->previous && !block->next;
@@ -96,8 +94,7 @@ static void index_remove(struct sg_block *block) {
     }
 }
 
-/* ---- Cutting and joining ------------------------------------------------------------------------
- */
+/* ---- Cutting and joining --------------------------------------------------------------------- */
 
 static void link_behind(struct sg_block *block, struct sg_block *rest) {
     rest->previous = block;
@@ -222,8 +219,7 @@ void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context
     }
 }
 
-/* ---- Joining what one stream may use ------------------------------------------------------------
- */
+/* ---- Joining what one stream may use --------------------------------------------------------- */
 
 static bool usable_by(const struct sg_block *block, const struct sg_cache *cache) {
     return block->state == SG_BLOCK_IDLE ||

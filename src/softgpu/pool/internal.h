@@ -89,16 +89,14 @@ struct sg_pool {
 
 extern struct sg_pool *sg_pools;
 
-/* ---- bins.c -------------------------------------------------------------------------------------
- */
+/* ---- bins.c ---------------------------------------------------------------------------------- */
 
 void sg_bins_add(struct sg_bins *bins, struct sg_block *block);
 void sg_bins_remove(struct sg_bins *bins, struct sg_block *block);
 /* A small block of at least `size` bytes, and with number <= `most`; NULL when there is none. */
 struct sg_block *sg_bins_find(const struct sg_bins *bins, size_t size, uint64_t most);
 
-/* ---- block.c ------------------------------------------------------------------------------------
- */
+/* ---- block.c --------------------------------------------------------------------------------- */
 
 /* Takes a free block out of its index, cuts it to `size` (a multiple of SG_BLOCK_UNIT) and makes it
  * live, with `after` set when it was pending. False when out of memory: nothing changed. */
@@ -116,15 +114,13 @@ void sg_pool_promote(struct sg_pool *pool);
 bool sg_pool_join(struct sg_pool *pool, struct sg_stream *stream);
 struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *stream);
 
-/* ---- alloc.c ------------------------------------------------------------------------------------
- */
+/* ---- alloc.c --------------------------------------------------------------------------------- */
 
 /* Makes a block that is in no index live: the application gets `bytes` at `offset` of its segment.
  * UNKNOWN when the address map does not take it; the block is idle then. */
 CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes);
 
-/* ---- order.c ------------------------------------------------------------------------------------
- */
+/* ---- order.c --------------------------------------------------------------------------------- */
 
 /* The highest n such that work submitted to `later` from now on runs after operation n of
  * `earlier`, as far as a bounded look at the queues tells; 0 when nothing is known. */
@@ -132,8 +128,7 @@ uint64_t sg_ordered_after(struct sg_stream *later, struct sg_stream *earlier);
 /* The point of `stream` where a free made now takes place; with the default-stream rules. */
 CUresult sg_free_point(struct sg_stream *stream, struct sg_token *token);
 
-/* ---- reserve.c ----------------------------------------------------------------------------------
- */
+/* ---- reserve.c ------------------------------------------------------------------------------- */
 
 /* A new segment with at least `size` bytes, all idle. */
 CUresult sg_pool_grow(struct sg_pool *pool, size_t size);
@@ -145,8 +140,7 @@ void sg_segment_release(struct sg_pool_segment *segment);
 /* Releases idle segments while at least `keep` bytes stay reserved. Returns the bytes released. */
 uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep);
 
-/* ---- pool.c -------------------------------------------------------------------------------------
- */
+/* ---- pool.c ---------------------------------------------------------------------------------- */
 
 struct sg_pool *sg_pool_get(CUmemoryPool handle);
 /* A pool with default attributes in the list of all pools, without a handle; NULL when out of
@@ -159,8 +153,7 @@ void sg_pool_collect(struct sg_pool *pool);
 /* The pool that cuMemAllocAsync takes from. */
 CUresult sg_pool_current(int device, struct sg_pool **pool);
 
-/* ---- share.c ------------------------------------------------------------------------------------
- */
+/* ---- share.c --------------------------------------------------------------------------------- */
 
 /* The file of an exportable pool, with what an importer must know at its start. */
 CUresult sg_pool_file_create(struct sg_pool *pool);

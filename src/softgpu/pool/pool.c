@@ -42,8 +42,7 @@ static int place_of(const CUmemLocation *location) {
     }
 }
 
-/* ---- Making -------------------------------------------------------------------------------------
- */
+/* ---- Making ---------------------------------------------------------------------------------- */
 
 /* On H200 a pool for FABRIC handles can be made without an IMEX channel; its allocations are
  * refused then (reserve.c). */
@@ -148,8 +147,7 @@ CUresult sg_cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props) {
     return sg_pool_publish(pool, handle);
 }
 
-/* ---- Ending -------------------------------------------------------------------------------------
- */
+/* ---- Ending ---------------------------------------------------------------------------------- */
 
 struct sg_pool *sg_pool_get(CUmemoryPool handle) {
     return sg_handle_get(SG_KIND_POOL, SG_HANDLE_VALUE(handle));
@@ -180,8 +178,7 @@ CUresult sg_cuMemPoolDestroy(CUmemoryPool handle) {
     return CUDA_SUCCESS;
 }
 
-/* ---- Default and current ------------------------------------------------------------------------
- */
+/* ---- Default and current --------------------------------------------------------------------- */
 
 static CUresult default_of(const CUmemLocation *location, struct sg_pool **out) {
     int place = place_of(location);

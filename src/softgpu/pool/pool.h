@@ -9,8 +9,7 @@
 
 struct sg_pool;
 
-/* ---- For memory/ --------------------------------------------------------------------------------
- */
+/* ---- For memory/ ----------------------------------------------------------------------------- */
 
 /*
  * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back segments that
@@ -33,8 +32,7 @@ const CUmemPoolProps *sg_pool_props(const struct sg_range *range);
 /* May the device read and write it? Host pools begin without access from any device. */
 bool sg_pool_accessible(const struct sg_range *range, int device);
 
-/* ---- For stream/ --------------------------------------------------------------------------------
- */
+/* ---- For stream/ ----------------------------------------------------------------------------- */
 
 /*
  * A stream, event or context synchronize succeeded: frees that are complete in `stream` (NULL: in

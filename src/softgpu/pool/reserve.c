@@ -7,8 +7,7 @@ static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
 
-/* ---- Segments -----------------------------------------------------------------------------------
- */
+/* ---- Segments -------------------------------------------------------------------------------- */
 
 static void link_segment(struct sg_pool *pool, struct sg_pool_segment *segment) {
     segment->previous = pool->last;
@@ -77,8 +76,7 @@ uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep) {
     return before - pool->reserved;
 }
 
-/* ---- Growing ------------------------------------------------------------------------------------
- */
+/* ---- Growing --------------------------------------------------------------------------------- */
 
 static CUresult make_phys(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                           uint64_t *offset) {
@@ -128,8 +126,7 @@ CUresult sg_pool_grow(struct sg_pool *pool, size_t size) {
     return given > 0 ? add_step_or_page(pool, size) : result;
 }
 
-/* ---- Giving back --------------------------------------------------------------------------------
- */
+/* ---- Giving back ----------------------------------------------------------------------------- */
 
 uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
     uint64_t given = 0;

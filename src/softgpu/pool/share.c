@@ -39,8 +39,7 @@ struct pointer_data {
 };
 _Static_assert(sizeof(struct pointer_data) == sizeof(CUmemPoolPtrExportData), "64 bytes");
 
-/* ---- The file -----------------------------------------------------------------------------------
- */
+/* ---- The file -------------------------------------------------------------------------------- */
 
 static CUmemAllocationProp memory_props(const struct sg_pool *pool) {
     return (CUmemAllocationProp){
@@ -103,8 +102,7 @@ CUresult sg_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool hand
     return CUDA_SUCCESS;
 }
 
-/* ---- Importing a pool ---------------------------------------------------------------------------
- */
+/* ---- Importing a pool ------------------------------------------------------------------------ */
 
 static const char *read_head(int fd, struct file_head *head) {
     struct stat status;
@@ -169,8 +167,7 @@ CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
     return result == CUDA_SUCCESS ? import_pool(fd, &head, pool_out) : result;
 }
 
-/* ---- Pointers -----------------------------------------------------------------------------------
- */
+/* ---- Pointers -------------------------------------------------------------------------------- */
 
 /* FNV-1a: to refuse what is no export data, not to keep anyone out. */
 static uint64_t checksum(const struct pointer_data *data) {
