@@ -43,8 +43,10 @@ typedef enum softgpu_schedule {
 /* What became of a function of the table in this build of softgpu. An unproved one is a fault of
  * this build: its own tests fail on it. */
 typedef enum softgpu_function_state {
-    SOFTGPU_FUNCTION_REAL = 1,     /* implemented, and `test` fails when it does nothing */
-    SOFTGPU_FUNCTION_REFUSED = 2,  /* answers an error, always */
+    /* Implemented, and `test` fails when it does nothing; or `test` says why nobody can see what it
+     * does. */
+    SOFTGPU_FUNCTION_REAL = 1,
+    SOFTGPU_FUNCTION_REFUSED = 2,  /* answers an error, whatever is asked for */
     SOFTGPU_FUNCTION_UNPROVED = 3, /* implemented, but no test shows an effect */
 } softgpu_function_state;
 

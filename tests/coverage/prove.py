@@ -3,7 +3,9 @@
 
 A function is real when a conformance test of it passes, and fails once every call of that function
 answers success without doing anything (SOFTGPU_FAULT=function:*:SUCCESS:skip). The harness overlooks
-bad calls that are no longer refused, so that only a missing effect counts.
+bad calls that are no longer refused, so that only a missing effect counts. Functions that answer an
+error to whatever is asked for (entry/refused.def) must never be seen to succeed, and those whose
+effect no program can see (entry/unobservable.def) are listed as such.
 
     prove.py            works the proofs out and writes src/softgpu/entry/coverage.def
     prove.py --check    tries the proofs that stand there; fails when one is none, and when an
@@ -26,7 +28,8 @@ import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
-COVERAGE = SOURCE / "src" / "softgpu" / "entry" / "coverage.def"
+ENTRY = SOURCE / "src" / "softgpu" / "entry"
+COVERAGE = ENTRY / "coverage.def"
 FUNCTIONS = SOURCE / "include" / "gpumem" / "functions.def"
 ROW = re.compile(r"^CU_FN\((\w+), (\w+), (\d+), (PLAIN|PTDS|PTSZ),", re.M)
 PROVED = re.compile(r'^SG_PROVED\((\w+), "(ptds )?([^:"]+):([^"]+)"\)$', re.M)
@@ -38,6 +41,7 @@ WHOLE_SECONDS = 60
 # is cut short after a multiple of the time that the test takes by itself.
 PATIENCE = 5
 LEAST_SECONDS = 2
+REFUSALS = re.compile("refus|argument|must|cannot|can_not|bad|wrong|needs|not_|first_abi|null")
 # How many further tests are tried for one that fails at once, where one was found that waits.
 BETTER = 4
 REFUSED, UNPROVED, REAL = 2, 3, 1
@@ -68,6 +72,11 @@ def function_states(library):
     return {symbol: ask(symbol.encode(), None) for symbol in symbols}
 
 
+def unobservable():
+    text = (ENTRY / "unobservable.def").read_text()
+    return set(re.findall(r"^SG_UNOBSERVABLE\((\w+),", text, re.M))
+
+
 def kinds():
     return {match.group(1): match.group(4) for match in ROW.finditer(FUNCTIONS.read_text())}
 
@@ -76,7 +85,7 @@ class Runner:
     def __init__(self, build):
         self.folder = build / "tests" / "conformance"
         base = {k: v for k, v in os.environ.items() if not k.startswith(("SOFTGPU_", "CMOCKA_"))}
-        base.update(GPUMEM_DRIVER="softgpu", SOFTGPU_LOG="off")
+        base.update(GPUMEM_DRIVER="softgpu")
         base.pop("GPUMEM_TEST", None)
         base.pop("GPUMEM_TWIN", None)
         self.base = base
@@ -156,13 +165,14 @@ def try_skip(runner, symbol, proof, seconds):
 
 def find(runner, symbol, candidates):
     """The first proof among the candidates: those named like the function first, then those that call
-    few functions. One that fails is better than one that waits."""
+    few functions, and last those that by their name are about refusals. One that fails is better than
+    one that waits."""
     words = re.sub(r"(_v\d+)?(_pt[ds]z?s?)?$", "", symbol)
     words = {w.lower() for w in re.findall(r"[A-Z][a-z]+", words) if len(w) > 3}
 
     def order(test):
         about = sum(w in f"{test.proof.program} {test.proof.test}" for w in words)
-        return -about, len(test.called), test.proof
+        return bool(REFUSALS.search(test.proof.test)), -about, len(test.called), test.proof
     waiting, tries = None, 0
     for test in sorted(candidates, key=order):
         # Thrice: a test that fails by luck of timing is no proof.
@@ -205,9 +215,12 @@ def write_coverage(proofs):
     COVERAGE.write_text(head + rows + "/* clang-format on */\n#undef SG_PROVED\n")
 
 
-def work_out(runner, implemented, pool, known):
+def work_out(runner, implemented, refused, pool, known):
     """Proofs for all that can be proved. Those already known are tried first."""
     tests, complaints = gather(runner, pool)
+    for test in tests:
+        complaints += [f"{symbol} is listed as refused and succeeds in {proof_text(test.proof)}"
+                       for symbol in sorted(test.called & refused)]
     callers = collections.defaultdict(list)
     by_proof = {test.proof: test for test in tests}
     for test in tests:
@@ -271,11 +284,13 @@ def main():
         sys.exit(f"prove.py: there is no {library}: build first, or give --build")
     runner = Runner(arguments.build.resolve())
     states = function_states(library.resolve())
-    implemented = sorted(s for s, state in states.items() if state != REFUSED)
+    hidden = unobservable()
+    implemented = sorted(s for s, state in states.items() if state != REFUSED and s not in hidden)
+    refused = {s for s, state in states.items() if state == REFUSED}
     with concurrent.futures.ThreadPoolExecutor(arguments.j) as pool:
         if arguments.check:
             return 0 if check(runner, implemented, pool) else 1
-        proofs, complaints = work_out(runner, implemented, pool, read_coverage())
+        proofs, complaints = work_out(runner, implemented, refused, pool, read_coverage())
     for complaint in complaints:
         print(f"note: {complaint}")
     kind = kinds()
@@ -287,8 +302,8 @@ def main():
         write_coverage(proofs)
     twins = sum(kind[s] != "PLAIN" for s in proofs)
     print(f"{len(proofs)} of {len(implemented)} implemented functions proved ({twins} twins), "
-          f"{len(states) - len(implemented)} refused")
-    return 1 if unproved else 0
+          f"{len(hidden)} have no effect to be seen, {len(refused)} refused")
+    return 1 if unproved or complaints else 0
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
     struct sg_device device = {
         .uuid = make_uuid(number),
         .total_memory = limit,
-        .limit = limit,
+        .limit = limit / SG_PAGE * SG_PAGE, /* what is free can be allocated, by pages */
         .links = profile->links,
         .context = profile->context,
     };

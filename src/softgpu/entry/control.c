@@ -21,7 +21,15 @@ EXPORT const char softgpu_version[] = GPUMEM_VERSION_STRING;
 static const char *const proofs[GPUMEM_FN_COUNT + 1] = {
 #define SG_PROVED(symbol, test) [GPUMEM_FN_##symbol] = test,
 #include "softgpu/entry/coverage.def"
+#define SG_UNOBSERVABLE(symbol, reason) [GPUMEM_FN_##symbol] = "not to be seen: " reason,
+#include "softgpu/entry/unobservable.def"
     [GPUMEM_FN_COUNT] = NULL,
+};
+
+static const bool refuses[GPUMEM_FN_COUNT + 1] = {
+#define SG_REFUSES(symbol) [GPUMEM_FN_##symbol] = true,
+#include "softgpu/entry/refused.def"
+    [GPUMEM_FN_COUNT] = true,
 };
 
 /* Whether the lock may be taken: never in a forked child, where nobody may be left to release it.
@@ -72,7 +80,7 @@ static softgpu_function_state function_state(const char *function, const char **
     const char *proof = proofs[fn];
     if (test)
         *test = proof ? proof : "";
-    if (fn == GPUMEM_FN_COUNT || !sg_implemented(fn))
+    if (refuses[fn] || !sg_implemented(fn))
         return SOFTGPU_FUNCTION_REFUSED;
     return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
 }
