@@ -70,6 +70,42 @@ static void the_driver_may_not_be_called_from_them(void **state) {
     OK(cu.cuStreamDestroy_v2(record.stream));
 }
 
+struct inside {
+    struct record record;
+    struct step step;
+    CUstream stream, other;
+    CUevent event;
+    CUresult recorded, queried, launched;
+};
+
+static void CUDAAPI queue_more(void *argument) {
+    struct inside *inside = argument;
+    inside->recorded = cu.cuEventRecord(inside->event, inside->other);
+    inside->queried = cu.cuEventQuery(inside->event);
+    inside->launched = cu.cuLaunchHostFunc(inside->other, note, &inside->step);
+}
+
+/* Seen on H200, though the documentation forbids all calls. */
+static void they_may_record_events_and_launch_others(void **state) {
+    (void)state;
+    struct inside inside = {.recorded = CUDA_ERROR_UNKNOWN};
+    inside.step = (struct step){&inside.record, 5};
+    OK(cu.cuStreamCreate(&inside.stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&inside.other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&inside.event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuLaunchHostFunc(inside.stream, queue_more, &inside));
+    OK(cu.cuStreamSynchronize(inside.stream));
+    OK(inside.recorded);
+    OK(inside.launched);
+    assert_true(inside.queried == CUDA_SUCCESS || inside.queried == CUDA_ERROR_NOT_READY);
+    OK(cu.cuStreamSynchronize(inside.other));
+    assert_int_equal(atomic_load(&inside.record.calls), 1);
+    assert_int_equal(inside.record.order[0], 5);
+    OK(cu.cuEventDestroy_v2(inside.event));
+    OK(cu.cuStreamDestroy_v2(inside.stream));
+    OK(cu.cuStreamDestroy_v2(inside.other));
+}
+
 static void CUDAAPI called_back(CUstream stream, CUresult status, void *argument) {
     struct record *record = argument;
     record->seen_stream = stream;
@@ -148,6 +184,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(they_run_in_stream_order),
         TEST(the_driver_may_not_be_called_from_them),
+        TEST(they_may_record_events_and_launch_others),
         TEST(callbacks_are_told_stream_and_status),
         TEST(a_function_that_stays_stops_no_other_stream),
         TEST(wrong_arguments_are_refused),

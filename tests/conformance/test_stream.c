@@ -55,6 +55,11 @@ static void a_stream_knows_context_and_device(void **state) {
         OK(cu.cuStreamGetGreenCtx(stream, &green));
         assert_null(green);
     }
+    if (gpumem_driver_has(driver, GPUMEM_FN_cuStreamGetGreenCtx)) {
+        green = (CUgreenCtx)(uintptr_t)1;
+        OK(cu.cuStreamGetGreenCtx(stream, &green));
+        assert_null(green);
+    }
     context = NULL;
     OK(cu.cuStreamGetCtx(NULL, &context));
     assert_ptr_equal(context, ctx);

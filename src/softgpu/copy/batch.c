@@ -117,6 +117,8 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                   CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                   CUstream hStream) {
+    if (!dsts || !srcs || !sizes || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return sg_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL,
                                  hStream);
 }
@@ -168,5 +170,7 @@ CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
 
 CUresult sg_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
                                     unsigned long long flags, CUstream hStream) {
+    if (numOps == 0 || !opList || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return sg_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
 }

@@ -80,9 +80,13 @@ static CUresult copy_ends(const struct end *to, const struct end *from, struct s
     return sg_copy(box, stream, manner);
 }
 
+static CUresult no_descriptor(void) {
+    return sg_context_peek() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
+}
+
 static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_manner manner) {
     if (!copy)
-        return CUDA_ERROR_INVALID_VALUE;
+        return no_descriptor();
     struct end to = {.x = copy->dstXInBytes,
                      .y = copy->dstY,
                      .type = copy->dstMemoryType,
@@ -114,7 +118,7 @@ CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_manner manner) {
     if (!copy)
-        return CUDA_ERROR_INVALID_VALUE;
+        return no_descriptor();
     struct end to = {.x = copy->dstXInBytes,
                      .y = copy->dstY,
                      .z = copy->dstZ,

@@ -88,60 +88,60 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
 /* ---- What a stream is ----------------------------------------------------------------------- */
 
 CUresult sg_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
+    if (!flags)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS && !flags)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *flags = stream->flags;
     return result;
 }
 
 CUresult sg_cuStreamGetPriority(CUstream hStream, int *priority) {
+    if (!priority)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS && !priority)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *priority = stream->priority;
     return result;
 }
 
 CUresult sg_cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
+    if (!streamId)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS && !streamId)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *streamId = stream->id;
     return result;
 }
 
 CUresult sg_cuStreamGetDevice(CUstream hStream, CUdevice *device) {
+    if (!device)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS && !device)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *device = stream->context->device;
     return result;
 }
 
 CUresult sg_cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
+    if (!pctx)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS && !pctx)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *pctx = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
     return result;
 }
 
 CUresult sg_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
+    if (!phCtx)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
-    if (result == CUDA_SUCCESS && !phCtx)
-        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         *phCtx = NULL; /* there are no green contexts here */
     return result;
