@@ -33,7 +33,8 @@ typedef struct CUevent_st *CUevent;
  *
  * The macro needs C99's compound literals; in C++ write
  *
- *     gpumem_buffer_options options = {sizeof options};
+ *     gpumem_buffer_options options = {};
+ *     options.size = sizeof options;
  *     options.stream = stream;
  *
  * Result structs begin with `size` too: the caller sets it to sizeof and the library fills no more

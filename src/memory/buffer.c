@@ -177,11 +177,14 @@ static void retire(gpumem_buffer *buffer) {
     gm_error_save(&saved);
     struct gm_current current;
     int entered = gm_current_enter(&current, device) == GPUMEM_OK;
-    if (entered && gm_waits_mark(buffer))
-        gm_buffer_finish(buffer, buffer->free_stream);
-    else if (entered && resource->properties.stream_ordered &&
-             gm_waits_join(buffer, buffer->free_stream) == 0)
-        gm_buffer_finish(buffer, buffer->free_stream);
+    CUstream stream = buffer->free_stream;
+    int now = 0;
+    if (entered && resource->properties.stream_ordered)
+        now = gm_waits_mark_others(buffer, stream) || gm_waits_join(buffer, stream) == 0;
+    else if (entered)
+        now = gm_waits_mark(buffer);
+    if (now)
+        gm_buffer_finish(buffer, stream);
     else
         gm_defer(buffer);
     if (entered)

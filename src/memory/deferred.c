@@ -79,6 +79,19 @@ int gm_waits_mark(gpumem_buffer *buffer) {
     return all;
 }
 
+int gm_waits_mark_others(gpumem_buffer *buffer, CUstream stream) {
+    int all = 1;
+    for (size_t i = 0; i < buffer->wait_count; i++) {
+        if (buffer->waits[i].stream == stream) {
+            buffer->waits[i].passed = 1;
+            continue;
+        }
+        mark(buffer->resource->device, &buffer->waits[i]);
+        all &= buffer->waits[i].passed;
+    }
+    return all;
+}
+
 static int passed(gpumem_device *device, struct gm_wait *wait, int block) {
     const gpumem_driver_api *cu = device->cu;
     CUresult result;
@@ -114,7 +127,7 @@ int gm_waits_join(gpumem_buffer *buffer, CUstream stream) {
     gpumem_device *device = buffer->resource->device;
     for (size_t i = 0; i < buffer->wait_count; i++) {
         struct gm_wait *wait = &buffer->waits[i];
-        if (wait->passed || wait->stream == stream)
+        if (wait->passed)
             wait->passed = 1;
         else if (wait->event &&
                  device->cu->cuStreamWaitEvent(stream, wait->event, 0) == CUDA_SUCCESS)

@@ -15,6 +15,9 @@
  */
 int gm_waits_mark(gpumem_buffer *buffer);
 
+/* The same where memory goes back in the order of `stream`, which needs no mark for itself. */
+int gm_waits_mark_others(gpumem_buffer *buffer, CUstream stream);
+
 /* Whether all marks are passed; with `wait`, sleeps until they are. Gives the events back. */
 int gm_waits_passed(gpumem_buffer *buffer, int wait);
 

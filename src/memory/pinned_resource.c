@@ -288,6 +288,23 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
     return GPUMEM_OK;
 }
 
+/* Whether a new host pool is open to a device by itself is not said anywhere. */
+static gpumem_status open_to_device(gpumem_device *device, CUmemoryPool pool) {
+    CUmemAccessDesc access = {
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle},
+        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+    };
+    CUmemAccess_flags now = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CUresult result = device->cu->cuMemPoolGetAccess(&now, pool, &access.location);
+    if (result == CUDA_SUCCESS && now == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return GPUMEM_OK;
+    result = device->cu->cuMemPoolSetAccess(pool, &access, 1);
+    if (result == CUDA_SUCCESS)
+        return GPUMEM_OK;
+    return gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
+                      "device %d gets no access to the host pool", device->ordinal);
+}
+
 static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_options *options,
                                  gpumem_resource **resource) {
     GM_REQUIRE(!options->flags, "pinned resource: a pool takes no flags");
@@ -314,17 +331,13 @@ static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_opti
     gpumem_status status = gm_pool_create(device, &props, threshold, &settings.pool);
     if (status != GPUMEM_OK)
         return status;
-    /* A host pool of another device's making is not open to this one by itself. */
-    CUmemAccessDesc access = {
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle},
-        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-    };
-    CUresult result = device->cu->cuMemPoolSetAccess(settings.pool, &access, 1);
-    if (result != CUDA_SUCCESS) {
-        status = gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
-                            "device %d gets no access to the host pool", device->ordinal);
+    status = open_to_device(device, settings.pool);
+    if (status != GPUMEM_OK) {
+        struct gm_error_record saved;
+        gm_error_save(&saved);
         if (device->cu->cuMemPoolDestroy(settings.pool) != CUDA_SUCCESS)
             gm_meter_quarantine(&device->meter, 0);
+        gm_error_restore(&saved);
         return status;
     }
     return gm_pool_resource(device, &settings, resource);

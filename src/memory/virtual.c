@@ -372,11 +372,10 @@ gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping, int ordinal,
     gpumem_status status = access_location(device, ordinal, &wanted.location);
     if (status != GPUMEM_OK)
         return status;
-    unsigned long long before = 0;
-    status = get_flags(mapping, &wanted.location, &before);
-    if (status != GPUMEM_OK)
-        return status;
+    /* To put back; a driver that does not tell has given none yet. */
+    unsigned long long before = CU_MEM_ACCESS_FLAGS_PROT_NONE;
     CUdeviceptr address = gpumem_mapping_address(mapping);
+    (void)device->cu->cuMemGetAccess(&before, &wanted.location, address);
     status = gm_vmm_access(device, address, mapping->physical->bytes, &wanted, 1);
     if (status != GPUMEM_OK) {
         /* It may have been done, and an earlier failure been reported. */

@@ -1,6 +1,8 @@
 /* Pinned host memory: slabs, their cache, limits, and the driver's host pool. */
 #include "library_test.h"
 
+#include <sys/mman.h>
+
 static gpumem_resource *make(const gpumem_pinned_options *options) {
     gpumem_resource *resource;
     OK(gpumem_pinned_resource_create(device, options, &resource));
@@ -196,15 +198,59 @@ static void contradictions_are_refused(void **state) {
                                         &resource));
 }
 
+static void nodes_are_obeyed_or_refused(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1, .numa_node = 1000));
+    char *before = soft->state_dump();
+    assert_int_not_equal(gpumem_buffer_allocate(resource, MIB, NULL, &buffer), GPUMEM_OK);
+    SAYS("NUMA node 1000");
+    assert_string_equal(gpumem_last_error()->call, "mbind");
+    assert_true(gpumem_last_error()->system_code != 0);
+    assert_null(buffer);
+    SAME_STATE(before);
+    OK(gpumem_resource_destroy(resource));
+    resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .numa_bind = 1));
+    gpumem_status status = gpumem_buffer_allocate(resource, MIB, NULL, &buffer);
+    if (status == GPUMEM_OK)
+        check_shared(buffer);
+    else /* containers may forbid it */
+        assert_string_equal(gpumem_last_error()->call, "mbind");
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void several_threads_touch_it_all(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .touch_threads = 5, .slab_bytes = 98 * MIB));
+    gpumem_buffer *buffer = allocate(resource, 98 * MIB);
+    const unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    static unsigned char resident[98 * 256];
+    assert_int_equal(mincore((void *)(uintptr_t)host, 98 * MIB, resident), 0);
+    for (size_t page = 0; page < COUNT(resident); page++)
+        if (!(resident[page] & 1))
+            fail_msg("page %zu was not touched", page);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(registered_memory_works),    T(allocated_memory_works),
-        T(slabs_are_reused),           T(keeping_is_the_callers_choice),
-        T(a_maximum_is_kept),          T(more_than_the_machine_has_is_refused),
-        T(alignment_is_given),         T(the_drivers_pool_works),
+        T(registered_memory_works),
+        T(allocated_memory_works),
+        T(slabs_are_reused),
+        T(keeping_is_the_callers_choice),
+        T(a_maximum_is_kept),
+        T(more_than_the_machine_has_is_refused),
+        T(alignment_is_given),
+        T(the_drivers_pool_works),
         T(contradictions_are_refused),
+        T(nodes_are_obeyed_or_refused),
+        T(several_threads_touch_it_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
