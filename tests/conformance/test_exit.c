@@ -87,6 +87,7 @@ static int busy(int argc, char **argv) {
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
     assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, stream), 0);
+    pthread_detach(thread);
     usleep(20000); /* it is likelier to wait by then; either way the process must end */
     return SEEN;
 }
