@@ -7,14 +7,14 @@
  * and 60,000 live handles within the default limits of open files and mappings (try `ulimit -n
  * 1024`).
  */
+#include "table.h"
+
 #include <gpumem/driver.h>
 #include <gpumem/status.h>
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #define MIB   ((size_t)1 << 20)
 #define CHUNK (2 * MIB)
@@ -26,36 +26,18 @@ static CUmemAccessDesc device_access;
 static int failed;
 
 static void check(CUresult result, const char *what) {
-    if (result == CUDA_SUCCESS)
-        return;
-    fprintf(stderr, "bench_softgpu_memory: %s answers %d\n", what, (int)result);
-    exit(1);
+    if (result != CUDA_SUCCESS)
+        bench_fail("bench_softgpu_memory: %s answers %d", what, (int)result);
 }
 #define DO(call) check((call), #call)
 
 static double now_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, int count) {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
+    return bench_now() * 1e6;
 }
 
 static void row(const char *what, double us, double bar_us) {
-    if (bar_us == 0) {
-        printf("%-52s %10.3f us\n", what, us);
-        return;
-    }
-    printf("%-52s %10.3f us   %5.2f of the bar (%.0f us)\n", what, us, us / bar_us, bar_us);
-    failed |= us > bar_us;
+    bench_row(what, us, bar_us, "us");
+    failed |= bar_us > 0 && us > bar_us;
 }
 
 /* ---- The life of one chunk ----------------------------------------------------------------------
@@ -92,7 +74,7 @@ static double cycles_us(int count) {
             cycle();
         runs[run] = (now_us() - start) / count;
     }
-    return median(runs, RUNS);
+    return bench_median(runs, RUNS);
 }
 
 /* Each step for many chunks in a row, so that the clock does not weigh on it. */
@@ -120,7 +102,7 @@ static void steps_us(int count, double us[STEPS]) {
     }
 #undef STEP
     for (int step = 0; step < STEPS; step++)
-        us[step] = median(runs[step], RUNS);
+        us[step] = bench_median(runs[step], RUNS);
     free(at);
     free(handle);
 }
@@ -219,7 +201,7 @@ static void small_copies(void) {
             DO(cu->cuMemcpyDtoD_v2(a, b, 8));
         runs[run] = (now_us() - start) / 1000;
     }
-    row("cuMemcpyDtoD of 8 bytes", median(runs, RUNS), 0);
+    row("cuMemcpyDtoD of 8 bytes", bench_median(runs, RUNS), 0);
     DO(cu->cuMemFree_v2(a));
     DO(cu->cuMemFree_v2(b));
 }
@@ -229,11 +211,10 @@ int main(int argc, char **argv) {
     CUcontext context;
     int handles = argc > 1 ? atoi(argv[1]) : 60000;
     setenv("SOFTGPU_MEMORY", "141G", 0);
-    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {
-        fprintf(stderr, "bench_softgpu_memory: softgpu cannot be opened\n");
-        return 1;
-    }
+    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
+        bench_fail("bench_softgpu_memory: %s", gpumem_last_error()->message);
     cu = gpumem_driver_table(driver);
+    bench_header("Memory of softgpu", "bar");
     double start = now_us();
     CUdeviceptr first;
     DO(cu->cuInit(0));
