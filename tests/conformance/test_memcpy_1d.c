@@ -20,6 +20,9 @@ static struct places make(void) {
     void *pinned;
     OK(cu.cuMemAlloc_v2(&at.a, SIZE));
     OK(cu.cuMemAlloc_v2(&at.b, SIZE));
+    /* Fresh memory may hold what an earlier test copied there. */
+    OK(cu.cuMemsetD8_v2(at.a, 0, SIZE));
+    OK(cu.cuMemsetD8_v2(at.b, 0, SIZE));
     OK(cu.cuMemHostAlloc(&pinned, SIZE, CU_MEMHOSTALLOC_PORTABLE));
     at.pinned = pinned;
     at.in = malloc(SIZE);
