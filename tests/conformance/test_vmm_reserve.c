@@ -64,6 +64,8 @@ static void hints(void **state) {
     OK(cu.cuMemAddressReserve(&c, 4 * PAGE, 0, a + 4 * PAGE, 0));
     assert_int_equal(c, a + 4 * PAGE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressReserve(&c, PAGE, 0, a + 4096, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY,
+          cu.cuMemAddressReserve(&c, PAGE, 0, (CUdeviceptr)0xffff8 << 44, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAddressFree(a, 8 * PAGE));
     OK(cu.cuMemAddressFree(a + 4 * PAGE, 4 * PAGE));
     OK(cu.cuMemAddressFree(a, 4 * PAGE));

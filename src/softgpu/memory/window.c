@@ -87,6 +87,8 @@ static bool take_hint(CUdeviceptr hint, size_t size, size_t align) {
 
 CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *address) {
     uint64_t limit = sg_config()->address_space;
+    if (hint >> SG_ADDRESS_BITS != 0)
+        return CUDA_ERROR_OUT_OF_MEMORY; /* no process can have it: refused on H200 too */
     if (size > (uint64_t)1 << SG_ADDRESS_BITS || (limit && size > limit - used)) {
         sg_log(1, "%zu bytes of device addresses do not fit: %llu of %llu are in use", size,
                (unsigned long long)used, (unsigned long long)limit);
