@@ -1,0 +1,114 @@
+/* Memory that goes away under queued work: cuMemUnmap waits for nothing, the work faults, and
+ * virtual memory can still be taken apart afterwards. In processes of their own: the context is
+ * lost. */
+#include "harness.h"
+
+#define PAGE ((size_t)2 << 20)
+
+struct mapped {
+    CUdeviceptr at;
+    CUmemGenericAllocationHandle handle;
+};
+
+static struct mapped map(void) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    struct mapped made;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    desc.location = prop.location;
+    OK(cu.cuMemCreate(&made.handle, PAGE, &prop, 0));
+    OK(cu.cuMemAddressReserve(&made.at, PAGE, 0, 0, 0));
+    OK(cu.cuMemMap(made.at, PAGE, 0, made.handle, 0));
+    OK(cu.cuMemSetAccess(made.at, PAGE, &desc, 1));
+    return made;
+}
+
+/* Work waits at a gate until its memory is gone. */
+static void fault(struct gate *gate) {
+    CUstream stream;
+    struct mapped m = map();
+    gate_make(gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(gate, stream);
+    OK(cu.cuMemsetD8Async(m.at, 1, PAGE, stream));
+    OK(cu.cuMemUnmap(m.at, PAGE));
+    OK(cu.cuMemRelease(m.handle));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(gate);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+}
+
+static int unmapped_under_work(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    struct gate gate;
+    init_driver();
+    struct mapped other = map();
+    fault(&gate);
+    CUdeviceptr p = 7;
+    size_t left = 7, total = 7;
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemAlloc_v2(&p, 64));
+    assert_int_equal(p, 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemGetInfo_v2(&left, &total));
+    assert_int_equal(left | total, 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuMemFree_v2(0));
+    struct mapped later = map();
+    OK(cu.cuMemUnmap(later.at, PAGE));
+    OK(cu.cuMemRelease(later.handle));
+    OK(cu.cuMemAddressFree(later.at, PAGE));
+    OK(cu.cuMemUnmap(other.at, PAGE));
+    OK(cu.cuMemRelease(other.handle));
+    OK(cu.cuMemAddressFree(other.at, PAGE));
+    return 0;
+}
+
+static void work_faults_and_virtual_memory_still_answers(void **state) {
+    (void)state;
+    assert_int_equal(run_child("unmapped_under_work", NULL), 0);
+}
+
+/* A page that is released while work runs on it is not given to anybody before the work ends: the
+ * new owner's bytes stay as they are. */
+static int released_under_running_work(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    init_driver();
+    CUstream stream;
+    CUdeviceptr large;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&large, 64 * PAGE));
+    for (int round = 0; round < 50; round++) {
+        struct mapped m = map();
+        /* May run before, while or after the memory goes: all but a crash is right. */
+        CUresult result = cu.cuMemcpyDtoDAsync_v2(m.at, large, PAGE, stream);
+        if (cu.cuMemUnmap(m.at, PAGE) != CUDA_SUCCESS ||
+            cu.cuMemRelease(m.handle) != CUDA_SUCCESS ||
+            cu.cuMemAddressFree(m.at, PAGE) != CUDA_SUCCESS)
+            return 1;
+        if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+            return 0;
+        result = cu.cuStreamSynchronize(stream);
+        if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+            return 0;
+        if (result != CUDA_SUCCESS)
+            return 2;
+    }
+    return 0;
+}
+
+static void releasing_under_running_work_is_no_crash(void **state) {
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(run_child("released_under_running_work", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(work_faults_and_virtual_memory_still_answers),
+        TEST(releasing_under_running_work_is_no_crash),
+    };
+    const struct child children[] = {{"unmapped_under_work", unmapped_under_work},
+                                     {"released_under_running_work", released_under_running_work}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
