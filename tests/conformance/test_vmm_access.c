@@ -58,6 +58,7 @@ static void rights_decide_what_copies_may(void **state) {
     OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
     assert_int_equal(access_at(m.at + 9, DEVICE, dev), BOTH);
     OK(cu.cuMemsetD32_v2(m.at, 1234, 1));
+    OK(cu.cuCtxSynchronize());
     desc.flags = READ;
     OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
     assert_int_equal(access_at(m.at, DEVICE, dev), READ);

@@ -68,8 +68,7 @@ static void work_faults_and_virtual_memory_still_answers(void **state) {
     assert_int_equal(run_child("unmapped_under_work", NULL), 0);
 }
 
-/* A page that is released while work runs on it is not given to anybody before the work ends: the
- * new owner's bytes stay as they are. */
+/* Memory that is released while work may be running on it: a fault or none, never a crash. */
 static int released_under_running_work(int argc, char **argv) {
     (void)argc;
     (void)argv;

@@ -191,6 +191,7 @@ static void host_memory_is_unmapped_beside_running_work(void **state) {
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     OK(cu.cuMemAlloc_v2(&d, PAGES * PAGE));
     OK(cu.cuMemsetD8_v2(d, 0x61, PAGES * PAGE));
+    OK(cu.cuCtxSynchronize());
     OK(cu.cuMemCreate(&handle, PAGES * PAGE, &prop, 0));
     OK(cu.cuMemAddressReserve(&a, PAGES * PAGE, 0, 0, 0));
     OK(cu.cuMemMap(a, PAGES * PAGE, 0, handle, 0));

@@ -25,6 +25,12 @@ static void grant(CUdeviceptr p, size_t size) {
     OK(cu.cuMemSetAccess(p, size, &desc, 1));
 }
 
+/* Unmapping waits for nothing, so the set is waited for. */
+static void set_words(CUdeviceptr p, unsigned value, size_t count) {
+    OK(cu.cuMemsetD32_v2(p, value, count));
+    OK(cu.cuCtxSynchronize());
+}
+
 static unsigned read_word(CUdeviceptr p) {
     unsigned word = 0;
     OK(cu.cuMemcpyDtoH_v2(&word, p, sizeof word));
@@ -39,7 +45,7 @@ static void one_handle_at_two_addresses(void **state) {
     OK(cu.cuMemMap(b, PAGE, 0, handle, 0));
     grant(a, PAGE);
     grant(b, PAGE);
-    OK(cu.cuMemsetD32_v2(a, 0x11223344, 16));
+    set_words(a, 0x11223344, 16);
     assert_int_equal(read_word(b + 60), 0x11223344);
     OK(cu.cuMemUnmap(a, PAGE));
     assert_int_equal(read_word(b), 0x11223344);
@@ -56,7 +62,7 @@ static void bytes_outlive_unmapping(void **state) {
     CUmemGenericAllocationHandle handle = create(2 * PAGE);
     OK(cu.cuMemMap(a, 2 * PAGE, 0, handle, 0));
     grant(a, 2 * PAGE);
-    OK(cu.cuMemsetD32_v2(a + PAGE, 77, 1));
+    set_words(a + PAGE, 77, 1);
     OK(cu.cuMemUnmap(a, 2 * PAGE));
     OK(cu.cuMemMap(a + 2 * PAGE, 2 * PAGE, 0, handle, 0));
     grant(a + 2 * PAGE, 2 * PAGE);
@@ -101,7 +107,7 @@ static void whole_mappings_in_any_number(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(d, PAGE));
     /* What was refused has changed nothing. */
     grant(a, 6 * PAGE);
-    OK(cu.cuMemsetD8_v2(a, 1, 6 * PAGE));
+    set_words(a, 1, 6 * PAGE / 4);
     OK(cu.cuMemUnmap(a, 8 * PAGE));
     OK(cu.cuMemUnmap(a, 4 * PAGE));
     OK(cu.cuMemMap(a + 2 * PAGE, 4 * PAGE, 0, four, 0));
@@ -119,7 +125,7 @@ static void a_released_handle_lives_while_it_is_mapped(void **state) {
     OK(cu.cuMemMap(a, PAGE, 0, handle, 0));
     OK(cu.cuMemRelease(handle));
     grant(a, PAGE);
-    OK(cu.cuMemsetD32_v2(a, 5, 1));
+    set_words(a, 5, 1);
     OK(cu.cuMemMap(b, PAGE, 0, handle, 0));
     OK(cu.cuMemRetainAllocationHandle(&again, (void *)(uintptr_t)(a + 5)));
     assert_true(again == handle);
@@ -160,7 +166,7 @@ static void across_two_reservations(void **state) {
     if (b == a && c == a + 4 * PAGE) {
         OK(cu.cuMemMap(a + 3 * PAGE, 2 * PAGE, 0, handle, 0));
         grant(a + 3 * PAGE, 2 * PAGE);
-        OK(cu.cuMemsetD8_v2(a + 3 * PAGE, 3, 2 * PAGE));
+        set_words(a + 3 * PAGE, 3, 2 * PAGE / 4);
         OK(cu.cuMemUnmap(a + 3 * PAGE, 2 * PAGE));
     }
     OK(cu.cuMemRelease(handle));
@@ -178,7 +184,7 @@ static void growing_keeps_address_and_content(void **state) {
         handle[i] = create(PAGE);
         OK(cu.cuMemMap(a + i * PAGE, PAGE, 0, handle[i], 0));
         grant(a + i * PAGE, PAGE);
-        OK(cu.cuMemsetD32_v2(a + i * PAGE, i, PAGE / 4));
+        set_words(a + i * PAGE, i, PAGE / 4);
     }
     for (unsigned i = 0; i < STEPS; i++)
         assert_int_equal(read_word(a + (i + 1) * PAGE - 4), i);

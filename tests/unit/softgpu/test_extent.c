@@ -32,7 +32,7 @@ static void mark(uint64_t start, uint64_t pages, bool to) {
 
 static void random_takes_and_gives(void **state) {
     (void)state;
-    struct sg_extents extents = {0};
+    static struct sg_extents extents;
     uint64_t start[RUNS] = {0}, pages[RUNS] = {0};
     assert_true(sg_extents_add(&extents, 0, PAGES));
     for (unsigned round = 0; round < 20000; round++) {
@@ -63,7 +63,7 @@ static void random_takes_and_gives(void **state) {
 
 static void a_place_of_choice(void **state) {
     (void)state;
-    struct sg_extents extents = {0};
+    static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 100, 50));
     assert_true(sg_extents_take_at(&extents, 110, 10));
@@ -79,7 +79,7 @@ static void a_place_of_choice(void **state) {
 
 static void regions_that_touch_are_one(void **state) {
     (void)state;
-    struct sg_extents extents = {0};
+    static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 0, 10));
     assert_true(sg_extents_add(&extents, 20, 10));
@@ -92,7 +92,7 @@ static void regions_that_touch_are_one(void **state) {
 /* The smallest hole that fits, or none but one of the very size: the two ways of choosing. */
 static void which_hole(void **state) {
     (void)state;
-    struct sg_extents extents = {0};
+    static struct sg_extents extents;
     uint64_t start;
     assert_true(sg_extents_add(&extents, 0, 1000));
     assert_true(sg_extents_take_at(&extents, 4, 1));
