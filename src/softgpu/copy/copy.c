@@ -11,6 +11,9 @@
 /* Up to this size a copy costs a few microseconds: less than handing it to another thread. */
 #define SHORT_COPY ((size_t)32 << 10)
 
+/* And up to this size not much more. */
+#define LITTLE_COPY ((size_t)256 << 10)
+
 /* What an operation carries: a box without what only the call needs. */
 struct move {
     CUdeviceptr to, from;
@@ -24,6 +27,10 @@ _Static_assert(sizeof(struct move) <= sizeof(((struct sg_op *)0)->data), "fits a
 
 static struct move *move_of(struct sg_op *op) {
     return (void *)op->data.bytes;
+}
+
+static size_t bytes_of(const struct sg_box *box) {
+    return box->width * box->height * box->depth;
 }
 
 struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr from,
@@ -149,6 +156,7 @@ static struct sg_op *make_move(const struct sg_box *box) {
                           .from_device = box->from.device,
                           .through_host = on_host(&box->to) || on_host(&box->from)};
     join_rows(move);
+    op->little = bytes_of(box) <= LITTLE_COPY;
     return op;
 }
 
@@ -179,10 +187,6 @@ static bool take_snapshot(struct sg_op *op) {
 static bool always_waits(const struct sg_place *place) {
     const struct sg_range *range = sg_range_find(place->address);
     return range && range->sync_memops;
-}
-
-static size_t bytes_of(const struct sg_box *box) {
-    return box->width * box->height * box->depth;
 }
 
 /* "API synchronization behavior": what of a copy is asynchronous to the host. */

@@ -11,6 +11,9 @@
 /* Up to this size a set is done sooner than handed to another thread. */
 #define SHORT_SET ((size_t)64 << 10)
 
+/* And up to this size not much later. */
+#define LITTLE_SET ((size_t)512 << 10)
+
 struct set {
     CUdeviceptr to;
     size_t pitch, width, height; /* bytes, bytes, rows */
@@ -121,6 +124,7 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *(struct set *)(void *)op->data.bytes = set;
+    op->little = set.width * set.height <= LITTLE_SET;
     bool little = manner == SG_MANNER_SYNC || set.width * set.height <= SHORT_SET;
     if (must_wait(&set, where, manner) || (little && sg_stream_free(stream)))
         return sg_stream_run(stream, op);

@@ -308,9 +308,19 @@ CUresult sg_cuEventQuery(CUevent hEvent) {
         sg_stream_settle(event->token.stream);
     if (complete(event))
         return CUDA_SUCCESS;
-    if (event->token.stream)
-        sg_stream_asked(event->token.stream);
-    return CUDA_ERROR_NOT_READY;
+    sg_event_ref(event);
+    struct sg_stream *stream = event->token.stream;
+    if (stream) {
+        sg_stream_ref(stream);
+        sg_stream_asked(stream);
+        sg_stream_settle(stream);
+        sg_stream_unref(stream);
+    }
+    result = event->context->sticky;
+    if (result == CUDA_SUCCESS && !complete(event))
+        result = CUDA_ERROR_NOT_READY;
+    sg_event_unref(event);
+    return result;
 }
 
 CUresult sg_cuEventSynchronize(CUevent hEvent) {

@@ -122,6 +122,7 @@ static struct sg_op *make(const struct access *access) {
     if (!op)
         return NULL;
     *access_of(op) = *access;
+    op->little = true;
     if (!access->write) {
         op->ready = value_ready;
         op->finish = finish_wait;

@@ -171,10 +171,14 @@ void sg_stream_asked(struct sg_stream *stream) {
     if (!op || op->wanted)
         return;
     /* The first question may be followed by a wait. */
-    op->wanted = op->asked;
+    bool again = op->asked;
     op->asked = true;
-    if (op->wanted)
+    if (again && op->little) {
+        sg_op_execute(op);
+    } else if (again) {
+        op->wanted = true;
         sg_workers_now();
+    }
 }
 
 /* ---- Submission ----------------------------------------------------------------------------- */

@@ -46,8 +46,9 @@ void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk);
 void sg_stream_settle(struct sg_stream *stream);
 /* The same for all streams of a context. */
 void sg_context_settle(const struct sg_context *context);
-/* After settling, for queries: whoever asks again and again does not wait, so that a worker must
- * come soon. */
+/* After settling, for queries: whoever asks again and again does not wait. So the second question
+ * has little work done here and now, with the lock released meanwhile, and a worker woken for the
+ * rest. */
 void sg_stream_asked(struct sg_stream *stream);
 
 /* Waits until operation `number` is complete, or exit has begun. */

@@ -39,6 +39,7 @@ struct sg_op {
     struct sg_token own_waits[2];
     uint64_t serial;    /* order of submission over all streams */
     bool host_function; /* only workers run it */
+    bool little;        /* done sooner than handed to another thread */
     bool asked;         /* a query found it waiting */
     bool wanted;        /* a worker should take it without delay */
     bool running;

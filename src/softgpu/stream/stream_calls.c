@@ -58,8 +58,13 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
         sg_stream_settle(stream);
     if (sg_stream_idle(stream))
         return CUDA_SUCCESS;
+    sg_stream_ref(stream);
     sg_stream_asked(stream);
-    return CUDA_ERROR_NOT_READY;
+    result = stream->context->sticky;
+    if (result == CUDA_SUCCESS && !sg_stream_idle(stream))
+        result = CUDA_ERROR_NOT_READY;
+    sg_stream_unref(stream);
+    return result;
 }
 
 /* The legacy stream as a whole includes what blocking streams hold: a marker in it joins them. */

@@ -1,0 +1,117 @@
+/* A process may end while streams are at work: nothing hangs and nothing crashes. */
+#include "harness.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define SIZE ((size_t)32 << 20)
+
+static void queue_copies(void) {
+    CUdeviceptr a;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&a, SIZE));
+    for (unsigned i = 0; i < 4; i++) {
+        CUstream stream;
+        CUdeviceptr b;
+        OK(cu.cuMemAlloc_v2(&b, SIZE));
+        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        for (unsigned k = 0; k < 50; k++)
+            OK(cu.cuMemcpyDtoDAsync_v2(b, a, SIZE, stream));
+    }
+}
+
+static void pause_for(long milliseconds) {
+    struct timespec time = {0, milliseconds * 1000000};
+    nanosleep(&time, NULL);
+}
+
+static int leave_copies(int argc, char **argv) {
+    (void)argc, (void)argv;
+    queue_copies();
+    pause_for(3); /* so that workers are at it */
+    return 0;
+}
+
+/* Long enough in exit handlers for workers to notice, or to touch what is gone. */
+static void slow_handler(void) {
+    pause_for(20);
+}
+
+static int leave_copies_slowly(int argc, char **argv) {
+    (void)argc, (void)argv;
+    atexit(slow_handler);
+    queue_copies();
+    pause_for(3);
+    return 0;
+}
+
+static atomic_bool entered;
+
+static void CUDAAPI stay(void *unused) {
+    (void)unused;
+    atomic_store(&entered, true);
+    for (;;)
+        pause_for(100);
+}
+
+static int leave_a_host_function(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUstream stream;
+    init_driver();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuLaunchHostFunc(stream, stay, NULL));
+    while (!atomic_load(&entered))
+        pause_for(1);
+    return 0;
+}
+
+static int leave_a_held_stream(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUstream stream;
+    struct gate gate;
+    init_driver();
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    pause_for(2);
+    return 0;
+}
+
+static void with_copies_under_way(void **state) {
+    (void)state;
+    assert_int_equal(run_child("leave_copies", NULL), 0);
+}
+
+static void with_copies_under_way_and_slow_handlers(void **state) {
+    (void)state;
+    assert_int_equal(run_child("leave_copies_slowly", NULL), 0);
+}
+
+static void with_a_host_function_that_stays(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware may wait for host functions");
+    assert_int_equal(run_child("leave_a_host_function", NULL), 0);
+}
+
+static void with_a_stream_held_for_ever(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("nothing says what hardware does");
+    assert_int_equal(run_child("leave_a_held_stream", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(with_copies_under_way),
+        TEST(with_copies_under_way_and_slow_handlers),
+        TEST(with_a_host_function_that_stays),
+        TEST(with_a_stream_held_for_ever),
+    };
+    const struct child children[] = {
+        {"leave_copies", leave_copies},
+        {"leave_copies_slowly", leave_copies_slowly},
+        {"leave_a_host_function", leave_a_host_function},
+        {"leave_a_held_stream", leave_a_held_stream},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
