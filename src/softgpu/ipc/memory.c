@@ -228,12 +228,13 @@ CUresult sg_cuIpcCloseMemHandle(CUdeviceptr dptr) {
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     struct opened *opened = range->owner;
-    if (opened->opens > 1) {
-        opened->opens--;
-        return CUDA_SUCCESS;
-    }
-    result = sg_allocation_wait(&range);
-    if (result == CUDA_SUCCESS)
+    if (opened->opens == 1)
+        result = sg_allocation_wait(&range);
+    if (result != CUDA_SUCCESS)
+        return result;
+    /* It may have been opened again meanwhile. */
+    opened = range->owner;
+    if (--opened->opens == 0)
         sg_ipc_memory_end(range);
-    return result;
+    return CUDA_SUCCESS;
 }

@@ -76,14 +76,14 @@ static const char *kind_text(const struct sg_range *range) {
     }
 }
 
-static void allocation_lines(struct sg_text *text, const char *prefix) {
+static void allocation_lines(struct sg_text *text) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
         const char *kind = kind_text(range);
         char where[24];
         if (kind)
-            sg_text_line(text, "%s%s %u: %zu bytes on %s, flags %u%s", prefix, kind, ++number,
-                         range->size, location_text(range->device, where), range->flags,
+            sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
+                         location_text(range->device, where), range->flags,
                          range->sync_memops ? ", SYNC_MEMOPS" : "");
     }
 }
@@ -100,7 +100,7 @@ void sg_dump_memory(struct sg_text *text) {
         sg_text_line(text, "reservation %u: %zu bytes", ++number, at->size);
         dump_mappings(text, at, number);
     }
-    allocation_lines(text, "");
+    allocation_lines(text);
 }
 
 static void leaked_handle(uint64_t handle, void *object, void *user) {
@@ -117,5 +117,5 @@ void sg_leaks_memory(struct sg_text *text) {
     for (struct sg_reservation *at = sg_reservation_next(NULL); at; at = sg_reservation_next(at))
         sg_text_line(text, "reservation of %zu bytes of addresses%s", at->size,
                      sg_mapping_first(at->node.key, at->size) ? ", with mappings" : "");
-    allocation_lines(text, "");
+    allocation_lines(text);
 }
