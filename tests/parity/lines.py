@@ -17,7 +17,7 @@ class Line:
         self.cls = match["cls"] if match else ""
         self.args = match["args"] if match else head
         self.answer = answer
-        self.mark = mark  # '' when scored, else 'ended' or 'unstable'
+        self.mark = mark  # '' when scored, else 'ended', 'unstable' or 'unconfirmed'
         self.occurrence = 0
 
     @property

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Merges runs of the recorder on one kind of hardware into a recording.
 
-A line is scored when every run has it with the same answer. Lines that differ or are missing in a run
-are kept, marked `!unstable`; lines whose process died or hung are kept, marked `!ended`.
+A line is scored when three runs have it, and all that have it with the same answer. Lines that differ are
+kept, marked `!unstable`, as are those that one run of a build has and another run of that build lacks.
+Lines that too few runs have, as their scenarios are younger than the other runs, are kept, marked
+`!unconfirmed`. The last run's build says which lines there are: what only older builds have is left out.
+Lines whose process died or hung are kept, marked `!ended`.
 """
 
 import argparse
@@ -24,21 +27,39 @@ def name_of(headers):
     return f"{device[1].lower().replace(' ', '-')}-{version[1]}.txt"
 
 
-def merge(runs):
+def program_of(header, number):
+    """The build that made a run; a run that does not say is taken for a build of its own."""
+    for text in header:
+        if text.startswith("# program "):
+            return text.split()[2]
+    return f"run {number}"
+
+
+def answers_of(key, tables, programs):
+    """Of the runs that could have the line, what each answered."""
+    having = {program for table, program in zip(tables, programs) if key in table}
+    return [table[key].answer if key in table else "(missing)"
+            for table, program in zip(tables, programs) if program in having]
+
+
+def merge(runs, programs, needed):
     """Lines in the order of the first run that has them, with their mark."""
     tables = [{line.key: line for line in run} for run in runs]
+    newest = {key for table, program in zip(tables, programs) if program == programs[-1] for key in table}
     merged, done = [], set()
     for run in runs:
         for line in run:
-            if line.key in done:
+            if line.key in done or line.key not in newest:
                 continue
             done.add(line.key)
-            answers = [table[line.key].answer if line.key in table else "(missing)" for table in tables]
+            answers = answers_of(line.key, tables, programs)
             if len(set(answers)) > 1:
                 line.mark = "unstable"
                 line.answer = " | ".join(answers)
             elif line.ended:
                 line.mark = "ended"
+            elif len(answers) < needed:
+                line.mark = "unconfirmed"
             merged.append(line)
     return merged
 
@@ -60,7 +81,7 @@ def write(path, headers, merged, count):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("runs", nargs="+", help="files written by `parity run`, three or more")
+    parser.add_argument("runs", nargs="+", help="files written by `parity run`, three or more, the newest last")
     parser.add_argument("-o", "--output", help="default: recordings/DEVICE-DRIVER.txt")
     parser.add_argument("--few", action="store_true", help="allow fewer than three runs")
     options = parser.parse_args()
@@ -68,12 +89,14 @@ def main():
         raise SystemExit("merge: three runs are needed, on two starts of the machine (--few to go on)")
     loaded = [lines.read(run) for run in options.runs]
     headers = list(dict.fromkeys(header for head, _ in loaded for header in head))
-    merged = merge([run for _, run in loaded])
+    programs = [program_of(head, number) for number, (head, _) in enumerate(loaded)]
+    merged = merge([run for _, run in loaded], programs, min(3, len(loaded)))
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recordings")
     path = options.output or os.path.join(folder, name_of(headers))
     write(path, headers, merged, len(loaded))
-    marks = {mark: sum(line.mark == mark for line in merged) for mark in ("", "unstable", "ended")}
-    print(f"{path}: {marks['']} scored, {marks['unstable']} unstable, {marks['ended']} ended")
+    marks = {mark: sum(line.mark == mark for line in merged) for mark in ("", "unstable", "unconfirmed", "ended")}
+    print(f"{path}: {marks['']} scored, {marks['unstable']} unstable,"
+          f" {marks['unconfirmed']} unconfirmed, {marks['ended']} ended")
     for line in merged:
         if line.mark == "unstable":
             print(f"  unstable: {line}")

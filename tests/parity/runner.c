@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -269,6 +270,19 @@ static void run_tasks(const par_run_options *o, bool alone, time_t give_up) {
     }
 }
 
+/* Which build of this program ran: runs of two builds need not have the same scenarios. */
+static uint64_t program_mark(void) {
+    uint64_t hash = 14695981039346656037u;
+    FILE *program = fopen("/proc/self/exe", "rb");
+    for (int c = program != NULL ? getc(program) : EOF; c != EOF; c = getc(program)) {
+        hash = (hash ^ (uint64_t)c) * 1099511628211u;
+    }
+    if (program != NULL) {
+        fclose(program);
+    }
+    return hash;
+}
+
 static void print_header(const par_run_options *o) {
     struct utsname machine;
     char line[256], date[32] = "";
@@ -278,6 +292,7 @@ static void print_header(const par_run_options *o) {
     strftime(date, sizeof(date), "%Y-%m-%d", gmtime_r(&seconds, &tm));
     fprintf(output, "# parity date %s kernel %s %s seed %u\n", date, machine.release,
             machine.machine, o->seed);
+    fprintf(output, "# program %016" PRIx64 "\n", program_mark());
     snprintf(line, sizeof(line), "/proc/%d/exe header", (int)getpid());
     FILE *header = popen(line, "r");
     while (header != NULL && fgets(line, sizeof(line), header) != NULL) {

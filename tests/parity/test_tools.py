@@ -9,6 +9,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HEADER = ("# parity date 2026-01-01 kernel 6 x86_64 seed {seed}\n"
+          "# program {program}\n"
           "# driver nvidia api 13000 file libcuda.so.1 init 0\n"
           "# device NVIDIA H200 count 1 ecc 1 imex no\n"
           "# module NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release\n")
@@ -49,8 +50,8 @@ class Tools(unittest.TestCase):
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         return done.returncode, done.stdout
 
-    def merge(self, *texts, extra=()):
-        runs = [self.write(f"run{i}.txt", HEADER.format(seed=i) + text)
+    def merge(self, *texts, extra=(), programs="1111111"):
+        runs = [self.write(f"run{i}.txt", HEADER.format(seed=i, program=programs[i]) + text)
                 for i, text in enumerate(texts)]
         return self.run_tool("merge.py", *runs, "-o", self.path("recording.txt"), *extra)
 
@@ -69,7 +70,7 @@ class Merge(Tools):
     def test_equal_runs_are_scored(self):
         status, text = self.merge(RUN, RUN, RUN)
         self.assertEqual(status, 0, text)
-        self.assertIn("9 scored, 0 unstable, 0 ended", text)
+        self.assertIn("9 scored, 0 unstable, 0 unconfirmed, 0 ended", text)
         self.assertNotIn("!", self.read("recording.txt").split("\n\n", 1)[1])
 
     def test_order_of_runs_does_not_matter(self):
@@ -94,10 +95,35 @@ class Merge(Tools):
             self.assertIn("8 scored, 1 unstable", text)
             self.assertIn("(missing)", self.read("recording.txt"))
 
+    def test_a_line_that_older_builds_lack_is_unconfirmed(self):
+        old = RUN.replace("memory/a#004 cuCtxSynchronize@2000 after () -> CUDA_SUCCESS\n", "")
+        _, text = self.merge(old, old, RUN, programs="112")
+        self.assertIn("8 scored, 0 unstable, 1 unconfirmed", text)
+        self.assertIn("!unconfirmed 004 cuCtxSynchronize", self.read("recording.txt"))
+        _, text = self.merge(old, RUN, RUN, programs="122")
+        self.assertIn("8 scored, 0 unstable, 1 unconfirmed", text)
+        _, text = self.merge(old, RUN, RUN, RUN, programs="1222")
+        self.assertIn("9 scored, 0 unstable, 0 unconfirmed", text)
+
+    def test_a_line_that_a_run_of_the_same_build_lacks_is_unstable(self):
+        without = RUN.replace("memory/a#004 cuCtxSynchronize@2000 after () -> CUDA_SUCCESS\n", "")
+        _, text = self.merge(without, RUN, RUN, RUN, programs="1111")
+        self.assertIn("8 scored, 1 unstable", text)
+
+    def test_a_line_that_the_newest_build_lacks_is_left_out(self):
+        young = RUN.replace("memory/a#004 cuCtxSynchronize@2000 after () -> CUDA_SUCCESS\n", "")
+        _, text = self.merge(RUN, RUN, RUN, young, programs="1112")
+        self.assertIn("8 scored, 0 unstable, 0 unconfirmed", text)
+        self.assertNotIn("cuCtxSynchronize", self.read("recording.txt"))
+
+    def test_another_answer_of_an_older_build_is_unstable(self):
+        _, text = self.merge(RUN.replace("size=4096", "size=8192"), RUN, RUN, RUN, programs="1222")
+        self.assertIn("8 scored, 1 unstable", text)
+
     def test_a_line_that_killed_its_process_is_marked(self):
         died = RUN.replace("twice (p) -> CUDA_ERROR_INVALID_VALUE", "twice (p) -> SIGNAL 11")
         _, text = self.merge(died, died, died)
-        self.assertIn("8 scored, 0 unstable, 1 ended", text)
+        self.assertIn("8 scored, 0 unstable, 0 unconfirmed, 1 ended", text)
         self.assertIn("!ended 003 cuMemFree_v2@3020 twice (p) -> SIGNAL 11", self.read("recording.txt"))
 
     def test_two_runs_are_too_few(self):
