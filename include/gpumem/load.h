@@ -24,10 +24,12 @@ typedef struct gpumem_load_progress {
 
 typedef struct gpumem_load_options {
     size_t size;
-    size_t chunk_bytes; /* of one read and one copy, at least 64 KiB; 0: 8 MiB */
-    unsigned threads;   /* readers; 0: as many as the thread may use CPUs, at most 16 */
-    /* Staging memory. NULL: a pinned resource is made for the call and given back. Two chunks for
-     * each reader are allocated from it: 256 MiB at the most with the defaults. */
+    size_t chunk_bytes; /* of one read and one copy, 64 KiB to 1 GiB; 0: 8 MiB */
+    unsigned threads;   /* readers, at most 16; 0: as many as the thread may use CPUs. Where the
+                         * system starts fewer threads, those do the work */
+    /* Staging memory that the CPU reaches. NULL: a pinned resource is made for the call and given
+     * back. Two chunks for each reader are allocated from it: 256 MiB at the most with the
+     * defaults, less for a small file. */
     gpumem_resource *pinned;
     /* Called on the calling thread about ten times a second and at the end; a result other than 0
      * stops the work: CANCELLED. NULL: never. */
@@ -43,7 +45,8 @@ typedef struct gpumem_load_report {
     uint64_t chunks;       /* reads and copies */
     uint64_t mappings;     /* physical handles behind the buffer */
     uint64_t pinned_bytes; /* most staging memory at any time */
-    unsigned threads;
+    uint64_t chunk_bytes;  /* of one read, as settled: never much more than the file has */
+    unsigned threads;      /* readers that ran */
 } gpumem_load_report;
 
 /*
@@ -53,9 +56,13 @@ typedef struct gpumem_load_report {
  *
  * SYSTEM with the errno: the file cannot be opened or read (ENOENT, EACCES, EISDIR, EIO, ...), is
  * empty (ENODATA) or no regular file (EINVAL). DATA: it shrank, grew or was written to meanwhile.
- * OUT_OF_MEMORY: more than the device has free. CANCELLED: as progress asked. On any failure
- * nothing is left behind. Thread-safe. Blocks until the last copy is done. Driver: as the
- * resources, cuMemcpyHtoDAsync, cuEventRecord, cuEventSynchronize.
+ * OUT_OF_MEMORY: more than the device has free, also after deferred frees were waited for and
+ * caches trimmed. NOT_SUPPORTED: the resource cannot grow. CANCELLED: as progress asked. On any
+ * failure nothing is left behind; what the driver does not take back is counted as quarantined.
+ * Thread-safe. Blocks until the last copy is done. It waits for no other work, but for what the
+ * driver waits for when a pinned resource made for the call is given back (cuMemHostUnregister).
+ * Reader threads take no signals. Driver: as the resources, cuMemGetInfo, cuMemcpyAsync,
+ * cuEventRecord, cuEventSynchronize, cuStreamSynchronize.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_load_file(gpumem_resource *resource,
                                                             const char *path,
@@ -66,8 +73,9 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_load_file(gpumem_resource *res
 /*
  * Checksum of a buffer's bytes as read back from the device, and of a file's. Both are XXH3-64 over
  * the XXH3-64 of each run of 8 MiB (little-endian), so that they can be computed in parallel and
- * compared; chunk_bytes of the options is not used. They block; the buffer must not be written
- * meanwhile. Errors as above. Driver: cuMemcpyDtoHAsync, cuEventRecord, cuEventSynchronize.
+ * compared; chunk_bytes of the options is not used. They block; what was queued to write to the
+ * buffer must be done, and nothing may write to it meanwhile. Errors as above. Driver:
+ * cuMemcpyAsync, cuEventRecord, cuEventSynchronize, cuStreamSynchronize; none for the file's.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_checksum(
     gpumem_buffer *buffer, const gpumem_load_options *options, uint64_t *checksum);

@@ -2,6 +2,10 @@
 #include "load/file.h"
 #include "load/pump.h"
 
+#include "base/fork.h"
+#include "memory/buffer.h"
+#include "memory/driver_error.h"
+
 #include <endian.h>
 #include <stdlib.h>
 
@@ -43,13 +47,10 @@ static gpumem_status hash_file_chunk(void *user, struct gm_pump_slot *slot, uint
 /* Chunk boundaries are part of the definition, so the caller's chunk size does not apply. */
 static gpumem_status configure(struct gm_pump *pump, const gpumem_load_options *options,
                                uint64_t total, struct checksum *sum) {
-    gpumem_status status = gm_pump_configure(pump, options, total);
+    gpumem_status status = gm_pump_configure(pump, options, total, GM_PUMP_CHUNK);
     if (status != GPUMEM_OK)
         return status;
-    pump->chunk = GM_PUMP_CHUNK;
     uint64_t chunks = gm_pump_chunks(pump);
-    if (pump->threads > chunks)
-        pump->threads = (unsigned)chunks;
     sum->hashes = calloc(chunks, sizeof *sum->hashes);
     if (!sum->hashes)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %llu checksums",
@@ -62,24 +63,16 @@ static gpumem_status run(struct gm_pump *pump, struct checksum *sum, uint64_t *c
     if (status != GPUMEM_OK)
         return status;
     status = gm_pump_run(pump);
-    struct gm_error_record error;
-    gm_error_save(&error);
-    /* Reads that were queued before a failure still write to the slots. */
-    if (pump->device && status != GPUMEM_OK)
-        (void)gpumem_stream_synchronize(sum->device, sum->stream);
     gm_pump_finish(pump);
-    if (status != GPUMEM_OK)
-        gm_error_restore(&error);
-    else
+    if (status == GPUMEM_OK)
         *checksum = XXH3_64bits(sum->hashes, gm_pump_chunks(pump) * sizeof *sum->hashes);
     return status;
 }
 
 gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_options *options,
                                      uint64_t *checksum) {
-    if (!buffer || !checksum)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_buffer_checksum: %s is NULL",
-                       !buffer ? "buffer" : "checksum");
+    GM_REQUIRE(checksum, "gpumem_buffer_checksum: checksum is NULL");
+    GM_CHECK(buffer, "gpumem_buffer_checksum");
     struct checksum sum = {
         .buffer = buffer,
         .device = gpumem_buffer_device(buffer),
@@ -89,12 +82,9 @@ gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_op
     if (status == GPUMEM_OK)
         status = gpumem_stream_create(sum.device, NULL, &sum.stream);
     if (status == GPUMEM_OK) {
+        pump.stream = sum.stream;
         status = run(&pump, &sum, checksum);
-        struct gm_error_record error;
-        gm_error_save(&error);
         gm_pump_end_stream(sum.device, sum.stream);
-        if (status != GPUMEM_OK)
-            gm_error_restore(&error);
     }
     free(sum.hashes);
     return status;
@@ -102,19 +92,20 @@ gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_op
 
 gpumem_status gpumem_file_checksum(const char *path, const gpumem_load_options *options,
                                    uint64_t *checksum) {
-    if (!path || !checksum)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_file_checksum: %s is NULL",
-                       !path ? "path" : "checksum");
+    GM_REQUIRE(path && checksum, "gpumem_file_checksum: %s is NULL", !path ? "path" : "checksum");
     struct checksum sum = {0};
     gpumem_status status = gm_file_open(path, &sum.file);
     if (status != GPUMEM_OK)
         return status;
     struct gm_pump pump = {.step = hash_file_chunk, .user = &sum};
+    uint64_t read = 0;
     status = configure(&pump, options, sum.file.size, &sum);
     if (status == GPUMEM_OK)
-        status = run(&pump, &sum, checksum);
+        status = run(&pump, &sum, &read);
     if (status == GPUMEM_OK)
         status = gm_file_check_unchanged(&sum.file);
+    if (status == GPUMEM_OK)
+        *checksum = read;
     free(sum.hashes);
     gm_file_close(&sum.file);
     return status;

@@ -2,9 +2,12 @@
 #include "load/file.h"
 #include "load/pump.h"
 
-#include <gpumem/stats.h>
+#include "base/fork.h"
+#include "base/options.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+
 #include <inttypes.h>
-#include <string.h>
 
 struct load {
     struct gm_file file;
@@ -40,9 +43,12 @@ static gpumem_status load_chunk(void *user, struct gm_pump_slot *slot, uint64_t 
     return status;
 }
 
+/* Before the first byte is read, because reading a large file for nothing takes long. */
 static gpumem_status check_room(const struct load *load) {
     uint64_t free_bytes = 0, total_bytes = 0;
     gpumem_status status = gpumem_device_get_memory(load->device, &free_bytes, &total_bytes);
+    if (status == GPUMEM_OK && load->file.size > free_bytes && gm_reclaim(load->device))
+        status = gpumem_device_get_memory(load->device, &free_bytes, &total_bytes);
     if (status != GPUMEM_OK)
         return status;
     if (load->file.size > free_bytes)
@@ -52,18 +58,32 @@ static gpumem_status check_room(const struct load *load) {
     return GPUMEM_OK;
 }
 
-/* The first chunk's memory only: the rest comes with the file, inside the reserved addresses. */
-static gpumem_status make_buffer(struct load *load, size_t chunk) {
-    size_t first = load->file.size < chunk ? (size_t)load->file.size : chunk;
-    return gpumem_buffer_allocate(
-        load->resource, first,
-        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = (size_t)load->file.size), &load->buffer);
+/* That it can take the file, as far as that is known beforehand. */
+static gpumem_status check_resource(const struct load *load) {
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    gpumem_status status = gpumem_resource_get_properties(load->resource, &properties);
+    if (status != GPUMEM_OK)
+        return status;
+    if (!properties.can_resize)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "files are loaded into buffers that grow, and those of the %s resource "
+                       "cannot; use a virtual resource",
+                       properties.kind);
+    return properties.location == GPUMEM_LOCATION_DEVICE ? check_room(load) : GPUMEM_OK;
 }
 
-static void fill_report(gpumem_load_report *report, const gpumem_load_report *facts) {
-    size_t size = report->size;
-    memcpy(report, facts, size < sizeof *facts ? size : sizeof *facts);
-    report->size = size;
+/*
+ * What the readers begin with, in one piece: the rest comes with the file, inside the reserved
+ * addresses. A piece for each reader's first chunk would stand in the way of the first copies, and
+ * be one more handle to export.
+ */
+static gpumem_status make_buffer(struct load *load, const struct gm_pump *pump) {
+    uint64_t first = (uint64_t)pump->chunk * pump->threads;
+    if (first > load->file.size)
+        first = load->file.size;
+    return gpumem_buffer_allocate(
+        load->resource, (size_t)first,
+        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = (size_t)load->file.size), &load->buffer);
 }
 
 static gpumem_status run(struct load *load, struct gm_pump *pump, gpumem_load_report *facts) {
@@ -73,67 +93,61 @@ static gpumem_status run(struct load *load, struct gm_pump *pump, gpumem_load_re
         return status;
     double ready = gm_seconds();
     status = gm_pump_run(pump);
-    struct gm_error_record error;
-    if (status != GPUMEM_OK)
-        gm_error_save(&error);
-    /* Also after a failure: queued copies still read the slots. */
-    gpumem_status drained = gpumem_stream_synchronize(load->device, load->stream);
-    if (status != GPUMEM_OK)
-        gm_error_restore(&error);
-    else
-        status = drained;
     facts->seconds = gm_seconds() - ready;
     facts->pinned_seconds = ready - start;
-    facts->pinned_bytes = (uint64_t)pump->chunk * GM_PUMP_SLOTS * pump->threads;
+    facts->pinned_bytes = pump->staging_bytes;
+    facts->chunk_bytes = pump->chunk;
     facts->threads = pump->threads;
     facts->chunks = gm_pump_chunks(pump);
     if (status == GPUMEM_OK)
         status = gm_file_check_unchanged(&load->file);
-    if (status != GPUMEM_OK)
-        gm_error_save(&error);
     gm_pump_finish(pump);
-    if (status != GPUMEM_OK)
-        gm_error_restore(&error);
     return status;
+}
+
+/* On failure. The copies are done, so nothing holds the memory back. */
+static void drop_buffer(struct load *load) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    gpumem_buffer_free(load->buffer, NULL);
+    load->buffer = NULL;
+    gm_error_restore(&saved);
 }
 
 static gpumem_status load_opened(struct load *load, const gpumem_load_options *options,
                                  gpumem_load_report *facts) {
     struct gm_pump pump = {.device = load->device, .step = load_chunk, .user = load};
-    gpumem_status status = gm_pump_configure(&pump, options, load->file.size);
+    gpumem_status status = gm_pump_configure(&pump, options, load->file.size, 0);
     if (status == GPUMEM_OK)
-        status = check_room(load);
+        status = check_resource(load);
     if (status == GPUMEM_OK)
         status = gpumem_stream_create(load->device, NULL, &load->stream);
     if (status != GPUMEM_OK)
         return status;
-    status = make_buffer(load, pump.chunk);
+    pump.stream = load->stream;
+    status = make_buffer(load, &pump);
     if (status == GPUMEM_OK)
         status = run(load, &pump, facts);
-
-    struct gm_error_record error;
-    gm_error_save(&error);
     if (status == GPUMEM_OK) {
         facts->bytes = load->file.size;
         facts->mappings = gpumem_buffer_chunks(load->buffer);
     } else {
-        gpumem_buffer_free(load->buffer, NULL);
-        load->buffer = NULL;
+        drop_buffer(load);
     }
     gm_pump_end_stream(load->device, load->stream);
-    if (status != GPUMEM_OK)
-        gm_error_restore(&error);
     return status;
 }
 
 gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
                                const gpumem_load_options *options, gpumem_buffer **buffer,
                                gpumem_load_report *report) {
-    if (!resource || !path || !buffer)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_load_file: %s is NULL",
-                       !resource ? "resource"
-                       : !path   ? "path"
-                                 : "buffer");
+    GM_REQUIRE(path && buffer, "gpumem_load_file: %s is NULL", !path ? "path" : "buffer");
+    GM_CHECK(resource, "gpumem_load_file");
+    /* Before the work, which would else be done for nothing. */
+    GM_REQUIRE(!report || report->size >= sizeof *report,
+               "gpumem_load_report: size is %zu; set it to sizeof(gpumem_load_report) before the "
+               "call",
+               report->size);
     struct load load = {
         .resource = resource,
         .device = gpumem_resource_device(resource),
@@ -142,14 +156,14 @@ gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
     gpumem_status status = gm_file_open(path, &load.file);
     if (status != GPUMEM_OK)
         return status;
-    gpumem_load_report facts = {0};
+    gpumem_load_report facts = {.size = sizeof facts};
     status = load_opened(&load, options, &facts);
     gm_file_close(&load.file);
     pthread_mutex_destroy(&load.lock);
     if (status != GPUMEM_OK)
         return status;
     if (report)
-        fill_report(report, &facts);
+        (void)gm_result_write("gpumem_load_report", report, &facts, sizeof facts);
     *buffer = load.buffer;
     return GPUMEM_OK;
 }

@@ -1,14 +1,16 @@
 #include "load/pump.h"
 
+#include "base/options.h"
 #include "memory/objects.h"
+#include "memory/slab.h"
 
 #include <errno.h>
-#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define CHUNK_MINIMUM        ((size_t)64 << 10)
+#define CHUNK_MAXIMUM        ((size_t)1 << 30)
 #define PROGRESS_NANOSECONDS 100000000
 
 double gm_seconds(void) {
@@ -17,34 +19,33 @@ double gm_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static unsigned default_threads(void) {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    return count > GM_PUMP_MAX_THREADS ? GM_PUMP_MAX_THREADS : (unsigned)count;
-}
-
 uint64_t gm_pump_chunks(const struct gm_pump *pump) {
     return (pump->total + pump->chunk - 1) / pump->chunk;
 }
 
+/* A chunk beyond the file would only be pinned for nothing. */
+static size_t settle_chunk(size_t wanted, uint64_t total) {
+    uint64_t whole = (total + CHUNK_MINIMUM - 1) / CHUNK_MINIMUM * CHUNK_MINIMUM;
+    return wanted < whole ? wanted : (size_t)whole;
+}
+
 gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options *options,
-                                uint64_t total) {
-    gpumem_load_options given = {0};
-    if (options && options->size > sizeof given)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "load options of %zu bytes: this library knows %zu", options->size,
-                       sizeof given);
-    if (options)
-        memcpy(&given, options, options->size ? options->size : sizeof given);
+                                uint64_t total, size_t chunk) {
+    gpumem_load_options given;
+    gpumem_status status = gm_options_read("gpumem_load_options", options, &given, sizeof given);
+    if (status != GPUMEM_OK)
+        return status;
     if (given.threads > GM_PUMP_MAX_THREADS)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%u reader threads: at most %d",
                        given.threads, GM_PUMP_MAX_THREADS);
-    if (given.chunk_bytes && given.chunk_bytes < CHUNK_MINIMUM)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "chunks of %zu bytes: at least %zu",
-                       given.chunk_bytes, CHUNK_MINIMUM);
+    if (given.chunk_bytes &&
+        (given.chunk_bytes < CHUNK_MINIMUM || given.chunk_bytes > CHUNK_MAXIMUM))
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "chunks of %zu bytes: %zu to %zu are allowed",
+                       given.chunk_bytes, CHUNK_MINIMUM, CHUNK_MAXIMUM);
     pump->total = total;
-    pump->chunk = given.chunk_bytes ? given.chunk_bytes : GM_PUMP_CHUNK;
-    pump->threads = given.threads ? given.threads : default_threads();
+    pump->chunk = chunk ? chunk : given.chunk_bytes ? given.chunk_bytes : GM_PUMP_CHUNK;
+    pump->chunk = settle_chunk(pump->chunk, total);
+    pump->threads = given.threads ? given.threads : gm_slab_default_threads();
     pump->resource = given.pinned;
     pump->progress = given.progress;
     pump->progress_user = given.user;
@@ -55,35 +56,57 @@ gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options 
     return GPUMEM_OK;
 }
 
-static gpumem_status prepare_memory(struct gm_pump *pump, unsigned char **memory) {
-    size_t bytes = pump->chunk * GM_PUMP_SLOTS * pump->threads;
-    if (!pump->device) {
-        *memory = pump->plain = malloc(bytes);
-        if (!pump->plain)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no %zu bytes to read into", bytes);
-        return GPUMEM_OK;
-    }
+static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory) {
+    size_t bytes = pump->staging_bytes;
     gpumem_resource *resource = pump->resource;
+    gpumem_status status = GPUMEM_OK;
+    /* One slab of just that size: the usual one would pin 64 MiB for a file of a byte. */
     if (!resource) {
-        gpumem_status status =
-            gpumem_pinned_resource_create(pump->device, NULL, &pump->own_resource);
-        if (status != GPUMEM_OK)
-            return status;
+        status = gpumem_pinned_resource_create(
+            pump->device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = bytes),
+            &pump->own_resource);
         resource = pump->own_resource;
     }
-    gpumem_status status = gpumem_buffer_allocate(resource, bytes, NULL, &pump->staging);
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    if (status == GPUMEM_OK)
+        status = gpumem_resource_get_properties(resource, &properties);
+    if (status == GPUMEM_OK && !properties.host_accessible)
+        status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                         "the staging resource (%s) gives memory that the CPU cannot reach",
+                         properties.kind);
+    /* Of this stream: a free on the default stream would wait for every blocking stream's work. */
+    if (status == GPUMEM_OK)
+        status = gpumem_buffer_allocate(
+            resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = pump->stream),
+            &pump->staging);
+    /* The CPU writes before anything is queued: stream-ordered memory must be there by then. */
+    if (status == GPUMEM_OK && properties.stream_ordered)
+        status = gpumem_stream_synchronize(pump->device, pump->stream);
     if (status != GPUMEM_OK)
         return status;
     *memory = gpumem_buffer_host_pointer(pump->staging);
     if (!*memory)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "the staging resource gives memory that the CPU cannot reach");
+                       "the staging resource (%s) gave memory without a host pointer",
+                       properties.kind);
+    return GPUMEM_OK;
+}
+
+static gpumem_status prepare_memory(struct gm_pump *pump, unsigned char **memory) {
+    pump->staging_bytes = pump->chunk * GM_PUMP_SLOTS * pump->threads;
+    if (pump->device)
+        return prepare_pinned(pump, memory);
+    *memory = pump->plain = malloc(pump->staging_bytes);
+    if (!pump->plain)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no %zu bytes to read into",
+                       pump->staging_bytes);
     return GPUMEM_OK;
 }
 
 gpumem_status gm_pump_prepare(struct gm_pump *pump) {
     pthread_mutex_init(&pump->lock, NULL);
     pthread_cond_init(&pump->changed, NULL);
+    pump->prepared = pump->threads;
     unsigned char *memory = NULL;
     gpumem_status status = prepare_memory(pump, &memory);
     for (unsigned t = 0; t < pump->threads && status == GPUMEM_OK; t++) {
@@ -96,31 +119,36 @@ gpumem_status gm_pump_prepare(struct gm_pump *pump) {
                     &slot->event);
         }
     }
-    if (status != GPUMEM_OK) {
-        struct gm_error_record error;
-        gm_error_save(&error);
+    if (status != GPUMEM_OK)
         gm_pump_finish(pump);
-        gm_error_restore(&error);
-    }
     return status;
 }
 
 void gm_pump_end_stream(gpumem_device *device, CUstream stream) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
     if (gpumem_stream_destroy(device, stream) != GPUMEM_OK)
         gm_meter_quarantine(&device->meter, 0);
+    gm_error_restore(&saved);
 }
 
 void gm_pump_finish(struct gm_pump *pump) {
-    for (unsigned t = 0; t < pump->threads; t++)
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    for (unsigned t = 0; t < pump->prepared; t++)
         for (unsigned s = 0; s < GM_PUMP_SLOTS; s++)
             if (pump->slots[t][s].event &&
                 gpumem_event_destroy(pump->device, pump->slots[t][s].event) != GPUMEM_OK)
                 gm_meter_quarantine(&pump->device->meter, 0);
     gpumem_buffer_free(pump->staging, NULL);
-    gpumem_resource_destroy(pump->own_resource);
+    /* Refused while the driver does not say whether the stream is done; asked again, it does. */
+    if (gpumem_resource_destroy(pump->own_resource) != GPUMEM_OK &&
+        gpumem_resource_destroy(pump->own_resource) != GPUMEM_OK)
+        gm_meter_quarantine(&pump->device->meter, pump->staging_bytes);
     free(pump->plain);
     pthread_cond_destroy(&pump->changed);
     pthread_mutex_destroy(&pump->lock);
+    gm_error_restore(&saved);
 }
 
 /* The first error wins; the others are its consequences. */
@@ -199,29 +227,61 @@ static void watch(struct gm_pump *pump, double start) {
         tell_progress(pump, start, done);
 }
 
+/* Readers take no signals: an application's handlers run on the threads that it knows. */
+static int start_thread(pthread_t *thread, struct gm_pump *pump) {
+    sigset_t all, before;
+    sigfillset(&all);
+    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (error)
+        return error;
+    error = pthread_create(thread, NULL, reader, pump);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* As many as the system gives; one is enough to do the work. */
+static unsigned start_readers(struct gm_pump *pump, pthread_t *threads) {
+    unsigned started = 0;
+    int error = 0;
+    pthread_mutex_lock(&pump->lock);
+    while (started < pump->threads && !error) {
+        error = start_thread(&threads[started], pump);
+        started += !error;
+    }
+    pump->running += started;
+    pthread_mutex_unlock(&pump->lock);
+    if (!started)
+        report_error(pump, gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create",
+                                          "cannot start a reader"));
+    return started;
+}
+
+/* Also after a failure: queued copies still use the slots. A call that reports an earlier failure
+ * need not have waited, so it is made once more. */
+static gpumem_status drain(const struct gm_pump *pump) {
+    if (!pump->device)
+        return GPUMEM_OK;
+    gpumem_status status = gpumem_stream_synchronize(pump->device, pump->stream);
+    if (status != GPUMEM_OK) {
+        struct gm_error_record first;
+        gm_error_save(&first);
+        (void)gpumem_stream_synchronize(pump->device, pump->stream);
+        gm_error_restore(&first);
+    }
+    return status;
+}
+
 gpumem_status gm_pump_run(struct gm_pump *pump) {
     pthread_t threads[GM_PUMP_MAX_THREADS];
-    unsigned started = 0;
     double start = gm_seconds();
-    while (started < pump->threads) {
-        pthread_mutex_lock(&pump->lock);
-        pump->running++;
-        pthread_mutex_unlock(&pump->lock);
-        int error = pthread_create(&threads[started], NULL, reader, pump);
-        if (error) {
-            pthread_mutex_lock(&pump->lock);
-            pump->running--;
-            pthread_mutex_unlock(&pump->lock);
-            report_error(pump, gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create",
-                                              "cannot start reader %u", started + 1));
-            break;
-        }
-        started++;
-    }
+    unsigned started = start_readers(pump, threads);
     watch(pump, start);
     for (unsigned t = 0; t < started; t++)
         pthread_join(threads[t], NULL);
-    if (pump->status != GPUMEM_OK)
-        gm_error_restore(&pump->error);
+    pump->threads = started;
+    gpumem_status drained = drain(pump);
+    if (pump->status == GPUMEM_OK)
+        return drained;
+    gm_error_restore(&pump->error);
     return pump->status;
 }

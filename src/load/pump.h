@@ -26,10 +26,11 @@ struct gm_pump_slot {
 struct gm_pump {
     /* Set by the caller. */
     gpumem_device *device;     /* NULL: plain memory, no events */
+    CUstream stream;           /* where the steps queue their copies; drained by gm_pump_run */
     gpumem_resource *resource; /* staging memory; NULL: a pinned resource is made */
     uint64_t total;
     size_t chunk;
-    unsigned threads;
+    unsigned threads; /* wanted, and after the run those that there were */
     int (*progress)(void *user, const gpumem_load_progress *progress);
     void *progress_user;
     /* Handles chunk `index` at `offset`. Runs on reader threads, several at once. */
@@ -40,7 +41,9 @@ struct gm_pump {
     /* The pump's. */
     gpumem_resource *own_resource;
     gpumem_buffer *staging;
+    size_t staging_bytes;
     unsigned char *plain;
+    unsigned prepared; /* threads whose slots are ready */
     struct gm_pump_slot slots[GM_PUMP_MAX_THREADS][GM_PUMP_SLOTS];
     atomic_uint_fast64_t next_chunk;
     atomic_bool stop;
@@ -53,16 +56,19 @@ struct gm_pump {
     struct gm_error_record error;
 };
 
-/* Fills in defaults from the options (NULL allowed) and validates them. */
+/* Fills in defaults from the options (NULL allowed) and validates them. A `chunk` of 0 leaves the
+ * chunk size to them. */
 gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options *options,
-                                uint64_t total);
+                                uint64_t total, size_t chunk);
 /* Makes slots and events ready. On failure nothing is left. */
 gpumem_status gm_pump_prepare(struct gm_pump *pump);
-/* Runs to the end, an error, or cancelling. The first error is the calling thread's last error. */
+/* Runs to the end, an error, or cancelling; nothing queued uses the slots then. The first error is
+ * the calling thread's last error. */
 gpumem_status gm_pump_run(struct gm_pump *pump);
-/* Gives back what prepare made. Nothing queued may still use the slots. */
+/* Gives back what prepare made; what the driver does not take is counted as quarantined. Like the
+ * next, it leaves the last error alone. */
 void gm_pump_finish(struct gm_pump *pump);
-/* Ends a stream made for a pump; one that the driver does not take back is counted as lost. */
+/* Ends a stream made for a pump; one that the driver does not take back is counted likewise. */
 void gm_pump_end_stream(gpumem_device *device, CUstream stream);
 
 uint64_t gm_pump_chunks(const struct gm_pump *pump);

@@ -1,0 +1,162 @@
+/*
+ * Whole or nothing: sweeps over loading and checksums. Whichever driver call fails, a load that
+ * succeeds has the file's bytes, and one that fails has left nothing.
+ */
+#include "library_test.h"
+#include "sweep.h"
+
+#include <fcntl.h>
+#include <gpumem/load.h>
+#include <unistd.h>
+
+static char path[64];
+static uint64_t expected; /* checksum of the file */
+
+struct subject {
+    gpumem_resource *memory;
+    gpumem_buffer *buffer;
+    gpumem_load_options options;
+    uint64_t sum;
+};
+
+static uint64_t lost(void *user) {
+    (void)user;
+    return device_stats().quarantined;
+}
+
+static const char *last_message(void) {
+    return gpumem_last_error()->message;
+}
+
+/* What waits for a second try is tried; a refused cuCtxPopCurrent left the context current. */
+static void settle(void *user) {
+    CUcontext now = NULL;
+    (void)user;
+    while (cu->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == gpumem_device_context(device))
+        assert_int_equal(cu->cuCtxPopCurrent_v2(&now), CUDA_SUCCESS);
+    (void)gpumem_device_trim(device, 1);
+}
+
+static int load(void *user) {
+    struct subject *s = user;
+    s->buffer = NULL;
+    int result = (int)gpumem_load_file(s->memory, path, &s->options, &s->buffer, NULL);
+    assert_true((result == 0) == (s->buffer != NULL));
+    return result;
+}
+
+static void check_bytes(void *user) {
+    struct subject *s = user;
+    uint64_t sum = 0;
+    settle(user);
+    OK(gpumem_buffer_checksum(s->buffer, NULL, &sum));
+    assert_true(sum == expected);
+    OK(gpumem_buffer_free(s->buffer, NULL));
+    settle(user);
+}
+
+static int take_checksum(void *user) {
+    struct subject *s = user;
+    s->sum = 77;
+    int result = (int)gpumem_buffer_checksum(s->buffer, &s->options, &s->sum);
+    assert_true(s->sum == (result == 0 ? expected : 77));
+    return result;
+}
+
+static struct subject make_subject(unsigned threads, gpumem_resource *pinned) {
+    struct subject subject = {
+        .options = {.size = sizeof subject.options,
+                    .chunk_bytes = 128 * KIB,
+                    .threads = threads,
+                    .pinned = pinned},
+    };
+    /* Pieces of 2 MiB: the file needs several. */
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * MIB), &subject.memory));
+    return subject;
+}
+
+static void sweep_load(const char *name, unsigned threads, gpumem_resource *pinned) {
+    struct subject subject = make_subject(threads, pinned);
+    sweep_run(&(struct sweep){.name = name,
+                              .act = load,
+                              .recover = settle,
+                              .undo = check_bytes,
+                              .may_succeed = true, /* what is released at its end cannot fail */
+                              .lost = lost,
+                              .explain = last_message,
+                              .user = &subject});
+    OK(gpumem_resource_destroy(subject.memory));
+}
+
+static void one_reader(void **state) {
+    (void)state;
+    sweep_load("load by one reader", 1, NULL);
+}
+
+static void three_readers_and_given_staging(void **state) {
+    (void)state;
+    gpumem_resource *pinned;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &pinned));
+    sweep_load("load by three readers", 3, pinned);
+    OK(gpumem_resource_destroy(pinned));
+}
+
+static void checksums(void **state) {
+    (void)state;
+    struct subject subject = make_subject(2, NULL);
+    assert_int_equal(load(&subject), 0);
+    sweep_run(&(struct sweep){.name = "checksum of a buffer",
+                              .act = take_checksum,
+                              .recover = settle,
+                              .undo = settle,
+                              .may_succeed = true,
+                              .lost = lost,
+                              .explain = last_message,
+                              .user = &subject});
+    check_bytes(&subject);
+    OK(gpumem_resource_destroy(subject.memory));
+}
+
+static int begin(void **state) {
+    static unsigned char block[64 * KIB];
+    snprintf(path, sizeof path, "/tmp/gpumem-load-sweep-%d", (int)getpid());
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    for (unsigned i = 0; fd >= 0 && i < 80; i++) {
+        for (size_t j = 0; j < sizeof block; j++)
+            block[j] = (unsigned char)(j * 31 + i * 7 + j / 251);
+        if (write(fd, block, i ? sizeof block : sizeof block - 3) < 0)
+            return -1;
+    }
+    if (fd < 0 || close(fd) != 0 || open_device(state) != 0 ||
+        gpumem_file_checksum(path, NULL, &expected) != GPUMEM_OK)
+        return -1;
+    /* Where registering is refused, memory is allocated: softgpu opens what backs it at the first
+     * time, and keeps it. */
+    gpumem_resource *allocated;
+    gpumem_buffer *once;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_ALLOCATED),
+        &allocated));
+    OK(gpumem_buffer_allocate(allocated, 1, NULL, &once));
+    OK(gpumem_buffer_free(once, NULL));
+    OK(gpumem_resource_destroy(allocated));
+    sweep_with(soft);
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    unlink(path);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_reader),
+        cmocka_unit_test(three_readers_and_given_staging),
+        cmocka_unit_test(checksums),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

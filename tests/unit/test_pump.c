@@ -1,0 +1,172 @@
+/* The pump's threads: each chunk once, the first error, cancelling, and too few threads. */
+#include "library_test.h"
+#include "load/pump.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+/* ---- A pthread_create that can refuse -----------------------------------------------------------
+ */
+
+static int threads_left = -1; /* before it refuses; negative: it never does */
+
+typedef int (*create_fn)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* Instead of libc's, for the library's objects that are linked into this program. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
+                   void *argument) {
+    static create_fn real;
+    if (!real) {
+        void *symbol = dlsym(RTLD_NEXT, "pthread_create");
+        memcpy(&real, &symbol, sizeof real);
+    }
+    if (threads_left == 0)
+        return EAGAIN;
+    if (threads_left > 0)
+        threads_left--;
+    return real(thread, attributes, run, argument);
+}
+
+/* ---- A pump in plain memory ---------------------------------------------------------------------
+ */
+
+#define CHUNKS 100
+
+struct work {
+    atomic_uint seen[CHUNKS + 1];
+    atomic_uint calls;
+    uint64_t total;
+    size_t chunk;
+    uint64_t fail_at; /* index; CHUNKS: none */
+    int progress_result;
+    unsigned progress_calls;
+    uint64_t last_done;
+    atomic_bool takes_signals;
+};
+
+static gpumem_status step(void *user, struct gm_pump_slot *slot, uint64_t index, uint64_t offset,
+                          size_t bytes) {
+    struct work *work = user;
+    sigset_t blocked;
+    pthread_sigmask(SIG_SETMASK, NULL, &blocked);
+    if (!sigismember(&blocked, SIGINT) || !sigismember(&blocked, SIGALRM))
+        work->takes_signals = true;
+    assert_true(index < CHUNKS && offset == index * work->chunk);
+    assert_true(bytes == (index == CHUNKS - 1 ? work->total - offset : work->chunk));
+    memset(slot->memory, (int)index, bytes); /* two readers on one slot: a race for TSan to see */
+    work->seen[index]++;
+    work->calls++;
+    if (index == work->fail_at)
+        return gm_fail(GPUMEM_ERROR_DATA, "chunk %d is bad", (int)index);
+    return GPUMEM_OK;
+}
+
+static int progress(void *user, const gpumem_load_progress *p) {
+    struct work *work = user;
+    work->progress_calls++;
+    work->last_done = p->bytes_done;
+    assert_true(p->bytes_total == work->total && p->seconds >= 0);
+    return work->progress_result;
+}
+
+static gpumem_status run(struct work *work, unsigned threads, unsigned *ran) {
+    struct gm_pump pump = {.step = step, .user = work};
+    work->chunk = 64 * KIB;
+    work->total = (uint64_t)work->chunk * (CHUNKS - 1) + 5;
+    OK(gm_pump_configure(&pump,
+                         GPUMEM_OPTIONS(gpumem_load_options, .chunk_bytes = 64 * KIB,
+                                        .threads = threads, .progress = progress, .user = work),
+                         work->total, 0));
+    OK(gm_pump_prepare(&pump));
+    gpumem_status status = gm_pump_run(&pump);
+    *ran = pump.threads;
+    gm_pump_finish(&pump);
+    return status;
+}
+
+static void check_each_once(const struct work *work) {
+    for (int i = 0; i < CHUNKS; i++)
+        assert_int_equal(work->seen[i], 1);
+    assert_true(work->last_done == work->total);
+}
+
+static void each_chunk_once(void **state) {
+    (void)state;
+    for (unsigned threads = 1; threads <= GM_PUMP_MAX_THREADS; threads += 5) {
+        struct work work = {.fail_at = CHUNKS};
+        unsigned ran = 0;
+        OK(run(&work, threads, &ran));
+        assert_int_equal(ran, threads);
+        check_each_once(&work);
+        assert_true(work.progress_calls >= 1);
+        assert_false(work.takes_signals);
+    }
+}
+
+static void the_first_error_stops_all(void **state) {
+    (void)state;
+    struct work work = {.fail_at = 7};
+    unsigned ran = 0;
+    assert_int_equal(run(&work, 4, &ran), GPUMEM_ERROR_DATA);
+    SAYS("chunk 7 is bad");
+    assert_int_equal(work.seen[7], 1);
+}
+
+static void cancelling_is_an_error(void **state) {
+    (void)state;
+    struct work work = {.fail_at = CHUNKS, .progress_result = 1};
+    unsigned ran = 0;
+    assert_int_equal(run(&work, 2, &ran), GPUMEM_ERROR_CANCELLED);
+    SAYS("stopped after");
+}
+
+static void few_threads_do_the_work(void **state) {
+    (void)state;
+    for (int left = 1; left <= 3; left++) {
+        struct work work = {.fail_at = CHUNKS};
+        unsigned ran = 0;
+        threads_left = left;
+        gpumem_status status = run(&work, 8, &ran);
+        threads_left = -1;
+        assert_int_equal(status, GPUMEM_OK);
+        assert_int_equal(ran, left);
+        check_each_once(&work);
+    }
+}
+
+static void no_thread_is_an_error(void **state) {
+    (void)state;
+    struct work work = {.fail_at = CHUNKS};
+    unsigned ran = 77;
+    threads_left = 0;
+    gpumem_status status = run(&work, 8, &ran);
+    threads_left = -1;
+    assert_int_equal(status, GPUMEM_ERROR_SYSTEM);
+    assert_int_equal(gpumem_last_error()->system_code, EAGAIN);
+    SAYS("cannot start a reader");
+    assert_int_equal(work.calls, 0);
+    assert_int_equal(ran, 0);
+}
+
+static void the_callers_mask_stays(void **state) {
+    (void)state;
+    sigset_t before, after;
+    struct work work = {.fail_at = CHUNKS};
+    unsigned ran;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    OK(run(&work, 2, &ran));
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    for (int s = 1; s < SIGRTMIN; s++)
+        assert_int_equal(sigismember(&before, s), sigismember(&after, s));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_chunk_once),        cmocka_unit_test(the_first_error_stops_all),
+        cmocka_unit_test(cancelling_is_an_error), cmocka_unit_test(few_threads_do_the_work),
+        cmocka_unit_test(no_thread_is_an_error),  cmocka_unit_test(the_callers_mask_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
