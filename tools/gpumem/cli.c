@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 int cli_error(int status, const char *format, ...) {
     va_list args;
@@ -71,6 +72,12 @@ bool cli_parse_ordinal(const char *text, int *ordinal) {
         return false;
     *ordinal = atoi(text);
     return true;
+}
+
+double cli_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 char *cli_format_size(uint64_t bytes, char *text) {

@@ -57,6 +57,9 @@ bool cli_parse_size(const char *text, uint64_t *bytes);
 /* A device number, 0 to 9999. False when it is none. */
 bool cli_parse_ordinal(const char *text, int *ordinal);
 
+/* Seconds of the monotonic clock. */
+double cli_now(void);
+
 /* "1.50 GiB". `text` holds at least 32 bytes; returned. */
 char *cli_format_size(uint64_t bytes, char *text);
 

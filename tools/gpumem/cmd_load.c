@@ -2,13 +2,13 @@
 #include "cli.h"
 #include "load.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 const char cmd_load_usage[] =
@@ -31,31 +31,40 @@ const char cmd_load_usage[] =
     "failed, 130 interrupted, 1 anything else. Nothing is left behind in any case.\n";
 
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t second_process; /* its process group; a pid_t fits */
 
 static void on_signal(int number) {
+    int saved = errno;
+    if (second_process)
+        kill(-second_process, interrupted ? SIGKILL : SIGTERM);
     interrupted = number;
+    errno = saved;
 }
 
 bool load_interrupted(void) {
     return interrupted != 0;
 }
 
+void load_pass_signals_to(pid_t group) {
+    second_process = group;
+    /* One that came before this was noted has told nobody. */
+    if (group && interrupted)
+        kill(-group, SIGTERM);
+}
+
 void load_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+    /* Who starts this may ignore it, and the second process's verdict would be lost with it. */
+    signal(SIGCHLD, SIG_DFL);
 }
 
 /* On a terminal one line is rewritten; elsewhere a line a second is enough. */
 struct progress_view {
     const char *verb;
     bool quiet, terminal;
+    bool open; /* the line has no end yet */
     double printed;
 };
 
@@ -65,6 +74,7 @@ static void print_progress(struct progress_view *view, const gpumem_load_progres
     if (view->quiet || (!last && progress->seconds - view->printed < interval))
         return;
     view->printed = progress->seconds;
+    view->open = view->terminal && !last;
     char done[32], total[32];
     double rate =
         progress->seconds > 0 ? 1e-9 * (double)progress->bytes_done / progress->seconds : 0;
@@ -72,7 +82,14 @@ static void print_progress(struct progress_view *view, const gpumem_load_progres
             view->verb, cli_format_size(progress->bytes_done, done),
             cli_format_size(progress->bytes_total, total),
             100.0 * (double)progress->bytes_done / (double)progress->bytes_total, rate,
-            view->terminal && !last ? "   " : "\n");
+            view->open ? "   " : "\n");
+}
+
+/* What is said next begins its own line. */
+static void end_progress(struct progress_view *view) {
+    if (view->open)
+        fputc('\n', stderr);
+    view->open = false;
 }
 
 static int on_progress(void *user, const gpumem_load_progress *progress) {
@@ -114,6 +131,7 @@ static int load(const struct load_arguments *arguments, gpumem_resource *resourc
     outcome->load.size = sizeof outcome->load;
     gpumem_status status =
         gpumem_load_file(resource, arguments->path, &options, buffer, &outcome->load);
+    end_progress(&view);
     return status == GPUMEM_OK ? CLI_OK : fail_load(status);
 }
 
@@ -127,7 +145,7 @@ static bool same_file(const struct stat *before, const char *path) {
 
 static int check(const struct load_arguments *arguments, const struct stat *before,
                  gpumem_buffer *buffer, struct load_outcome *outcome) {
-    double start = now();
+    double start = cli_now();
     struct progress_view view = view_of(arguments, "checking");
     gpumem_load_options options = {
         .size = sizeof options,
@@ -136,13 +154,15 @@ static int check(const struct load_arguments *arguments, const struct stat *befo
         .user = &view,
     };
     gpumem_status status = gpumem_buffer_checksum(buffer, &options, &outcome->device_checksum);
+    end_progress(&view);
     if (status != GPUMEM_OK)
         return cli_fail(status);
     view = view_of(arguments, "comparing");
     status = gpumem_file_checksum(arguments->path, &options, &outcome->file_checksum);
+    end_progress(&view);
     if (status != GPUMEM_OK)
         return fail_load(status);
-    outcome->check_seconds = now() - start;
+    outcome->check_seconds = cli_now() - start;
     if (!same_file(before, arguments->path))
         return cli_error(CLI_CHANGED, "%s changed between loading and checking", arguments->path);
     if (outcome->device_checksum != outcome->file_checksum)
@@ -284,15 +304,14 @@ int cmd_load(int argc, char **argv) {
     if (result != CLI_OK)
         return result;
     load_catch_signals();
-    outcome.chunk_bytes = arguments.chunk_bytes ? arguments.chunk_bytes : 8 << 20;
-    double start = now();
+    double start = cli_now();
     gpumem_library *library = NULL;
     gpumem_status status =
         gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = arguments.driver), &library);
     if (status != GPUMEM_OK)
         return cli_fail(status);
     result = with_library(&arguments, library, &outcome);
-    outcome.total_seconds = now() - start;
+    outcome.total_seconds = cli_now() - start;
     status = gpumem_close(library);
     if (result == CLI_OK && status != GPUMEM_OK)
         result = cli_fail(status);

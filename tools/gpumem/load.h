@@ -18,13 +18,12 @@ struct load_arguments {
 };
 
 struct load_outcome {
-    char driver_path[512];
+    char driver_path[4096]; /* as long as a path may be: the second process opens it */
     bool softgpu;
     int driver_version;
     gpumem_device_info device;
     uint64_t free_bytes; /* before loading */
     gpumem_load_report load;
-    uint64_t chunk_bytes;
     uint64_t device_checksum, file_checksum;
     double check_seconds;
     bool shared;
@@ -34,9 +33,12 @@ struct load_outcome {
     double total_seconds; /* from the opening of the driver to the end of the last check */
 };
 
-/* Set by SIGINT and SIGTERM. */
+/* Whether SIGINT or SIGTERM came. */
 bool load_interrupted(void);
 void load_catch_signals(void);
+/* The process group that these signals are passed on to, at once and whatever this process waits
+ * for: SIGTERM, and with the second signal SIGKILL. 0: none. */
+void load_pass_signals_to(pid_t group);
 
 void load_print_text(const struct load_arguments *arguments, const struct load_outcome *outcome);
 void load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome);

@@ -17,8 +17,8 @@ void load_print_text(const struct load_arguments *arguments, const struct load_o
            rate(load->bytes, load->seconds));
     printf("          %" PRIu64 " chunks of %s by %u readers, %" PRIu64
            " mappings, at most %s pinned (made ready in %.4f s)\n",
-           load->chunks, cli_format_size(outcome->chunk_bytes, chunk), load->threads,
-           load->mappings, cli_format_size(load->pinned_bytes, pinned), load->pinned_seconds);
+           load->chunks, cli_format_size(load->chunk_bytes, chunk), load->threads, load->mappings,
+           cli_format_size(load->pinned_bytes, pinned), load->pinned_seconds);
     printf("checked   %016" PRIx64 " on the device and in the file, in %.4f s\n",
            outcome->device_checksum, outcome->check_seconds);
     if (outcome->shared)
@@ -45,7 +45,7 @@ void load_print_json(const struct load_arguments *arguments, const struct load_o
     json_number(&json, "load_gb_per_s", rate(load->bytes, load->seconds));
     json_number(&json, "pinned_seconds", load->pinned_seconds);
     json_unsigned(&json, "chunks", load->chunks);
-    json_unsigned(&json, "chunk_bytes", outcome->chunk_bytes);
+    json_unsigned(&json, "chunk_bytes", load->chunk_bytes);
     json_unsigned(&json, "readers", load->threads);
     json_unsigned(&json, "mappings", load->mappings);
     json_unsigned(&json, "peak_pinned_bytes", load->pinned_bytes);

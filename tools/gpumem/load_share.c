@@ -11,18 +11,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define RECEIVER_SOCKET 3 /* the receiver's end, in the receiver */
 
 extern char **environ;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 static int spawn_receiver(const struct load_arguments *arguments,
                           const struct load_outcome *outcome, int socket, pid_t *pid) {
@@ -42,13 +35,23 @@ static int spawn_receiver(const struct load_arguments *arguments,
                           NULL};
 
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
     int error = posix_spawn_file_actions_init(&actions);
     if (error)
         return error;
+    error = posix_spawnattr_init(&attributes);
+    if (error) {
+        posix_spawn_file_actions_destroy(&actions);
+        return error;
+    }
+    /* A group of its own, so that a signal passed on reaches what it starts in its turn. */
+    error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
     /* dup2 onto itself would keep close-on-exec; the descriptor is moved out of the way before. */
-    error = posix_spawn_file_actions_adddup2(&actions, socket, RECEIVER_SOCKET);
     if (!error)
-        error = posix_spawn(pid, program, &actions, NULL, (char *const *)argv, environ);
+        error = posix_spawn_file_actions_adddup2(&actions, socket, RECEIVER_SOCKET);
+    if (!error)
+        error = posix_spawn(pid, program, &actions, &attributes, (char *const *)argv, environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
@@ -72,16 +75,16 @@ static int make_pair(int pair[2]) {
     return 0;
 }
 
-/* Waits for the receiver's end; an interrupt is passed on once. Returns its wait status. */
+/* Waits for the receiver's end. Returns its wait status. */
 static int reap(pid_t pid) {
+    siginfo_t info;
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
+        ;
+    /* Its number belongs to it until it is reaped: no signal can go to another process. */
+    load_pass_signals_to(0);
     int status = 0;
-    bool told = false;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-        if (load_interrupted() && !told) {
-            kill(pid, SIGTERM);
-            told = true;
-        }
-    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
     return status;
 }
 
@@ -111,6 +114,7 @@ static int hand_over(const struct load_arguments *arguments, gpumem_export *expo
         close(pair[0]);
         return cli_error(CLI_PEER, "cannot start the second process: %s", strerror(error));
     }
+    load_pass_signals_to(outcome->receiver);
     gpumem_status status = gpumem_export_send(exported, pair[0], NULL);
     /* Before waiting: a receiver that still reads sees the end of the socket. */
     close(pair[0]);
@@ -123,7 +127,7 @@ static int hand_over(const struct load_arguments *arguments, gpumem_export *expo
 
 int load_share(const struct load_arguments *arguments, gpumem_buffer *buffer,
                struct load_outcome *outcome) {
-    double start = now();
+    double start = cli_now();
     gpumem_export *exported = NULL;
     gpumem_status status = gpumem_export_create(buffer, &exported);
     if (status != GPUMEM_OK)
@@ -134,6 +138,6 @@ int load_share(const struct load_arguments *arguments, gpumem_buffer *buffer,
     if (result == CLI_OK && status != GPUMEM_OK)
         result = cli_fail(status);
     outcome->shared = result == CLI_OK;
-    outcome->share_seconds = now() - start;
+    outcome->share_seconds = cli_now() - start;
     return result;
 }

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""gpumem load and signals: passed on to the second process, and nothing lost on the way."""
+import os
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import harness
+from harness import expect, expect_status
+
+MIB = 1 << 20
+
+
+def make_file(folder, size):
+    path = folder / "f"
+    path.write_bytes(os.urandom(MIB) * (size // MIB))
+    return str(path)
+
+
+def make_receiver(folder, text):
+    path = folder / "receiver"
+    path.write_text("#!/bin/sh\n" + text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def start(*arguments, **more):
+    return subprocess.Popen([harness.COMMAND, "load", *arguments], env=harness.environment(),
+                            stdin=subprocess.DEVNULL, text=True,
+                            **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
+
+
+def finish(process):
+    out, err = process.communicate(timeout=50)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def wait_for(condition, what):
+    end = time.monotonic() + 20
+    while not condition():
+        expect(time.monotonic() < end, f"{what} does not come")
+        time.sleep(0.005)
+
+
+def is_gone(pid):
+    """Ended, whether or not its new parent has taken note."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def interrupted_while_it_hangs(folder, before_sleep, signals):
+    """The receiver neither answers nor ends, and its own child holds the socket open too."""
+    marker = folder / "pid"
+    receiver = make_receiver(
+        folder, f'{before_sleep}sleep 100 &\necho $! > "{marker}.new"\n'
+                f'mv "{marker}.new" "{marker}"\nwait\nwait\n')
+    process = start("--receiver", receiver, make_file(folder, MIB))
+    wait_for(marker.exists, "the second process")
+    sleeper = int(marker.read_text())
+    begin = time.monotonic()
+    for number in signals:
+        process.send_signal(number)
+        time.sleep(0.2)
+    process = finish(process)
+    expect_status(process, 130)
+    expect(time.monotonic() - begin < 15, "it waited for the second process's time to run out")
+    wait_for(lambda: is_gone(sleeper), "the end of what the second process started")
+
+
+def test_interrupt_ends_a_second_process_that_hangs(folder):
+    interrupted_while_it_hangs(folder, "", [signal.SIGTERM])
+
+
+def test_second_interrupt_ends_one_that_ignores_the_first(folder):
+    interrupted_while_it_hangs(folder, "trap '' TERM\n", [signal.SIGINT, signal.SIGINT])
+
+
+def test_verdict_is_heard_where_child_signals_are_ignored(folder):
+    receiver = make_receiver(
+        folder, f'exec "{harness.COMMAND}" receive --socket 3 --expect 0123456789abcdef\n')
+    process = finish(start("--receiver", receiver, make_file(folder, MIB),
+                           preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)))
+    expect_status(process, 7)
+
+
+def test_message_begins_a_line_on_a_terminal(folder):
+    """The progress line is rewritten in place; what is said after it does not hang on its end."""
+    path = make_file(folder, 512 * MIB)
+    ours, theirs = pty.openpty()
+    process = start("--chunk", "64K", "--threads", "1", path, stdout=subprocess.DEVNULL,
+                    stderr=theirs)
+    os.close(theirs)
+    text = b""
+    try:
+        while piece := os.read(ours, 4096):
+            text += piece
+            if b"loading" in text and b"gpumem:" not in text:
+                process.send_signal(signal.SIGINT)
+    except OSError:  # the other end is closed
+        pass
+    os.close(ours)
+    expect(process.wait(timeout=50) == 130, f"exit status {process.returncode}: {text!r}")
+    expect(re.search(rb"(^|\n)gpumem: ", text), f"{text!r}")
+
+
+harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])
