@@ -1,4 +1,5 @@
-/* Forked children: every call answers NOT_INITIALIZED, whatever the parent's threads are doing. */
+/* Forked children: what needs the driver answers NOT_INITIALIZED, whatever the parent's threads are
+ * doing. */
 #include "harness.h"
 
 #include <pthread.h>
@@ -20,7 +21,12 @@ static int calls_that_answer(void) {
     CUdeviceptr memory;
     CUcontext current;
     int count;
-    return (cu.cuInit(0) != CUDA_ERROR_NOT_INITIALIZED) +
+    const char *name;
+    void *function;
+    bool pure = cu.cuDriverGetVersion(&count) == CUDA_SUCCESS &&
+                cu.cuGetErrorName(CUDA_ERROR_UNKNOWN, &name) == CUDA_SUCCESS &&
+                cu.cuGetProcAddress_v2("cuInit", &function, 12000, 0, NULL) == CUDA_SUCCESS;
+    return !pure + (cu.cuInit(0) != CUDA_ERROR_NOT_INITIALIZED) +
            (cu.cuMemAlloc_v2(&memory, 100) != CUDA_ERROR_NOT_INITIALIZED) +
            (cu.cuCtxGetCurrent(&current) != CUDA_ERROR_NOT_INITIALIZED) +
            (cu.cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED) +

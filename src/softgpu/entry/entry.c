@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const unsigned char rules[GPUMEM_FN_COUNT] = {
 #define SG_RULE(symbol, flags) [GPUMEM_FN_##symbol] = (flags),
@@ -20,6 +21,20 @@ static const unsigned char rules[GPUMEM_FN_COUNT] = {
 static const CUresult refusals[GPUMEM_FN_COUNT] = {
 #define SG_REFUSED(symbol, result) [GPUMEM_FN_##symbol] = (result),
 #include "softgpu/entry/refused.def"
+};
+
+static const bool context_first[GPUMEM_FN_COUNT] = {
+#define SG_REFUSED_WITHOUT_CONTEXT(symbol) [GPUMEM_FN_##symbol] = true,
+#include "softgpu/entry/refused.def"
+};
+
+static const struct {
+    unsigned short result;
+    unsigned char argument;
+    unsigned char when; /* enum sg_null_when */
+} nulls[GPUMEM_FN_COUNT] = {
+#define SG_NULL(symbol, argument, result, when) [GPUMEM_FN_##symbol] = {result, argument, when},
+#include "softgpu/entry/null.def"
 };
 
 static atomic_uint watch = SG_WATCH_CONFIGURE;
@@ -62,47 +77,79 @@ static bool enter_watched(struct sg_call *call, CUresult *result) {
     return true;
 }
 
-static CUresult refuse(gpumem_driver_fn fn) {
+static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, enum sg_null_when when,
+                         CUresult *result) {
+    if (nulls[fn].when != when || (nulls[fn].argument == 1 ? arguments.first : arguments.second))
+        return false;
+    *result = (CUresult)nulls[fn].result;
+    return true;
+}
+
+static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
+    CUresult result;
     if (!atomic_exchange_explicit(&refusal_said[fn], true, memory_order_relaxed))
         sg_log(1, "%s is not implemented", sg_rows[fn].symbol);
+    if (null_answers(fn, arguments, SG_NULL_BEFORE_CONTEXT, &result))
+        return result;
+    if (context_first[fn] && sg_thread()->depth == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (null_answers(fn, arguments, SG_NULL_LAST, &result))
+        return result;
     return refusals[fn] ? refusals[fn] : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, CUresult *result) {
-    struct sg_thread *thread = sg_thread();
-    const unsigned rule = rules[fn];
-    *call = (struct sg_call){.fn = fn};
+/* Some outputs are zeroed before anything else is looked at. */
+static CUresult not_initialized(gpumem_driver_fn fn, struct sg_arguments arguments) {
+    if ((rules[fn] & SG_ZERO_FIRST) && arguments.first != 0)
+        memset((void *)arguments.first, 0, sizeof(uint64_t));
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
 
-    /* No lock before these: a forked child may find it held by a thread that it does not have. */
-    if (atomic_load_explicit(&sg_forked, memory_order_relaxed)) {
-        *result = CUDA_ERROR_NOT_INITIALIZED;
-        return false;
-    }
+/* What can be said without the lock. False when *result is the answer. */
+static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, CUresult *result) {
+    const gpumem_driver_fn fn = call->fn;
+    const unsigned rule = rules[fn];
     if (atomic_load_explicit(&sg_exiting, memory_order_relaxed)) {
         *result = CUDA_ERROR_DEINITIALIZED;
+        return false;
+    }
+    /* A forked child may find the lock held by a thread that it does not have. */
+    if (atomic_load_explicit(&sg_forked, memory_order_relaxed) && !(rule & SG_UNLOCKED)) {
+        *result = not_initialized(fn, arguments);
         return false;
     }
     atomic_fetch_add_explicit(&counts[fn], 1, memory_order_relaxed);
     if (__builtin_expect(atomic_load_explicit(&watch, memory_order_acquire) != 0, 0) &&
         !enter_watched(call, result))
         return false;
+    if (null_answers(fn, arguments, SG_NULL_BEFORE_INIT, result))
+        return false;
     if (!(rule & SG_BEFORE_INIT) && !atomic_load_explicit(&sg_initialized, memory_order_acquire)) {
-        *result = CUDA_ERROR_NOT_INITIALIZED;
+        *result = not_initialized(fn, arguments);
         return false;
     }
-    if (thread->in_host_function && !(rule & SG_IN_HOST_FUNCTION)) {
+    if (sg_thread()->in_host_function && !(rule & SG_IN_HOST_FUNCTION)) {
         *result = CUDA_ERROR_NOT_PERMITTED;
         return false;
     }
+    return true;
+}
+
+bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
+              CUresult *result) {
+    *call = (struct sg_call){.fn = fn};
+    if (!enter_unlocked(call, arguments, result))
+        return false;
     if (!sg_implemented(fn)) {
-        *result = refuse(fn);
+        *result = refuse(fn, arguments);
         return false;
     }
-    if (rule & SG_UNLOCKED)
+    if (rules[fn] & SG_UNLOCKED)
         return true;
 
+    struct sg_thread *thread = sg_thread();
     sg_lock();
-    if (thread->depth && !(rule & SG_STICKY_OK)) {
+    if (thread->depth && !(rules[fn] & SG_STICKY_OK)) {
         const struct sg_context *context = sg_context_peek();
         if (context && context->sticky != CUDA_SUCCESS) {
             *result = context->sticky;

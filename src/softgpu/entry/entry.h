@@ -7,6 +7,7 @@
 
 #include <gpumem/driver.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 struct sg_call {
     gpumem_driver_fn fn;
@@ -15,8 +16,14 @@ struct sg_call {
     CUresult fault;
 };
 
+/* The first two arguments as numbers. */
+struct sg_arguments {
+    uintptr_t first, second;
+};
+
 /* True when the implementation is to be called; else *result is the answer. */
-bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, CUresult *result);
+bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
+              CUresult *result);
 CUresult sg_leave(struct sg_call *call, CUresult result);
 
 /* ---- exports.c: the table as softgpu has it ------------------------------------------------- */

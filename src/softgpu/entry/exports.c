@@ -36,12 +36,30 @@ const struct sg_row sg_rows[GPUMEM_FN_COUNT] = {
 #include <gpumem/functions.def>
 };
 
+/*
+ * The first two arguments as numbers; 0 where there is none, because then it reads (uintptr_t) + 0.
+ * Four functions have a structure there, which their PASSED macro leaves out.
+ */
+#define FIRST(...)                             FIRST_OF(__VA_ARGS__, 0)
+#define FIRST_OF(first, ...)                   ((uintptr_t)first + 0)
+#define SECOND(...)                            SECOND_OF(__VA_ARGS__, 0, 0)
+#define SECOND_OF(first, second, ...)          ((uintptr_t)second + 0)
+#define PASSED(...)                            PASSED_OF(__VA_ARGS__, )
+#define PASSED_OF(ignored, chosen, ...)        chosen
+#define PASSED_cuEGLStreamProducerPresentFrame ~, 1
+#define PASSED_cuIpcOpenEventHandle            ~, 1
+#define PASSED_cuIpcOpenMemHandle              ~, 1
+#define PASSED_cuIpcOpenMemHandle_v2           ~, 1
+#define ARGUMENTS(symbol, args)                                                                    \
+    { FIRST args, PASSED(PASSED_##symbol, SECOND args) }
+
 /* Names that no parameter bears: rows have a `result` of their own. */
 #define CU_FN(symbol, name, version, kind, params, args)                                           \
     CUresult CUDAAPI symbol params {                                                               \
+        struct sg_arguments arguments_ = ARGUMENTS(symbol, args);                                  \
         struct sg_call entry_;                                                                     \
         CUresult answer_;                                                                          \
-        if (sg_enter(&entry_, GPUMEM_FN_##symbol, &answer_))                                       \
+        if (sg_enter(&entry_, GPUMEM_FN_##symbol, arguments_, &answer_))                           \
             answer_ = implementations.symbol args;                                                 \
         return sg_leave(&entry_, answer_);                                                         \
     }

@@ -4,23 +4,37 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/entry/entry.h"
+#include "softgpu/entry/life.h"
 
 #include <string.h>
 
-static bool flags_valid(cuuint64_t flags) {
-    return flags == CU_GET_PROC_ADDRESS_DEFAULT || flags == CU_GET_PROC_ADDRESS_LEGACY_STREAM ||
-           flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+/* Both kinds of stream at once are accepted, and mean the per-thread one (H200, driver 580). */
+static bool valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
+    const cuuint64_t known =
+        CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    return symbol && pfn && version <= SG_DRIVER_VERSION && !(flags & ~known);
 }
 
-/* GPUMEM_FN_COUNT when the name has no ABI as old as `version`. Of a plain row and its twin, which
- * may have one version, the twin follows and is taken where twins are wanted. */
+static bool has_twin(gpumem_driver_fn first) {
+    for (unsigned i = first; i < GPUMEM_FN_COUNT; i++) {
+        if (strcmp(sg_rows[i].name, sg_rows[first].name) != 0)
+            break;
+        if (sg_rows[i].kind != GPUMEM_FN_PLAIN)
+            return true;
+    }
+    return false;
+}
+
+/* GPUMEM_FN_COUNT when the name has no ABI as old as `version`. A negative version is a large one.
+ */
 static gpumem_driver_fn newest(gpumem_driver_fn first, int version, bool twins) {
     gpumem_driver_fn best = GPUMEM_FN_COUNT;
     for (unsigned i = first; i < GPUMEM_FN_COUNT; i++) {
         const struct sg_row *row = &sg_rows[i];
         if (strcmp(row->name, sg_rows[first].name) != 0)
             break;
-        bool wanted = row->version <= version && (twins || row->kind == GPUMEM_FN_PLAIN);
+        bool wanted =
+            (unsigned)row->version <= (unsigned)version && twins == (row->kind != GPUMEM_FN_PLAIN);
         if (wanted && (best == GPUMEM_FN_COUNT || row->version >= sg_rows[best].version))
             best = (gpumem_driver_fn)i;
     }
@@ -29,11 +43,12 @@ static gpumem_driver_fn newest(gpumem_driver_fn first, int version, bool twins) 
 
 static CUdriverProcAddressQueryResult look_up(const char *symbol, void **pfn, int version,
                                               cuuint64_t flags) {
-    *pfn = NULL;
     gpumem_driver_fn first = sg_name_find(symbol);
-    if (first == GPUMEM_FN_COUNT)
+    /* The one documented function that NVIDIA's driver does not have. */
+    if (first == GPUMEM_FN_COUNT || first == GPUMEM_FN_cuEventCreateFromEGLSync)
         return CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-    bool twins = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
+    /* Where there are twins they alone count, also for a version that is older than all of them. */
+    bool twins = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) && has_twin(first);
     gpumem_driver_fn fn = newest(first, version, twins);
     if (fn == GPUMEM_FN_COUNT)
         return CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT;
@@ -45,17 +60,18 @@ static CUdriverProcAddressQueryResult look_up(const char *symbol, void **pfn, in
 /* Since 12.0 a function that is not there is a success with a NULL pointer. */
 CUresult sg_cuGetProcAddress_v2(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags,
                                 CUdriverProcAddressQueryResult *symbolStatus) {
-    if (!symbol || !pfn || !flags_valid(flags))
+    if (!valid(symbol, pfn, cudaVersion, flags))
         return CUDA_ERROR_INVALID_VALUE;
+    *pfn = NULL;
     CUdriverProcAddressQueryResult status = look_up(symbol, pfn, cudaVersion, flags);
     if (symbolStatus)
         *symbolStatus = status;
     return CUDA_SUCCESS;
 }
 
-/* Before that it was an error. */
+/* Before that it was an error, and left the pointer alone. */
 CUresult sg_cuGetProcAddress(const char *symbol, void **pfn, int cudaVersion, cuuint64_t flags) {
-    if (!symbol || !pfn || !flags_valid(flags))
+    if (!valid(symbol, pfn, cudaVersion, flags))
         return CUDA_ERROR_INVALID_VALUE;
     return look_up(symbol, pfn, cudaVersion, flags) == CU_GET_PROC_ADDRESS_SUCCESS
                ? CUDA_SUCCESS
