@@ -36,9 +36,13 @@ def read_reasons(path):
     return reasons
 
 
+USED = set()
+
+
 def reason_for(line, reasons):
     for pattern, reason in reasons:
         if pattern.search(str(line)):
+            USED.add(pattern)
             return reason
     return None
 
@@ -174,6 +178,10 @@ def main():
     reasons = read_reasons(options.reasons)
     unexplained = print_differences(differing, reasons, options.follows)
     unexplained += print_early_ends(actual, recorded, reasons)
+    if not options.scenario:
+        for pattern, _ in reasons:
+            if pattern not in USED:
+                print(f"no longer needed: the reason {pattern.pattern}")
     scored = [line for line in recorded if not line.mark]
     keys = {line.key for line in recorded}
     following = sum(how is not None for _, _, how in differing)

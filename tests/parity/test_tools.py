@@ -162,9 +162,10 @@ class Compare(Tools):
         self.assertEqual(self.last(text), "parity: 7 equal, 1 differing")
 
     def test_a_reason_for_another_line_does_not_help(self):
-        status, _ = self.compare(RUN, RUN.replace("-> CUDA_ERROR_INVALID_VALUE", "-> CUDA_SUCCESS"),
-                                 "cuMemFree_v2@\\d+ ok => something else\n")
+        status, text = self.compare(RUN, RUN.replace("-> CUDA_ERROR_INVALID_VALUE", "-> CUDA_SUCCESS"),
+                                    "cuMemFree_v2@\\d+ ok => something else\n")
         self.assertEqual(status, 1)
+        self.assertIn("no longer needed: the reason cuMemFree_v2@\\d+ ok", text)
 
     def test_a_line_that_is_no_reason_is_refused(self):
         status, text = self.compare(RUN, RUN, "cuMemFree_v2 has no arrow\n")
