@@ -99,10 +99,9 @@ static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
 }
 
 /* Some outputs are zeroed before anything else is looked at. */
-static CUresult not_initialized(gpumem_driver_fn fn, struct sg_arguments arguments) {
+static void zero_output(gpumem_driver_fn fn, struct sg_arguments arguments) {
     if ((rules[fn] & SG_ZERO_FIRST) && arguments.first != 0)
         memset((void *)arguments.first, 0, sizeof(uint64_t));
-    return CUDA_ERROR_NOT_INITIALIZED;
 }
 
 /* What can be said without the lock. False when *result is the answer. */
@@ -115,7 +114,8 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
     }
     /* A forked child may find the lock held by a thread that it does not have. */
     if (atomic_load_explicit(&sg_forked, memory_order_relaxed) && !(rule & SG_UNLOCKED)) {
-        *result = not_initialized(fn, arguments);
+        zero_output(fn, arguments);
+        *result = CUDA_ERROR_NOT_INITIALIZED;
         return false;
     }
     atomic_fetch_add_explicit(&counts[fn], 1, memory_order_relaxed);
@@ -125,7 +125,8 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
     if (null_answers(fn, arguments, SG_NULL_BEFORE_INIT, result))
         return false;
     if (!(rule & SG_BEFORE_INIT) && !atomic_load_explicit(&sg_initialized, memory_order_acquire)) {
-        *result = not_initialized(fn, arguments);
+        zero_output(fn, arguments);
+        *result = CUDA_ERROR_NOT_INITIALIZED;
         return false;
     }
     if (sg_thread()->in_host_function && !(rule & SG_IN_HOST_FUNCTION)) {
@@ -153,6 +154,7 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
         const struct sg_context *context = sg_context_peek();
         if (context && context->sticky != CUDA_SUCCESS) {
             *result = context->sticky;
+            zero_output(fn, arguments);
             sg_unlock();
             return false;
         }

@@ -8,7 +8,7 @@
 #define SG_IN_HOST_FUNCTION 4u  /* answers in a host function */
 #define SG_UNLOCKED         8u  /* touches no state: entered without the lock */
 #define SG_UNCOUNTED        16u /* "*" in a fault does not mean it: no driver fails it */
-#define SG_ZERO_FIRST       32u /* its first output, 8 bytes, becomes 0 when not initialized */
+#define SG_ZERO_FIRST       32u /* its first output, 8 bytes, becomes 0 when it is refused here */
 
 /* What comes before the look at a NULL argument; see null.def. */
 enum sg_null_when { SG_NULL_NEVER, SG_NULL_BEFORE_INIT, SG_NULL_BEFORE_CONTEXT, SG_NULL_LAST };
