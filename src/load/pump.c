@@ -142,8 +142,10 @@ void gm_pump_finish(struct gm_pump *pump) {
                 gm_meter_quarantine(&pump->device->meter, 0);
     gpumem_buffer_free(pump->staging, NULL);
     /* Refused while the driver does not say whether the stream is done; asked again, it does. */
-    if (gpumem_resource_destroy(pump->own_resource) != GPUMEM_OK &&
-        gpumem_resource_destroy(pump->own_resource) != GPUMEM_OK)
+    gpumem_status ended = gpumem_resource_destroy(pump->own_resource);
+    if (ended != GPUMEM_OK)
+        ended = gpumem_resource_destroy(pump->own_resource);
+    if (ended != GPUMEM_OK)
         gm_meter_quarantine(&pump->device->meter, pump->staging_bytes);
     free(pump->plain);
     pthread_cond_destroy(&pump->changed);

@@ -24,7 +24,8 @@ static void touch_by_hand(struct part *part) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (size_t at = 0; at < part->bytes; at += page) {
         volatile unsigned char *byte = part->base + at;
-        *byte = *byte;
+        unsigned char value = *byte;
+        *byte = value;
     }
 }
 
@@ -50,7 +51,7 @@ static int start(pthread_t *thread, struct part *part) {
 }
 
 int gm_touch(void *base, size_t bytes, unsigned threads) {
-    struct part parts[MOST_THREADS];
+    struct part parts[MOST_THREADS] = {0};
     pthread_t ids[MOST_THREADS];
     const size_t unit = (size_t)2 << 20;
     if (threads > MOST_THREADS)

@@ -228,22 +228,25 @@ static int refused(gpumem_status status) {
 static gpumem_status settle_handle_type(struct virtual_resource *v) {
     static const gpumem_handle_type chain[] = {GPUMEM_HANDLE_FABRIC, GPUMEM_HANDLE_POSIX_FD,
                                                GPUMEM_HANDLE_NONE};
-    size_t i = 0;
-    while (chain[i] != v->options.handle_type)
-        i++;
-    for (;; i++) {
-        gpumem_status status = probe(v, chain[i]);
+    const size_t count = sizeof chain / sizeof chain[0];
+    size_t first = 0;
+    while (first < count - 1 && chain[first] != v->options.handle_type)
+        first++;
+    gpumem_status status = GPUMEM_OK;
+    for (size_t i = first; i < count; i++) {
+        status = probe(v, chain[i]);
         v->handle_type = chain[i];
-        if (status == GPUMEM_OK)
-            return GPUMEM_OK;
-        if (!refused(status) || v->options.handle_strict || chain[i] == GPUMEM_HANDLE_NONE)
-            return status;
+        if (status == GPUMEM_OK || !refused(status) || v->options.handle_strict)
+            break;
+        if (chain[i] == GPUMEM_HANDLE_NONE)
+            break;
         char text[96];
         snprintf(text, sizeof text, "no %s handles: %s answered CUresult %d",
                  gpumem_handle_type_name(chain[i]), gpumem_last_error()->call,
                  gpumem_last_error()->driver_code);
         add_note(v, text);
     }
+    return status;
 }
 
 static void settle_wishes(struct virtual_resource *v) {

@@ -298,7 +298,7 @@ static int parse(int argc, char **argv, struct load_arguments *arguments) {
 }
 
 int cmd_load(int argc, char **argv) {
-    struct load_arguments arguments = {0};
+    struct load_arguments arguments = {.path = ""};
     struct load_outcome outcome = {0};
     int result = parse(argc, argv, &arguments);
     if (result != CLI_OK)

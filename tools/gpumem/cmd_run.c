@@ -135,8 +135,9 @@ static int apply(size_t index, const char *value) {
             return cli_error(CLI_USAGE, "--%s needs a value", option);
         break;
     }
-    bool path = setting->kind == PATH_OR_NAME ? strchr(value, '/') != NULL
-                                              : setting->kind == FILE_OR_DASH && strcmp(value, "-");
+    bool path = setting->kind == PATH_OR_NAME
+                    ? strchr(value, '/') != NULL
+                    : setting->kind == FILE_OR_DASH && strcmp(value, "-") != 0;
     return path ? set_path(setting->variable, value) : set(setting->variable, value);
 }
 

@@ -15,8 +15,6 @@
 
 #define RECEIVER_SOCKET 3 /* the receiver's end, in the receiver */
 
-extern char **environ;
-
 static int spawn_receiver(const struct load_arguments *arguments,
                           const struct load_outcome *outcome, int socket, pid_t *pid) {
     char self[4096];

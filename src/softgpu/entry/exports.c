@@ -139,7 +139,7 @@ static void fill_twin(unsigned row) {
 
 /* Before any other constructor, because one may call the driver. */
 __attribute__((constructor(101))) static void fill_tables(void) {
-    unsigned at;
+    unsigned at = 0;
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
         if (find_symbol(sg_rows[i].symbol, &at) == GPUMEM_FN_COUNT)
             by_symbol[at] = (unsigned short)(i + 1);

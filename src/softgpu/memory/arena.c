@@ -78,7 +78,7 @@ static bool open_to(struct sg_arena_region *region, uint64_t end) {
         open = region->pages;
     if (mprotect(region->view, open * SG_PAGE, PROT_READ | PROT_WRITE) != 0) {
         sg_log(0, "cannot make %llu bytes of device memory accessible",
-               (unsigned long long)(open * SG_PAGE));
+               (unsigned long long)open * SG_PAGE);
         return false;
     }
     region->open = open;
