@@ -88,7 +88,8 @@ static void capacity_is_the_end(void **state) {
 static void too_much_memory_changes_nothing(void **state) {
     (void)state;
     gpumem_resource *resource = make(NULL);
-    const size_t capacity = (size_t)1 << 44;
+    /* More than any device has. ThreadSanitizer leaves about 3 TiB of addresses in all. */
+    const size_t capacity = (size_t)1 << 40;
     gpumem_buffer *buffer = allocate(resource, 2 * MIB, capacity);
     char *before = soft->state_dump();
     FAILS(OUT_OF_MEMORY, gpumem_buffer_grow(buffer, capacity, NULL));
