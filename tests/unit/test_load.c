@@ -127,7 +127,7 @@ static void few_pieces(void **state) {
     (void)state;
     gpumem_load_report report = load_size(8 * MIB, 64 * KIB, 16);
     assert_true(report.mappings <= 6);
-    report = load_size(2 * MIB, 128 * KIB, 16);
+    report = load_size(16 * MIB, MIB, 16);
     assert_int_equal(report.mappings, 1);
 }
 
@@ -257,7 +257,7 @@ static void staging_that_the_cpu_cannot_reach(void **state) {
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     write_file(10, 1);
     REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pool));
-    SAYS("device_pool");
+    SAYS("(device_pool) gives memory that the CPU cannot reach");
     OK(gpumem_resource_destroy(pool));
 }
 
@@ -421,6 +421,50 @@ static void held_back_memory_is_waited_for(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
+/* Free memory of the device says nothing of the host's. */
+static void host_memory_is_not_the_devices(void **state) {
+    (void)state;
+    uint64_t free_bytes, total;
+    gpumem_resource *host;
+    gpumem_buffer *most, *buffer = NULL;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA),
+        &host));
+    OK(gpumem_device_get_memory(device, &free_bytes, &total));
+    OK(gpumem_buffer_allocate(memory, (size_t)free_bytes - 4 * MIB, NULL, &most));
+    write_file(8 * MIB, 8);
+    REFUSED(OUT_OF_MEMORY, memory, path, NULL);
+    OK(gpumem_load_file(host, path, NULL, &buffer, NULL));
+    check_content(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(most, NULL));
+    OK(gpumem_resource_destroy(host));
+}
+
+/* The wait for the last copies is refused while they are still to be done: nothing that they use
+ * may be given back under them, which would be the end of the context. */
+static void a_refused_wait_is_made_again(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    gpumem_resource *pinned;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    write_file(MIB, 9);
+    const gpumem_load_options options = {
+        .size = sizeof options, .chunk_bytes = MIB, .pinned = pinned};
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    soft->fault_arm("cuStreamSynchronize", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
+    gpumem_status status = gpumem_load_file(memory, path, &options, &buffer, NULL);
+    uint64_t fired = soft->fault_disarm();
+    assert_int_equal(device_stats().deferred_frees, 0);
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    assert_int_equal(fired, 1);
+    assert_int_equal(status, GPUMEM_ERROR_DRIVER);
+    OK(gpumem_load_file(memory, path, &options, &buffer, NULL));
+    check_content(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pinned));
+}
+
 /* A successful call leaves the last failure of the thread alone, whatever it met on its way. */
 static void success_says_nothing(void **state) {
     (void)state;
@@ -461,6 +505,8 @@ int main(void) {
         T(other_work_does_not_hold_it_up),
         T(several_at_once),
         T(held_back_memory_is_waited_for),
+        T(host_memory_is_not_the_devices),
+        T(a_refused_wait_is_made_again),
         T(success_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
