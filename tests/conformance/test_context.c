@@ -14,21 +14,49 @@ static CUcontext current(void) {
 
 static void every_version_makes_one(void **state) {
     (void)state;
-    CUcontext made[4] = {0};
-    CUctxCreateParams params;
-    memset(&params, 0, sizeof params);
-    OK(cu.cuCtxCreate(&made[0], 0, 0));
-    OK(cu.cuCtxCreate_v2(&made[1], 0, 0));
-    OK(cu.cuCtxCreate_v3(&made[2], NULL, 0, 0, 0));
-    OK(cu.cuCtxCreate_v4(&made[3], NULL, 0, 0));
-    for (int i = 3; i >= 0; i--) {
+    CUcontext made[3] = {0}, first = NULL;
+    OK(cu.cuCtxCreate_v2(&made[0], 0, 0));
+    OK(cu.cuCtxCreate_v3(&made[1], NULL, 0, 0, 0));
+    OK(cu.cuCtxCreate_v4(&made[2], NULL, 0, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxCreate(&first, 0, 0));
+    assert_null(first);
+    for (int i = 2; i >= 0; i--) {
         unsigned version = 0;
         assert_ptr_equal(current(), made[i]);
         OK(cu.cuCtxGetApiVersion(made[i], &version));
-        assert_in_range(version, 3010, 13000);
-        OK(i & 1 ? cu.cuCtxDestroy_v2(made[i]) : cu.cuCtxDestroy(made[i]));
+        assert_in_range(version, 3020, 13000);
+        OK(cu.cuCtxDestroy_v2(made[i]));
     }
     assert_ptr_equal(current(), ctx);
+}
+
+static int first_version(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUcontext first = NULL, second = NULL, newer = NULL;
+    unsigned version = 0;
+    OK(cu.cuInit(0));
+    OK(cu.cuCtxCreate(&first, 0, 0));
+    OK(cu.cuCtxGetApiVersion(first, &version));
+    assert_int_equal(version, 3010);
+    OK(cu.cuCtxCreate(&second, 0, 0));
+    assert_ptr_equal(current(), second);
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuCtxCreate_v2(&newer, 0, 0));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuDevicePrimaryCtxRetain(&newer, 0));
+    assert_null(newer);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy(first)); /* it is not the current one */
+    OK(cu.cuCtxDestroy(second));
+    assert_ptr_equal(current(), first);
+    OK(cu.cuCtxDestroy(first));
+    assert_null(current());
+    return 0;
+}
+
+/* Contexts of the first version, whose addresses have 32 bits, and later ones exclude each other on
+ * a device, so that these need a process of their own. */
+static void the_first_version_stands_alone(void **state) {
+    (void)state;
+    assert_int_equal(run_child("first_version", NULL), 0);
 }
 
 static void arguments_are_checked(void **state) {
@@ -268,17 +296,13 @@ static void affinity_needs_mps(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(every_version_makes_one),
-        TEST(arguments_are_checked),
-        TEST(flags_are_kept_and_changed),
-        TEST(knows_its_device_and_id),
-        TEST(destroyed_below_the_top),
-        TEST(destroyed_by_another_thread),
-        TEST(synchronize_waits_for_all_streams),
-        TEST(destroy_waits_for_work),
-        TEST(attach_and_detach),
-        TEST(wrong_handles_are_recognised),
-        TEST(affinity_needs_mps),
+        TEST(every_version_makes_one),      TEST(the_first_version_stands_alone),
+        TEST(arguments_are_checked),        TEST(flags_are_kept_and_changed),
+        TEST(knows_its_device_and_id),      TEST(destroyed_below_the_top),
+        TEST(destroyed_by_another_thread),  TEST(synchronize_waits_for_all_streams),
+        TEST(destroy_waits_for_work),       TEST(attach_and_detach),
+        TEST(wrong_handles_are_recognised), TEST(affinity_needs_mps),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"first_version", first_version}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

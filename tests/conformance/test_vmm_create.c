@@ -52,7 +52,7 @@ static void bad_arguments(void **state) {
     prop.allocFlags.compressionType = 2;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
     prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
-    prop.allocFlags.reserved[3] = 1;
+    prop.allocFlags.reserved[0] = 1;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
     prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     prop.win32HandleMetaData = &prop;

@@ -109,12 +109,21 @@ struct sg_context *sg_context_new(struct sg_device *device, bool primary) {
     return context;
 }
 
+/* Which of a device's counts a context is in. */
+static unsigned *kind_count(struct sg_device *device, unsigned api_version) {
+    return api_version < 3020 ? &device->first_versions : &device->later_versions;
+}
+
 CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned api_version) {
     static uint64_t last_id;
+    struct sg_device *device = sg_device(context->device);
+    /* The other kind's: addresses of 32 and of 64 bits do not go together on H200. */
+    if (*kind_count(device, api_version < 3020 ? 3020 : 3010) > 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = sg_streams_context_begin(context);
     if (result != CUDA_SUCCESS)
         return result;
-    const struct sg_device *device = sg_device(context->device);
+    ++*kind_count(device, api_version);
     context->id = ++last_id;
     context->flags = sg_context_flags_kept(flags);
     context->api_version = api_version;
@@ -126,6 +135,7 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
 
 void sg_context_end(struct sg_context *context) {
     context->alive = false;
+    --*kind_count(sg_device(context->device), context->api_version);
     /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
     sg_context_ref(context);
     sg_streams_context_end(context);

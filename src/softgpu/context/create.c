@@ -85,7 +85,11 @@ CUresult sg_cuCtxDestroy_v2(CUcontext ctx) {
     return CUDA_SUCCESS;
 }
 
+/* As on H200: before CUDA 4.0 only the current context could be destroyed. */
 CUresult sg_cuCtxDestroy(CUcontext ctx) {
+    const struct sg_context *top = sg_context_peek();
+    if (ctx && top && SG_HANDLE_POINTER(CUcontext, top->handle) != ctx)
+        return CUDA_ERROR_INVALID_CONTEXT;
     return sg_cuCtxDestroy_v2(ctx);
 }
 

@@ -35,6 +35,7 @@ struct sg_device {
     /* context/: */
     struct sg_context *primary; /* NULL until first retained; then the same object for ever */
     unsigned primary_flags;
+    unsigned first_versions, later_versions; /* live contexts of cuCtxCreate, and all others */
     CUresult fault; /* the first fault of any of its contexts: new ones answer it too */
 };
 

@@ -181,7 +181,8 @@ static struct opened *find_opened(const struct sg_context *context, const struct
     return NULL;
 }
 
-CUresult sg_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+static CUresult open_handle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned Flags,
+                            bool counts) {
     struct sg_context *context;
     if (!pdptr)
         return CUDA_ERROR_INVALID_VALUE;
@@ -198,6 +199,8 @@ CUresult sg_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, uns
     if (place.pid == (uint32_t)getpid() && place.started == start_time(place.pid))
         return CUDA_ERROR_INVALID_CONTEXT;
     struct opened *opened = find_opened(context, &place);
+    if (opened && !counts)
+        return CUDA_ERROR_ALREADY_MAPPED;
     if (opened)
         opened->opens++;
     else
@@ -207,8 +210,13 @@ CUresult sg_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, uns
     return result;
 }
 
+CUresult sg_cuIpcOpenMemHandle_v2(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
+    return open_handle(pdptr, handle, Flags, true);
+}
+
+/* As on H200: what is open is not opened once more by the first version. */
 CUresult sg_cuIpcOpenMemHandle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned int Flags) {
-    return sg_cuIpcOpenMemHandle_v2(pdptr, handle, Flags);
+    return open_handle(pdptr, handle, Flags, false);
 }
 
 void sg_ipc_memory_end(struct sg_range *range) {

@@ -61,9 +61,9 @@ static CUresult check_location(const CUmemAllocationProp *prop) {
     }
 }
 
-/* Handle types above FABRIC, and usage flags, are ignored; reserved bytes are not. */
+/* As on H200: handle types above FABRIC, usage flags and the last reserved byte are ignored. */
 static CUresult check_prop(const CUmemAllocationProp *prop) {
-    static const unsigned char zeros[sizeof prop->allocFlags.reserved];
+    static const unsigned char zeros[sizeof prop->allocFlags.reserved - 1];
     const unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
     if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData ||
         ((unsigned)prop->requestedHandleTypes & windows) != 0 ||

@@ -199,12 +199,25 @@ static void mark_seen_by_legacy(struct sg_stream *list) {
             s->seen_by_legacy = s->submitted;
 }
 
+/* A new stream is idle until it is used, whatever its context waits for: as on H200. */
+static bool heed_barrier(struct sg_stream *stream, struct sg_op *op) {
+    if (stream->first_after == 0)
+        return true;
+    struct sg_token barrier = {stream->context->legacy->barriers, stream->first_after};
+    if (!sg_op_wait_for(op, barrier))
+        return false;
+    stream->first_after = 0;
+    return true;
+}
+
 /* Work in the legacy stream waits for what all blocking streams hold; work in a blocking stream for
  * what the legacy stream holds. What an operation before this one waits for need not be repeated.
  */
 bool sg_default_stream_waits(struct sg_stream *stream, struct sg_op *op) {
     struct sg_context *context = stream->context;
     struct sg_stream *legacy = context->legacy;
+    if (!heed_barrier(stream, op))
+        return false;
     if (stream == legacy) {
         if (legacy->busy_blocking == 0)
             return true;

@@ -79,8 +79,10 @@ void sg_stream_unlist(struct sg_stream *stream);
 void sg_stream_list(struct sg_stream *stream);
 /* Ends a listed stream; what is queued still runs. */
 void sg_stream_destroy(struct sg_stream *stream);
-/* Makes a new stream wait for what cuCtxWaitEvent asked of its context. */
+/* Makes a stream wait for what cuCtxWaitEvent asked of its context: now, and for a new stream with
+ * the first operation that it gets. */
 CUresult sg_stream_heed_barrier(struct sg_stream *stream);
+void sg_stream_heed_barrier_later(struct sg_stream *stream);
 /* True when nothing is queued; for the legacy stream also in all blocking streams. */
 bool sg_stream_idle(struct sg_stream *stream);
 

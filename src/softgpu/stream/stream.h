@@ -83,6 +83,7 @@ struct sg_stream {
     unsigned busy_blocking;  /* in the legacy stream: blocking streams with work */
     uint64_t seen_by_legacy; /* of this stream, by the legacy stream */
     uint64_t seen_of_legacy; /* of the legacy stream, by this one */
+    uint64_t first_after;    /* of `barriers`: what its first operation will wait for, or 0 */
     /* In the legacy stream: hidden streams in which cuCtxRecordEvent joins all others, and in which
      * cuCtxWaitEvent's waits line up for all others. NULL until needed. */
     struct sg_stream *gather, *barriers;

@@ -19,12 +19,11 @@ CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
     struct sg_stream *stream = sg_stream_new(context, flags, clamp_priority(priority));
     if (!stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_stream_heed_barrier(stream);
-    if (result == CUDA_SUCCESS && !(stream->handle = sg_handle_new(SG_KIND_STREAM, stream)))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result != CUDA_SUCCESS) {
+    sg_stream_heed_barrier_later(stream);
+    stream->handle = sg_handle_new(SG_KIND_STREAM, stream);
+    if (!stream->handle) {
         sg_stream_unref(stream);
-        return result;
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     sg_stream_list(stream);
     *phStream = SG_HANDLE_POINTER(CUstream, stream->handle);
