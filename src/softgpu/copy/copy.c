@@ -207,34 +207,9 @@ CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
-/* Without a current context a copy runs in that of its memory. */
-static CUresult context_of(const struct sg_place *place, struct sg_context **context) {
-    const struct sg_range *range = sg_range_find(place->address);
-    if (!range)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    *context = range->context;
-    if (!*context && range->device >= 0)
-        *context = sg_device(range->device)->primary;
-    if (!*context || !(*context)->alive)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return (*context)->sticky;
-}
-
-static CUresult find_stream(const struct sg_box *box, CUstream handle, struct sg_stream **stream) {
-    if (handle || sg_context_peek() || sg_thread()->per_thread_stream)
-        return sg_stream_from_handle(handle, stream);
-    struct sg_context *context;
-    CUresult result = context_of(&box->to, &context);
-    if (result != CUDA_SUCCESS)
-        result = context_of(&box->from, &context);
-    if (result == CUDA_SUCCESS)
-        *stream = context->legacy;
-    return result;
-}
-
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
-    CUresult result = find_stream(&box, handle, &stream);
+    CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (box.width == 0 || box.height == 0 || box.depth == 0)
