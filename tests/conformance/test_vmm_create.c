@@ -20,7 +20,6 @@ static size_t free_bytes(void) {
 
 static void creation_is_charged_and_release_gives_back(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("others may use the same GPU");
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle;
     size_t before = free_bytes();
