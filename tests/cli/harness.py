@@ -41,7 +41,7 @@ def expect_status(process, status):
 
 def expect_nothing_left(process):
     """softgpu's leak report goes to standard error and begins with its name."""
-    expect("never freed" not in process.stderr and "leak" not in process.stderr.lower(),
+    expect("still live" not in process.stderr and "leak" not in process.stderr.lower(),
            f"left behind:\n{process.stderr}")
 
 

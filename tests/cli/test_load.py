@@ -133,16 +133,6 @@ def test_too_little_memory(folder):
     refuses(6, ["100663296 bytes"], "load", path, SOFTGPU_MEMORY="64M")
 
 
-def test_memory_that_runs_out_half_way(folder):
-    """The check beforehand sees enough; the third piece of memory is then refused.
-
-    So is every call after it: the library keeps what no driver takes back, and LeakSanitizer would
-    report that."""
-    path = make_file(folder / "f", 64 * MIB)
-    refuses(6, [], "load", path, ASAN_OPTIONS="detect_leaks=0",
-            SOFTGPU_FAULT="cuMemCreate:3:CUDA_ERROR_OUT_OF_MEMORY:from")
-
-
 def test_no_such_device(folder):
     refuses(3, ["7"], "load", "--device", "7", make_file(folder / "f", 10))
 
