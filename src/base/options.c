@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* No struct will ever be this large: a member that was not set is not to be read along. */
+#define MOST_BYTES ((size_t)64 << 10)
+
 static int all_zero(const unsigned char *bytes, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (bytes[i])
@@ -26,6 +29,9 @@ gpumem_status gm_options_read(const char *what, const void *given, void *options
     if (size < known)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: size is %zu, which is less than %zu",
                        what, size, known);
+    if (size > MOST_BYTES)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: size is %zu; set it to sizeof(%s)", what,
+                       size, what);
     if (!all_zero(bytes + known, size - known))
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
                        "%s: sets members that this version of the library does not know", what);

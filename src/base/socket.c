@@ -85,9 +85,12 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
     }
 }
 
+/* Also after a failure the message tells which descriptors came: a seqpacket of no bytes, which
+ * reads like a hang-up, may carry some. */
 static gpumem_status receive_message(int socket, struct msghdr *message, size_t *received,
                                      const struct limit *limit) {
     size_t room = message->msg_controllen;
+    message->msg_controllen = 0;
     for (;;) {
         gpumem_status status = wait_for(socket, POLLIN, limit);
         if (status != GPUMEM_OK)
@@ -100,26 +103,29 @@ static gpumem_status receive_message(int socket, struct msghdr *message, size_t 
         }
         if (n == 0)
             return hung_up();
+        message->msg_controllen = 0;
         if (errno != EAGAIN && errno != EINTR)
             return lost("recvmsg", errno);
     }
 }
 
-static gpumem_status send_piece(int socket, const unsigned char *data, size_t bytes,
-                                struct msghdr *message, int timeout_ms) {
+static gpumem_status send_piece(int socket, const unsigned char *data, size_t bytes, void *control,
+                                size_t control_bytes, int timeout_ms) {
     struct limit limit = start_limit(timeout_ms);
     while (bytes) {
         struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
-        message->msg_iov = &part;
-        message->msg_iovlen = 1;
+        struct msghdr message = {.msg_iov = &part,
+                                 .msg_iovlen = 1,
+                                 .msg_control = control,
+                                 .msg_controllen = control_bytes};
         size_t sent = 0;
-        gpumem_status status = send_message(socket, message, &sent, &limit);
+        gpumem_status status = send_message(socket, &message, &sent, &limit);
         if (status != GPUMEM_OK)
             return status;
         data += sent;
         bytes -= sent;
-        message->msg_control = NULL; /* the descriptors went with the first byte */
-        message->msg_controllen = 0;
+        control = NULL; /* the descriptors went with the first byte */
+        control_bytes = 0;
     }
     return GPUMEM_OK;
 }
@@ -128,8 +134,7 @@ gpumem_status gm_socket_send(int socket, const void *data, size_t bytes, int tim
     const unsigned char *at = data;
     while (bytes) {
         size_t piece = bytes < GM_SOCKET_PIECE ? bytes : GM_SOCKET_PIECE;
-        struct msghdr message = {0};
-        gpumem_status status = send_piece(socket, at, piece, &message, timeout_ms);
+        gpumem_status status = send_piece(socket, at, piece, NULL, 0, timeout_ms);
         if (status != GPUMEM_OK)
             return status;
         at += piece;
@@ -156,7 +161,7 @@ gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, con
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-    return send_piece(socket, data, bytes, &message, timeout_ms);
+    return send_piece(socket, data, bytes, &control, message.msg_controllen, timeout_ms);
 }
 
 gpumem_status gm_socket_receive(int socket, void *data, size_t bytes, int timeout_ms) {
@@ -220,9 +225,9 @@ gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *f
                                  .msg_controllen = sizeof control};
         size_t received = 0;
         status = receive_message(socket, &message, &received, &limit);
+        have = take_fds(&message, fds, have, count);
         if (status != GPUMEM_OK)
             break;
-        have = take_fds(&message, fds, have, count);
         cut |= message.msg_flags & MSG_CTRUNC;
         at += received;
         bytes -= received;

@@ -52,6 +52,13 @@ static gpumem_status other_protocol(void) {
 /* ---- The sender -------------------------------------------------------------------------------
  */
 
+/* The text goes to logs and terminals here; the other process chose it. */
+static void make_printable(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == 0x7f)
+            *text = '?';
+}
+
 static gpumem_status read_answer(int socket, int timeout_ms, uint32_t *verdict) {
     struct answer answer;
     gpumem_status status = gm_socket_receive(socket, &answer, sizeof answer, timeout_ms);
@@ -60,6 +67,7 @@ static gpumem_status read_answer(int socket, int timeout_ms, uint32_t *verdict) 
     if (memcmp(answer.magic, answer_magic, sizeof answer.magic) != 0)
         return other_protocol();
     answer.message[sizeof answer.message - 1] = 0;
+    make_printable(answer.message);
     if (answer.verdict == VERDICT_REFUSED)
         return gm_fail(GPUMEM_ERROR_PEER, "the other process refused (%s): %s",
                        gpumem_status_string((gpumem_status)answer.status), answer.message);

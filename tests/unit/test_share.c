@@ -345,16 +345,78 @@ static void descriptors_that_are_no_memory_are_refused(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
+/* A packet of no bytes reads like a hang-up, and may carry a descriptor all the same. */
+static void descriptors_of_an_empty_packet_are_closed(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(1), *none = buffer;
+    gpumem_export *exported;
+    const void *description;
+    size_t bytes;
+    int fd, sockets[2];
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+    struct {
+        char magic[8];
+        uint32_t version, description_bytes;
+    } offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 1, (uint32_t)bytes};
+    assert_int_equal(send(sockets[1], &offer, sizeof offer, 0), sizeof offer);
+    assert_int_equal(send(sockets[1], description, bytes, 0), bytes);
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {{0}};
+    struct msghdr empty = {.msg_control = &control, .msg_controllen = sizeof control.bytes};
+    control.header.cmsg_level = SOL_SOCKET;
+    control.header.cmsg_type = SCM_RIGHTS;
+    control.header.cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof fd);
+    assert_int_equal(sendmsg(sockets[1], &empty, 0), 0);
+    size_t descriptors = open_descriptors();
+    FAILS(PEER, gpumem_import_receive(device, sockets[0], NULL, &none));
+    assert_int_equal(open_descriptors(), descriptors);
+    assert_ptr_equal(none, buffer);
+    close(sockets[0]);
+    close(sockets[1]);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+/* What the other side writes ends up on terminals. */
+static void a_refusal_is_made_printable(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(1);
+    gpumem_export *exported;
+    int sockets[2];
+    OK(gpumem_export_create(buffer, &exported));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+    struct {
+        char magic[8];
+        uint32_t verdict;
+        int32_t status;
+        char message[240];
+    } answer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'a'}, 3, 77, "\033[2Jgone\n"};
+    assert_int_equal(send(sockets[1], &answer, sizeof answer, 0), sizeof answer);
+    FAILS(PEER, gpumem_export_send(exported, sockets[0], NULL));
+    SAYS("refused (unknown status): ?[2Jgone?");
+    close(sockets[0]);
+    close(sockets[1]);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv) {
     if (argc == 3)
         return other_process(argv[1], atoi(argv[2]));
     const struct CMUnitTest tests[] = {
-        T(another_process_reads_and_writes),      T(many_handles_cross),
-        T(a_limit_of_the_importer_refuses),       T(a_dead_importer_is_noticed),
-        T(a_dead_or_foreign_exporter_is_noticed), T(exports_hold_their_buffer),
-        T(descriptions_can_travel_otherwise),     T(descriptors_that_are_no_memory_are_refused),
+        T(another_process_reads_and_writes),          T(many_handles_cross),
+        T(a_limit_of_the_importer_refuses),           T(a_dead_importer_is_noticed),
+        T(a_dead_or_foreign_exporter_is_noticed),     T(exports_hold_their_buffer),
+        T(descriptions_can_travel_otherwise),         T(descriptors_that_are_no_memory_are_refused),
+        T(descriptors_of_an_empty_packet_are_closed), T(a_refusal_is_made_printable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
