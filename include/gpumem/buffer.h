@@ -76,7 +76,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
 /*
  * A hold is one more reference: while it lasts, memory stays mapped where it is, shrinking answers
  * BUSY, and a free takes effect at the last release. For views, and for pointers that others were
- * given. Thread-safe, unlike the rest.
+ * given. Thread-safe, unlike the rest; a hold that meets a shrink waits for it. INVALID_ARGUMENT: a
+ * release without a hold.
  */
 GPUMEM_API gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer);
 GPUMEM_API gpumem_status gpumem_buffer_release(gpumem_buffer *buffer);

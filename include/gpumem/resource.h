@@ -230,7 +230,8 @@ typedef struct gpumem_resource_ops {
                               gpumem_allocation *allocation);
     /* Takes back; cannot fail. Without `stream_ordered` it is called when no stream that the
      * library was told of uses the memory any more, and `stream` is that of the allocation. With
-     * it, it is called at once, and the memory must stay whole until `stream` has got here. */
+     * it, it is called at once, and the memory must stay whole until `stream` has got here. It may
+     * free buffers of other resources, but not allocate. */
     void (*deallocate)(void *user, const gpumem_allocation *allocation, CUstream stream);
     /* NULL if it cannot. Changes *allocation's bytes, committed_bytes, never pointer or capacity;
      * whole or nothing. `bytes` is more than 0 and at most the capacity. Shrinking is called when
@@ -241,7 +242,9 @@ typedef struct gpumem_resource_ops {
     void (*properties)(void *user, gpumem_resource_properties *properties);
     /* NULL, or adds members that the library cannot know: cached, committed. Called any time. */
     void (*stats)(void *user, gpumem_stats *stats);
-    /* NULL, or gives caches back down to keep_bytes. */
+    /* NULL, or gives caches back down to keep_bytes. Called from any thread, also from inside an
+     * allocation of this or another resource when memory runs out: a resource that allocates from
+     * another one must not hold a lock over that which trim takes. Buffers may be freed here. */
     void (*trim)(void *user, size_t keep_bytes);
     /* NULL, or called at the end, when no allocation is left. */
     void (*destroy)(void *user);

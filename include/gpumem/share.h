@@ -23,7 +23,8 @@ typedef struct gpumem_export gpumem_export;
  * buffer cannot shrink, and freeing it takes effect afterwards. The caller destroys it. Needs one
  * descriptor for each handle. NOT_SUPPORTED: the buffer's resource cannot (properties.exportable),
  * or it is itself imported. SYSTEM: descriptor limit. May block: 0.9 ms a handle, far more for
- * handles of 1 GiB. Thread-safe. Driver: cuMemExportToShareableHandle.
+ * handles of 1 GiB. Thread-safe, but not beside a growth of the same buffer. Driver:
+ * cuMemExportToShareableHandle.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_export_create(gpumem_buffer *buffer,
                                                                 gpumem_export **exported);

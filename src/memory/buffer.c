@@ -123,12 +123,14 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     if (status != GPUMEM_OK)
         return status;
     atomic_fetch_add(&resource->live, 1);
+    atomic_fetch_add(&resource->owned, 1);
     status = try_allocate(made, &request);
     if (ran_out(status) && gm_reclaim(resource->device))
         status = try_allocate(made, &request);
     if (status != GPUMEM_OK) {
         gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
         gm_buffer_discard(made);
+        atomic_fetch_sub(&resource->owned, 1);
         atomic_fetch_sub(&resource->live, 1);
         return status;
     }
@@ -173,6 +175,7 @@ static void retire(gpumem_buffer *buffer) {
     gpumem_device *device = resource->device;
     gm_meter_subtract(&resource->meter, GM_IN_USE, buffer->allocation.bytes);
     gm_meter_subtract(&resource->meter, GM_ALLOCATIONS, 1);
+    atomic_fetch_sub(&resource->owned, 1);
     struct gm_error_record saved;
     gm_error_save(&saved);
     struct gm_current current;
@@ -290,6 +293,14 @@ static gpumem_status wait_for_streams(gpumem_buffer *buffer, CUstream stream) {
                    "cannot shrink: the driver does not say whether queued work is done");
 }
 
+static gpumem_status not_held(const gpumem_buffer *buffer) {
+    unsigned others = atomic_load(&buffer->references) - 1;
+    if (!others)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_BUSY, "cannot shrink: %u hold%s or export%s keep the buffer",
+                   others, others == 1 ? "" : "s", others == 1 ? "" : "s");
+}
+
 gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
     GM_CHECK(buffer, "gpumem_buffer_shrink");
     GM_REQUIRE(bytes, "gpumem_buffer_shrink: 0 bytes");
@@ -298,28 +309,41 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot shrink",
                        buffer->resource->kind);
-    unsigned others = atomic_load(&buffer->references) - 1;
-    if (others)
-        return gm_fail(GPUMEM_ERROR_BUSY, "cannot shrink: %u hold%s or export%s keep the buffer",
-                       others, others == 1 ? "" : "s", others == 1 ? "" : "s");
-    gpumem_status status = wait_for_streams(buffer, stream);
+    gpumem_status status = not_held(buffer);
+    if (status == GPUMEM_OK)
+        status = wait_for_streams(buffer, stream);
     if (status != GPUMEM_OK)
         return status;
     gpumem_allocation changed = buffer->allocation;
-    status = try_resize(buffer, &changed, bytes, stream);
+    /* A hold that came during the wait is heeded; one that comes now waits for the lock. */
+    pthread_mutex_lock(&buffer->lock);
+    status = not_held(buffer);
+    if (status == GPUMEM_OK)
+        status = try_resize(buffer, &changed, bytes, stream);
     if (status == GPUMEM_OK || changed.committed_bytes != buffer->allocation.committed_bytes)
         take_over(buffer, &changed);
+    pthread_mutex_unlock(&buffer->lock);
     return status;
+}
+
+void gm_buffer_ref(gpumem_buffer *buffer) {
+    pthread_mutex_lock(&buffer->lock);
+    atomic_fetch_add(&buffer->references, 1);
+    pthread_mutex_unlock(&buffer->lock);
 }
 
 gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer) {
     GM_CHECK(buffer, "gpumem_buffer_hold");
-    atomic_fetch_add(&buffer->references, 1);
+    gm_buffer_ref(buffer);
     return GPUMEM_OK;
 }
 
 gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
     GM_CHECK(buffer, "gpumem_buffer_release");
+    pthread_mutex_lock(&buffer->lock);
+    int owners = !buffer->freed && atomic_load(&buffer->references) == 1;
+    pthread_mutex_unlock(&buffer->lock);
+    GM_REQUIRE(!owners, "gpumem_buffer_release: nobody holds the buffer but its owner");
     gm_buffer_unref(buffer);
     return GPUMEM_OK;
 }

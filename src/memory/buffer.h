@@ -14,6 +14,9 @@ void gm_buffer_count(gpumem_buffer *buffer);
 /* Gives the memory back now, in order of `stream`, and ends the object. */
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream);
 
+/* Takes one more reference, but not in the middle of a shrink. */
+void gm_buffer_ref(gpumem_buffer *buffer);
+
 /* Drops a reference; at the last the memory goes back or waits for queued work. */
 void gm_buffer_unref(gpumem_buffer *buffer);
 

@@ -3,9 +3,12 @@
 #include "base/log.h"
 #include "memory/driver_error.h"
 
+/* 1 or 0, or -1 where the driver does not say. */
 static int is_current(const gpumem_device *device) {
     CUcontext now = NULL;
-    return device->cu->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == device->context;
+    if (device->cu->cuCtxGetCurrent(&now) != CUDA_SUCCESS)
+        return -1;
+    return now == device->context;
 }
 
 gpumem_status gm_current_enter(struct gm_current *current, gpumem_device *device) {
@@ -21,7 +24,7 @@ gpumem_status gm_current_enter(struct gm_current *current, gpumem_device *device
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     /* The driver reports earlier failures through calls that did their work. */
-    if (is_current(device))
+    if (is_current(device) == 1)
         gm_current_leave(current);
     return gm_cu_fail(cu, result, "cuCtxPushCurrent", "cannot use device %d", device->ordinal);
 }
@@ -29,13 +32,15 @@ gpumem_status gm_current_enter(struct gm_current *current, gpumem_device *device
 void gm_current_leave(struct gm_current *current) {
     if (!current->pushed)
         return;
-    CUcontext popped = NULL;
-    CUresult result = current->device->cu->cuCtxPopCurrent_v2(&popped);
-    if (result != CUDA_SUCCESS && is_current(current->device))
-        result = current->device->cu->cuCtxPopCurrent_v2(&popped);
-    else
-        return;
-    if (result != CUDA_SUCCESS)
-        gm_log(GPUMEM_LOG_ERROR, "the context of device %d stays current: cuCtxPopCurrent failed",
-               current->device->ordinal);
+    /* Where the driver does not say what is current, a second pop might take the caller's own. */
+    int current_now = 1;
+    for (int tries = 0; tries < 2 && current_now == 1; tries++) {
+        CUcontext popped = NULL;
+        if (current->device->cu->cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS)
+            return;
+        current_now = is_current(current->device);
+    }
+    if (current_now != 0)
+        gm_log(GPUMEM_LOG_ERROR, "the context of device %d %s current: cuCtxPopCurrent failed",
+               current->device->ordinal, current_now == 1 ? "stays" : "may stay");
 }

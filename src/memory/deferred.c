@@ -148,7 +148,6 @@ void gm_defer(gpumem_buffer *buffer) {
     gpumem_device *device = resource->device;
     gm_meter_add(&resource->meter, GM_DEFERRED, 1);
     gm_meter_add(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
-    atomic_fetch_add(&resource->deferred, 1);
     buffer->next = NULL;
     pthread_mutex_lock(&device->lock);
     *device->deferred_end = buffer;
@@ -180,8 +179,6 @@ static void take_back(gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
     gm_meter_subtract(&resource->meter, GM_DEFERRED, 1);
     gm_meter_subtract(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
-    /* Before the last: the resource may be destroyed as soon as it has no live buffer. */
-    atomic_fetch_sub(&resource->deferred, 1);
     gm_buffer_finish(buffer, buffer->free_stream);
 }
 

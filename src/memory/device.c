@@ -66,6 +66,7 @@ static void discard(gpumem_device *device) {
         gm_resource_discard(device->import_resource);
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++)
         free(device->reports[i]);
+    pthread_cond_destroy(&device->left);
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->drain);
     free(device->events);
@@ -84,6 +85,7 @@ static gpumem_device *make(gpumem_library *library, int ordinal, CUdevice handle
     device->meter.parent = &library->meter;
     device->deferred_end = &device->deferred;
     pthread_mutex_init(&device->lock, NULL);
+    pthread_cond_init(&device->left, NULL);
     pthread_mutex_init(&device->drain, NULL);
     return device;
 }
@@ -151,11 +153,8 @@ static int holders(gpumem_device *device, char *text, size_t size) {
     for (gpumem_resource *r = device->resources; r; r = r->next, count++)
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s resource (%zu buffers)",
-                                     used ? ", " : "", r->kind,
-                                     atomic_load(&r->live) - atomic_load(&r->deferred));
-    size_t imported = device->import_resource ? atomic_load(&device->import_resource->live) -
-                                                    atomic_load(&device->import_resource->deferred)
-                                              : 0;
+                                     used ? ", " : "", r->kind, atomic_load(&r->owned));
+    size_t imported = device->import_resource ? atomic_load(&device->import_resource->owned) : 0;
     if (imported && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%zu imported buffers",
                                  used ? ", " : "", imported);
@@ -174,6 +173,12 @@ static gpumem_status close_last(gpumem_device *device) {
                        device->ordinal, text);
     const gpumem_driver_api *cu = device->cu;
     gm_drain(device, NULL, 1);
+    size_t held_back = device->import_resource ? atomic_load(&device->import_resource->live) : 0;
+    if (held_back)
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "gpumem_device_close: the driver does not say whether work on %zu freed "
+                       "imported buffer%s is done; try again",
+                       held_back, held_back == 1 ? "" : "s");
     struct gm_current current;
     if (gm_current_enter(&current, device) == GPUMEM_OK) {
         gm_drop_events(device);

@@ -85,6 +85,8 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
         gm_options_read("gpumem_logging_options", given, &options, sizeof options);
     if (status != GPUMEM_OK)
         return status;
+    GM_REQUIRE((unsigned)options.level <= GPUMEM_LOG_DEBUG,
+               "gpumem_logging_resource_create: unknown level %d", (int)options.level);
     const gpumem_resource_ops ops = {
         .size = sizeof ops,
         .kind = "logging",

@@ -25,6 +25,11 @@ void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes) {
     gm_meter_add(meter, GM_QUARANTINED_BYTES, bytes);
 }
 
+void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes) {
+    gm_meter_quarantine(meter, bytes);
+    gm_meter_add(meter, GM_COMMITTED, bytes);
+}
+
 static uint64_t now(const struct gm_meter *meter, enum gm_count count) {
     return atomic_load_explicit(&meter->now[count], memory_order_relaxed);
 }

@@ -37,6 +37,8 @@ void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value);
 /* Counts an object that the driver would not take back. */
 void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes);
+/* The same for memory, which stays committed. */
+void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes);
 void gm_meter_read(const struct gm_meter *meter, gpumem_stats *stats);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * What the memory library's objects are inside. Lock order: library, device, resource; the drain
- * lock of a device comes before the last two. Of a resource's functions only trim and stats run
- * under the device's lock, and waits for queued work under the drain lock alone.
+ * lock of a device comes before the last two. A resource's functions run under none but the drain
+ * lock (deallocate) or the library's (stats, destroy), since they may be the user's.
  */
 #ifndef GM_MEMORY_OBJECTS_H
 #define GM_MEMORY_OBJECTS_H
@@ -38,8 +38,9 @@ struct gpumem_device {
 
     pthread_mutex_t lock; /* everything below */
     gpumem_resource *resources;
-    size_t low_level; /* live reservations, physical and mapping objects */
-    CUevent *events;  /* unused ones */
+    pthread_cond_t left; /* a resource has no visitors any more */
+    size_t low_level;    /* live reservations, physical and mapping objects */
+    CUevent *events;     /* unused ones */
     size_t event_count, event_room;
     gpumem_buffer *deferred, **deferred_end;
     struct gm_import *imports; /* share/import.c */
@@ -69,10 +70,11 @@ struct gpumem_resource {
     gm_chunks_fn chunks; /* NULL: not exportable */
     int imported;        /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
-    atomic_size_t live;     /* buffers, from allocation until their memory is back */
-    atomic_size_t deferred; /* of those, freed by their owner */
-    size_t wrappers;        /* under the device's lock */
-    gpumem_resource *next;  /* in the device's list */
+    atomic_size_t live;    /* buffers, from allocation until their memory is back */
+    atomic_size_t owned;   /* of those, not yet given up by all who refer to them */
+    size_t wrappers;       /* under the device's lock, as the rest */
+    size_t visitors;       /* threads in its trim or stats: it must stay */
+    gpumem_resource *next; /* in the device's list */
 };
 
 #define GM_INLINE_STREAMS 4

@@ -16,6 +16,7 @@
 
 #define DEFAULT_SLAB ((size_t)64 << 20)
 #define MOST_NODES   1024
+#define PAGE         ((size_t)4096)
 
 struct pinned_resource {
     gpumem_device *device;
@@ -85,8 +86,8 @@ static void end_slabs(struct pinned_resource *p, struct gm_slab *slab) {
         size_t bytes = slab->bytes;
         uncount_slab(p, bytes);
         if (gm_slab_destroy(p->device, slab) != 0) {
-            gm_meter_quarantine(&p->resource->meter, bytes);
-            gm_meter_add(&p->resource->meter, GM_COMMITTED, bytes);
+            gm_meter_quarantine_memory(&p->resource->meter, bytes);
+            gm_meter_add(&p->resource->meter, GM_PINNED, bytes);
         }
         slab = next;
     }
@@ -96,7 +97,9 @@ static void end_slabs(struct pinned_resource *p, struct gm_slab *slab) {
 static gpumem_status make_slab(struct pinned_resource *p, size_t bytes, size_t alignment,
                                struct gm_slab **slab) {
     size_t least = p->options.slab_bytes;
-    size_t slack = alignment > GM_SLAB_UNIT ? alignment : 0;
+    /* What is registered starts at a huge page; of what the driver allocates, a page is sure. */
+    size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
+    size_t slack = alignment > sure ? alignment : 0;
     if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
     size_t size = bytes + slack > least ? bytes + slack : least;

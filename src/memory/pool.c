@@ -38,7 +38,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
                                           p->resource->kind, p->device->ordinal);
         /* It may have taken effect: the driver reports earlier failures like this. */
         if (base && cu->cuMemFreeAsync(base, request->stream) != CUDA_SUCCESS)
-            gm_meter_quarantine(&p->resource->meter, bytes);
+            gm_meter_quarantine_memory(&p->resource->meter, bytes);
         return status;
     }
     CUdeviceptr pointer = (base + request->alignment - 1) & ~(CUdeviceptr)(request->alignment - 1);
@@ -61,10 +61,8 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     CUdeviceptr base = (CUdeviceptr)(uintptr_t)allocation->cookie;
     if (p->settings.host)
         gm_meter_subtract(&p->resource->meter, GM_PINNED, allocation->committed_bytes);
-    if (p->device->cu->cuMemFreeAsync(base, stream) != CUDA_SUCCESS) {
-        gm_meter_quarantine(&p->resource->meter, allocation->committed_bytes);
-        gm_meter_add(&p->resource->meter, GM_COMMITTED, allocation->committed_bytes);
-    }
+    if (p->device->cu->cuMemFreeAsync(base, stream) != CUDA_SUCCESS)
+        gm_meter_quarantine_memory(&p->resource->meter, allocation->committed_bytes);
 }
 
 static void properties(void *user, gpumem_resource_properties *out) {

@@ -56,6 +56,8 @@ gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resour
 static void unlink_resource(gpumem_resource *resource) {
     gpumem_device *device = resource->device;
     pthread_mutex_lock(&device->lock);
+    while (resource->visitors)
+        pthread_cond_wait(&device->left, &device->lock);
     for (gpumem_resource **at = &device->resources; *at; at = &(*at)->next) {
         if (*at == resource) {
             *at = resource->next;
@@ -69,13 +71,14 @@ static void unlink_resource(gpumem_resource *resource) {
 
 void gm_resource_discard(gpumem_resource *resource) {
     unlink_resource(resource);
-    struct gm_current current;
-    /* A poisoned device refuses; what is lost then is counted by the resource. */
-    int entered = gm_current_enter(&current, resource->device) == GPUMEM_OK;
-    if (resource->ops.destroy)
+    if (resource->ops.destroy) {
+        struct gm_current current;
+        /* A poisoned device refuses; what is lost then is counted by the resource. */
+        int entered = gm_current_enter(&current, resource->device) == GPUMEM_OK;
         resource->ops.destroy(resource->user);
-    if (entered)
-        gm_current_leave(&current);
+        if (entered)
+            gm_current_leave(&current);
+    }
     free(resource);
 }
 
@@ -96,11 +99,6 @@ gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
     return gm_fail(status, "%s", message ? message : "");
 }
 
-static size_t owned(const gpumem_resource *resource) {
-    size_t live = atomic_load(&resource->live), deferred = atomic_load(&resource->deferred);
-    return live > deferred ? live - deferred : 0;
-}
-
 gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     if (!resource)
         return GPUMEM_OK;
@@ -112,11 +110,11 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     if (wrappers)
         return gm_fail(GPUMEM_ERROR_BUSY, "the %s resource is wrapped by %zu other%s",
                        resource->kind, wrappers, wrappers == 1 ? "" : "s");
-    size_t live = owned(resource);
-    if (live)
+    size_t owned = atomic_load(&resource->owned);
+    if (owned)
         return gm_fail(GPUMEM_ERROR_BUSY,
                        "the %s resource still has %zu buffer%s (not freed, held or exported)",
-                       resource->kind, live, live == 1 ? "" : "s");
+                       resource->kind, owned, owned == 1 ? "" : "s");
     if (atomic_load(&resource->live))
         gm_drain(device, resource, 1);
     if (atomic_load(&resource->live))
@@ -143,15 +141,34 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
     return GPUMEM_OK;
 }
 
+/* Calls `visit` for each resource but wrappers, with no lock held: a resource of the user's may
+ * give buffers of another one back. */
+static void visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *), void *data) {
+    pthread_mutex_lock(&device->lock);
+    for (gpumem_resource *r = device->resources; r; r = r->next) {
+        if (r->upstream)
+            continue;
+        r->visitors++;
+        pthread_mutex_unlock(&device->lock);
+        visit(r, data);
+        pthread_mutex_lock(&device->lock);
+        if (--r->visitors == 0)
+            pthread_cond_broadcast(&device->left);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void trim_one(gpumem_resource *resource, void *data) {
+    (void)data;
+    if (resource->ops.trim)
+        resource->ops.trim(resource->user, 0);
+}
+
 static void trim_all(gpumem_device *device) {
     struct gm_current current;
     if (gm_current_enter(&current, device) != GPUMEM_OK)
         return;
-    pthread_mutex_lock(&device->lock);
-    for (gpumem_resource *r = device->resources; r; r = r->next)
-        if (r->ops.trim && !r->upstream)
-            r->ops.trim(r->user, 0);
-    pthread_mutex_unlock(&device->lock);
+    visit_all(device, trim_one, NULL);
     gm_drop_events(device);
     gm_current_leave(&current);
 }
@@ -188,12 +205,13 @@ gpumem_device *gpumem_resource_device(const gpumem_resource *resource) {
     return resource->device;
 }
 
+static void add_stats(gpumem_resource *resource, void *stats) {
+    if (resource->ops.stats)
+        resource->ops.stats(resource->user, stats);
+}
+
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats) {
-    pthread_mutex_lock(&device->lock);
-    for (gpumem_resource *r = device->resources; r; r = r->next)
-        if (r->ops.stats && !r->upstream)
-            r->ops.stats(r->user, stats);
-    pthread_mutex_unlock(&device->lock);
+    visit_all(device, add_stats, stats);
 }
 
 gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats *stats) {

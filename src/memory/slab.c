@@ -118,7 +118,7 @@ static gpumem_status make_allocated(gpumem_device *device, const struct gm_slab_
     gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostAlloc",
                                            "no %zu bytes of pinned host memory", slab->bytes);
     if (slab->base && cu->cuMemFreeHost(slab->base) != CUDA_SUCCESS)
-        gm_meter_quarantine(&device->meter, slab->bytes);
+        gm_meter_quarantine_memory(&device->meter, slab->bytes);
     return status;
 }
 
@@ -156,7 +156,7 @@ gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_setting
         struct gm_error_record saved;
         gm_error_save(&saved);
         if (give_back(device, made) != 0)
-            gm_meter_quarantine(&device->meter, bytes);
+            gm_meter_quarantine_memory(&device->meter, bytes);
         gm_error_restore(&saved);
         free(made);
         return status;

@@ -41,7 +41,9 @@ static size_t wanted(const struct virtual_resource *v, size_t committed, size_t 
                      size_t room) {
     size_t bytes = needed;
     if (committed && !v->options.exact_growth) {
-        size_t share = committed / 100 * v->options.growth_percent;
+        size_t share;
+        if (__builtin_mul_overflow(committed / 100, v->options.growth_percent, &share))
+            share = SIZE_MAX;
         share = share / v->granularity * v->granularity;
         if (share > v->options.chunk_maximum)
             share = v->options.chunk_maximum;
@@ -55,7 +57,7 @@ static size_t wanted(const struct virtual_resource *v, size_t committed, size_t 
 /* Appends `bytes` in chunks of the maximum and a rest. */
 static gpumem_status append(struct virtual_resource *v, struct gm_extent *extent, size_t bytes) {
     size_t largest = v->options.chunk_maximum;
-    size_t count = (bytes + largest - 1) / largest;
+    size_t count = bytes / largest + (bytes % largest != 0);
     size_t few[16] = {0}, *sizes = few;
     if (count > sizeof few / sizeof few[0])
         sizes = calloc(count, sizeof *sizes);

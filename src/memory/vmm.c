@@ -45,7 +45,7 @@ void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr
 static void discard_handle(gpumem_device *device, struct gm_meter *meter,
                            CUmemGenericAllocationHandle handle, size_t bytes) {
     if (handle && device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
-        gm_meter_quarantine(meter, bytes);
+        gm_meter_quarantine_memory(meter, bytes);
 }
 
 gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
@@ -69,10 +69,8 @@ void gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
                     CUmemGenericAllocationHandle handle, size_t bytes) {
     gm_meter_subtract(meter, GM_CHUNKS, 1);
     /* Not tried twice: another thread may hold a new handle of the same value by then. */
-    if (device->cu->cuMemRelease(handle) != CUDA_SUCCESS) {
-        gm_meter_quarantine(meter, bytes);
-        gm_meter_add(meter, GM_COMMITTED, bytes);
-    }
+    if (device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
+        gm_meter_quarantine_memory(meter, bytes);
 }
 
 gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,

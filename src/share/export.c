@@ -93,14 +93,15 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
     made->generation = buffer->generation;
     made->buffer = buffer;
+    gm_buffer_ref(buffer);
     const struct gm_chunk *chunks = NULL;
     size_t count = buffer->resource->chunks(&buffer->allocation, &chunks);
     status = fill(made, chunks, count);
     if (status != GPUMEM_OK) {
         discard(made);
+        gm_buffer_unref(buffer);
         return status;
     }
-    atomic_fetch_add(&buffer->references, 1);
     gm_meter_add(&buffer->resource->meter, GM_EXPORTS, 1);
     *exported = made;
     return GPUMEM_OK;

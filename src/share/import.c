@@ -132,6 +132,7 @@ static void attach(gpumem_buffer *buffer, struct gm_import *import) {
         .cookie = import,
     };
     atomic_fetch_add(&buffer->resource->live, 1);
+    atomic_fetch_add(&buffer->resource->owned, 1);
     gm_buffer_count(buffer);
 }
 

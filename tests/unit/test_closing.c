@@ -1,0 +1,112 @@
+/* The last close of a device: what it may still touch, and when it must refuse. */
+#include "library_test.h"
+
+/* A second buffer over the memory of `buffer`, as another process would have it. */
+static gpumem_buffer *import(gpumem_buffer *buffer) {
+    gpumem_export *exported;
+    gpumem_buffer *imported;
+    const void *description;
+    size_t bytes;
+    int fd;
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
+    OK(gpumem_export_destroy(exported));
+    return imported;
+}
+
+/* Frees all but the import. */
+static gpumem_buffer *only_an_import(void) {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+    gpumem_buffer *imported = import(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    return imported;
+}
+
+static uint64_t pushes_of_a_close(void) {
+    uint64_t before = soft->call_count("cuCtxPushCurrent_v2");
+    OK(gpumem_device_close(device));
+    uint64_t after = soft->call_count("cuCtxPushCurrent_v2");
+    OK(gpumem_close(library));
+    return after - before;
+}
+
+/* The context is released by then: making it current again would be use after release. */
+static void a_released_context_is_not_made_current(void **state) {
+    assert_int_equal(open_device(state), 0);
+    uint64_t plain = pushes_of_a_close();
+    assert_int_equal(open_device(state), 0);
+    OK(gpumem_buffer_free(only_an_import(), NULL));
+    assert_int_equal(pushes_of_a_close(), plain);
+}
+
+static void imports_that_work_still_uses_keep_the_device_open(void **state) {
+    assert_int_equal(open_device(state), 0);
+    gpumem_buffer *imported = only_an_import();
+    struct gate gate = close_gate();
+    OK(gpumem_buffer_free(imported, gate.stream));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    /* The driver does not tell when the work is done. */
+    assert_int_equal(
+        soft->fault_arm("cuEventSynchronize", 0, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
+    FAILS(BUSY, gpumem_device_close(device));
+    SAYS("imported");
+    assert_true(soft->fault_disarm() >= 1);
+    assert_int_equal(device_stats().deferred_frees, 1);
+    open_gate(gate);
+    remove_gate(gate);
+    assert_int_equal(close_device(state), 0);
+    char *leaks = soft->leak_report();
+    assert_string_equal(leaks, "");
+    soft->free_text(leaks);
+}
+
+static char logged[256];
+
+static void keep_line(void *user, gpumem_log_level level, const char *text) {
+    (void)user;
+    (void)level;
+    snprintf(logged, sizeof logged, "%s", text);
+}
+
+static void check_refused_pop(softgpu_fault_mode mode, const char *wanted) {
+    logged[0] = 0;
+    uint64_t free_bytes, total;
+    assert_int_equal(soft->fault_arm("cuCtxPopCurrent_v2", 1, CUDA_ERROR_UNKNOWN, mode), 0);
+    OK(gpumem_device_get_memory(device, &free_bytes, &total));
+    assert_int_equal(soft->fault_disarm() >= 1, 1);
+    if (wanted[0])
+        assert_non_null(strstr(logged, wanted));
+    else
+        assert_string_equal(logged, "");
+    CUcontext now = NULL;
+    assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    assert_int_equal(now != NULL, wanted[0] != 0);
+}
+
+/* A context that may stay behind in the caller's thread is never silent. */
+static void a_pop_that_is_refused_is_told(void **state) {
+    assert_int_equal(open_device(state), 0);
+    gpumem_set_log(keep_line, NULL, GPUMEM_LOG_ERROR);
+    check_refused_pop(SOFTGPU_FAULT_BEFORE, ""); /* a second try succeeds */
+    check_refused_pop(SOFTGPU_FAULT_AFTER, "");  /* it was done */
+    check_refused_pop(SOFTGPU_FAULT_FROM, "may stay current");
+    gpumem_set_log(NULL, NULL, GPUMEM_LOG_WARNING);
+    CUcontext popped = NULL;
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    assert_int_equal(close_device(state), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_released_context_is_not_made_current),
+        cmocka_unit_test(imports_that_work_still_uses_keep_the_device_open),
+        cmocka_unit_test(a_pop_that_is_refused_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* Resources of the user's whose functions call the library, or take their time. */
+#include "library_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PATIENCE 10 /* seconds; a deadlock ends the test by SIGALRM */
+
+static void wait_a_little(void) {
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+}
+
+static void own_properties(void *user, gpumem_resource_properties *properties) {
+    (void)user;
+    properties->device_accessible = 1;
+}
+
+/* ---- A cache over another resource: one freed allocation is kept for the next ------------------
+ */
+
+struct cache {
+    gpumem_resource *upstream;
+    pthread_mutex_t lock;
+    gpumem_buffer *kept;
+};
+
+static gpumem_buffer *take_kept(struct cache *cache) {
+    pthread_mutex_lock(&cache->lock);
+    gpumem_buffer *kept = cache->kept;
+    cache->kept = NULL;
+    pthread_mutex_unlock(&cache->lock);
+    return kept;
+}
+
+static gpumem_status cache_allocate(void *user, const gpumem_request *request,
+                                    gpumem_allocation *allocation) {
+    struct cache *cache = user;
+    gpumem_buffer *buffer = take_kept(cache);
+    if (buffer && gpumem_buffer_size(buffer) < request->bytes) {
+        (void)gpumem_buffer_free(buffer, NULL);
+        buffer = NULL;
+    }
+    if (!buffer) {
+        gpumem_status status =
+            gpumem_buffer_allocate(cache->upstream, request->bytes, NULL, &buffer);
+        if (status != GPUMEM_OK)
+            return status;
+    }
+    allocation->pointer = gpumem_buffer_pointer(buffer);
+    allocation->bytes = request->bytes;
+    allocation->committed_bytes = request->bytes;
+    allocation->capacity = request->bytes;
+    allocation->cookie = buffer;
+    return GPUMEM_OK;
+}
+
+static void cache_trim(void *user, size_t keep_bytes) {
+    (void)keep_bytes;
+    (void)gpumem_buffer_free(take_kept(user), NULL);
+}
+
+static void cache_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    (void)stream;
+    struct cache *cache = user;
+    cache_trim(user, 0);
+    pthread_mutex_lock(&cache->lock);
+    cache->kept = allocation->cookie;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static void cache_stats(void *user, gpumem_stats *stats) {
+    struct cache *cache = user;
+    pthread_mutex_lock(&cache->lock);
+    stats->cached_bytes += cache->kept ? gpumem_buffer_size(cache->kept) : 0;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static void a_cache_over_another_resource_is_trimmed(void **state) {
+    (void)state;
+    alarm(PATIENCE);
+    struct cache cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, NULL, &cache.upstream));
+    const gpumem_resource_ops ops = {
+        .size = sizeof ops,
+        .kind = "cache",
+        .allocate = cache_allocate,
+        .deallocate = cache_deallocate,
+        .properties = own_properties,
+        .stats = cache_stats,
+        .trim = cache_trim,
+    };
+    OK(gpumem_resource_create(device, &ops, &cache, &resource));
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(device_stats().cached_bytes, 4 * MIB);
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(device_stats().cached_bytes, 0);
+    /* Also when memory runs out, from inside another allocation. */
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(cache.upstream, (size_t)1 << 46, NULL, &buffer));
+    assert_int_equal(device_stats().cached_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(cache.upstream));
+    alarm(0);
+}
+
+/* ---- A resource that takes its time -------------------------------------------------------------
+ */
+
+struct slow {
+    atomic_int inside;          /* deallocate or resize has begun */
+    gpumem_buffer *held;        /* by another thread, during a shrink */
+    atomic_int hold_has_passed; /* that thread has its hold */
+    int passed_during_resize;
+    pthread_t thread;
+};
+
+static gpumem_status slow_allocate(void *user, const gpumem_request *request,
+                                   gpumem_allocation *allocation) {
+    (void)user;
+    size_t bytes = request->bytes;
+    allocation->pointer = 4096; /* nobody touches it */
+    allocation->bytes = allocation->committed_bytes = bytes;
+    allocation->capacity = request->capacity ? request->capacity : bytes;
+    return GPUMEM_OK;
+}
+
+static void slow_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    struct slow *slow = user;
+    (void)allocation;
+    (void)stream;
+    atomic_store(&slow->inside, 1);
+    wait_a_little();
+}
+
+static void *hold(void *user) {
+    struct slow *slow = user;
+    gpumem_status status = gpumem_buffer_hold(slow->held);
+    atomic_store(&slow->hold_has_passed, 1);
+    return (void *)(uintptr_t)status;
+}
+
+static gpumem_status slow_resize(void *user, gpumem_allocation *allocation, size_t bytes,
+                                 CUstream stream) {
+    struct slow *slow = user;
+    (void)stream;
+    if (pthread_create(&slow->thread, NULL, hold, slow) != 0)
+        return gpumem_resource_fail(GPUMEM_ERROR_SYSTEM, "no thread");
+    wait_a_little();
+    slow->passed_during_resize = atomic_load(&slow->hold_has_passed);
+    allocation->bytes = allocation->committed_bytes = bytes;
+    return GPUMEM_OK;
+}
+
+static void slow_properties(void *user, gpumem_resource_properties *properties) {
+    own_properties(user, properties);
+    properties->can_resize = 1;
+}
+
+static gpumem_resource *make_slow(struct slow *slow) {
+    gpumem_resource *resource;
+    const gpumem_resource_ops ops = {
+        .size = sizeof ops,
+        .kind = "slow",
+        .allocate = slow_allocate,
+        .deallocate = slow_deallocate,
+        .resize = slow_resize,
+        .properties = slow_properties,
+    };
+    OK(gpumem_resource_create(device, &ops, slow, &resource));
+    return resource;
+}
+
+static void *work_off(void *unused) {
+    (void)unused;
+    return (void *)(uintptr_t)gpumem_device_trim(device, 0);
+}
+
+/* Its owner has freed all its buffers: that another thread is just taking one back is no reason to
+ * refuse. */
+static void a_resource_ends_while_another_thread_takes_its_memory_back(void **state) {
+    (void)state;
+    alarm(PATIENCE);
+    struct slow slow = {0};
+    gpumem_resource *resource = make_slow(&slow);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 64, NULL, &buffer));
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    open_gate(gate);
+    pthread_t thread;
+    void *trimmed = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, work_off, NULL), 0);
+    while (!atomic_load(&slow.inside))
+        sched_yield();
+    OK(gpumem_resource_destroy(resource));
+    pthread_join(thread, &trimmed);
+    assert_null(trimmed);
+    remove_gate(gate);
+    alarm(0);
+}
+
+static void a_hold_does_not_pass_in_the_middle_of_a_shrink(void **state) {
+    (void)state;
+    alarm(PATIENCE);
+    struct slow slow = {0};
+    gpumem_resource *resource = make_slow(&slow);
+    OK(gpumem_buffer_allocate(resource, 64, NULL, &slow.held));
+    OK(gpumem_buffer_shrink(slow.held, 32, NULL));
+    assert_false(slow.passed_during_resize);
+    void *status = NULL;
+    pthread_join(slow.thread, &status);
+    assert_null(status);
+    FAILS(BUSY, gpumem_buffer_shrink(slow.held, 16, NULL));
+    OK(gpumem_buffer_release(slow.held));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_release(slow.held)); /* one hold, one release */
+    assert_int_equal(gpumem_buffer_size(slow.held), 32);
+    OK(gpumem_buffer_free(slow.held, NULL));
+    OK(gpumem_resource_destroy(resource));
+    alarm(0);
+}
+
+static void log_levels_are_checked(void **state) {
+    (void)state;
+    gpumem_resource *pool, *none;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_logging_resource_create(
+              pool, GPUMEM_OPTIONS(gpumem_logging_options, .level = (gpumem_log_level)-1), &none));
+    SAYS("unknown level -1");
+    OK(gpumem_resource_destroy(pool));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(a_cache_over_another_resource_is_trimmed),
+        T(a_resource_ends_while_another_thread_takes_its_memory_back),
+        T(a_hold_does_not_pass_in_the_middle_of_a_shrink),
+        T(log_levels_are_checked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,173 @@
+/* Sizes near the end of what a size_t holds: refused with nothing left, never rounded to little. */
+#include "library_test.h"
+
+#include <limits.h>
+
+static const size_t huge[] = {SIZE_MAX, SIZE_MAX - 255, SIZE_MAX - 2 * MIB + 1, SIZE_MAX / 2 + 1,
+                              SIZE_MAX / 4};
+
+static int ran_out(gpumem_status status) {
+    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
+           status == GPUMEM_ERROR_OUT_OF_CAPACITY;
+}
+
+static void check_refused(gpumem_resource *resource, size_t bytes, size_t alignment,
+                          size_t capacity) {
+    gpumem_buffer *none = (gpumem_buffer *)&huge;
+    gpumem_status status = gpumem_buffer_allocate(
+        resource, bytes,
+        GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment, .capacity = capacity), &none);
+    if (!ran_out(status) && status != GPUMEM_ERROR_DRIVER)
+        fail_msg("%zu bytes, alignment %zu, capacity %zu: %s, %s", bytes, alignment, capacity,
+                 gpumem_status_name(status), gpumem_last_error()->message);
+    assert_ptr_equal(none, &huge);
+}
+
+/* Destroys the resource. */
+static void refuse_huge(gpumem_resource *resource) {
+    uint64_t failed = device_stats().allocations_failed;
+    char *before = soft->state_dump();
+    for (size_t i = 0; i < COUNT(huge); i++) {
+        check_refused(resource, huge[i], 0, 0);
+        check_refused(resource, huge[i], 2 * MIB, 0);
+        check_refused(resource, huge[i], (size_t)1 << 63, 0);
+    }
+    SAME_STATE(before);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.allocations, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.committed_bytes, stats.cached_bytes);
+    assert_int_equal(stats.reserved_bytes, 0);
+    assert_int_equal(stats.quarantined, 0);
+    assert_int_equal(stats.allocations_failed, failed + 3 * COUNT(huge));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void pools_refuse_them(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    refuse_huge(resource);
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
+    refuse_huge(resource);
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    refuse_huge(resource);
+}
+
+static void pinned_memory_refuses_them(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(device, NULL, &resource));
+    refuse_huge(resource);
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_ALLOCATED),
+        &resource));
+    refuse_huge(resource);
+}
+
+static void virtual_memory_refuses_them(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    for (size_t i = 0; i < COUNT(huge); i++)
+        check_refused(resource, 2 * MIB, 0, huge[i]);
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+    for (size_t i = 0; i < COUNT(huge); i++)
+        FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, huge[i], NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    refuse_huge(resource);
+}
+
+static void a_limit_refuses_them(void **state) {
+    (void)state;
+    gpumem_resource *pool, *limit;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_limit_resource_create(pool, UINT64_MAX, &limit));
+    refuse_huge(limit);
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* "As large as can be" is how a program says that it wants one handle. */
+static void the_largest_chunk_and_growth_are_no_limits(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(
+        device,
+        GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = SIZE_MAX - 2 * MIB + 1,
+                       .growth_percent = UINT_MAX, .capacity = 64 * MIB),
+        &resource));
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 6 * MIB, NULL, &buffer));
+    assert_int_equal(gpumem_buffer_chunks(buffer), 1);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_chunks(buffer), 2);
+    OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, NULL));
+    synchronize(NULL);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void low_level_objects_refuse_them(void **state) {
+    (void)state;
+    gpumem_reservation *reservation;
+    gpumem_physical *physical;
+    gpumem_mapping *mapping;
+    const size_t whole = SIZE_MAX - 2 * MIB + 1; /* a multiple of the granularity */
+    assert_int_not_equal(gpumem_reservation_create(device, whole, NULL, &reservation), GPUMEM_OK);
+    assert_int_not_equal(gpumem_physical_create(device, whole, NULL, &physical), GPUMEM_OK);
+    OK(gpumem_reservation_create(device, 4 * MIB, NULL, &reservation));
+    OK(gpumem_physical_create(device, 4 * MIB, NULL, &physical));
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_create(reservation, whole, physical, &mapping));
+    OK(gpumem_physical_destroy(physical));
+    OK(gpumem_reservation_destroy(reservation));
+}
+
+/* What the driver allocates begins at a page, and not at a larger unit. */
+static void a_whole_slab_can_be_aligned(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffers[4];
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options,
+                                                    .method = GPUMEM_PINNED_ALLOCATED,
+                                                    .slab_bytes = 2 * MIB),
+                                     &resource));
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 2 * MIB),
+                                  &buffers[i]));
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % (2 * MIB), 0);
+    }
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_size_member_that_was_not_set_is_noticed(void **state) {
+    (void)state;
+    gpumem_resource *none;
+    gpumem_device_pool_options options = {.size = SIZE_MAX};
+    FAILS(INVALID_ARGUMENT, gpumem_device_pool_resource_create(device, &options, &none));
+    SAYS("sizeof(gpumem_device_pool_options)");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(pools_refuse_them),
+        T(pinned_memory_refuses_them),
+        T(virtual_memory_refuses_them),
+        T(a_limit_refuses_them),
+        T(the_largest_chunk_and_growth_are_no_limits),
+        T(low_level_objects_refuse_them),
+        T(a_whole_slab_can_be_aligned),
+        T(a_size_member_that_was_not_set_is_noticed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
