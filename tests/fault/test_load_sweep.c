@@ -66,7 +66,7 @@ static int take_checksum(void *user) {
 static struct subject make_subject(unsigned threads, gpumem_resource *pinned) {
     struct subject subject = {
         .options = {.size = sizeof subject.options,
-                    .chunk_bytes = 128 * KIB,
+                    .chunk_bytes = 512 * KIB,
                     .threads = threads,
                     .pinned = pinned},
     };
