@@ -15,7 +15,6 @@ static void create_one(const char *cls, const CUmemPoolProps *props) {
     CUmemoryPool pool;
     CALLO(cuMemPoolCreate, cls, (&pool, props), OUT_H(pool));
     if (par_last() == CUDA_SUCCESS) {
-        par_note("%s", cls);
         CALL(cuMemPoolDestroy, "fresh", (pool));
         FORGET(pool);
     }
@@ -40,7 +39,6 @@ static void creates(void) {
         create_one(cls, &props);                                                                   \
     } while (0)
     CREATE("type-zero", props.allocType = (CUmemAllocationType)0);
-    CREATE("type-managed", props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED);
     CREATE("type-bad", props.allocType = (CUmemAllocationType)7);
     CREATE("bad-device", props.location.id = 99);
     CREATE("bad-device", props.location.id = -1);
@@ -53,6 +51,13 @@ static void creates(void) {
     CREATE("usage-bad", props.usage = 0x80);
     CREATE("reserved-set", props.reserved[0] = 1);
     CREATE("win32-set", props.win32SecurityAttributes = &props);
+}
+
+static void create_managed(void) {
+    CUmemPoolProps props = device_props();
+    par_context();
+    props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
+    create_one("type-managed", &props);
 }
 
 static void creates_host(void) {
@@ -316,6 +321,7 @@ static void of_location(void) {
 
 const par_scenario par_pool_scenarios[] = {
     {"pool/creates", creates, 0, 0},
+    {"pool/create-managed", create_managed, 0, 0},
     {"pool/creates-host", creates_host, 0, 0},
     {"pool/create-without-context", create_without_context, 0, 0},
     {"pool/attributes-default", attributes_default, 0, 0},
