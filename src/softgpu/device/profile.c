@@ -2,6 +2,7 @@
 
 #include "softgpu/core/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <limits.h>
@@ -33,24 +34,36 @@ static int wrong(struct reader *reader, const char *format, ...) {
     return 0;
 }
 
+/* Up to `most` hexadecimal digits. sscanf would take blanks, a sign and 0x too. */
+static bool parse_hex(const char **text, unsigned most, unsigned *number) {
+    unsigned count = 0;
+    *number = 0;
+    for (; count < most && isxdigit((unsigned char)**text); count++, (*text)++) {
+        char digit[2] = {**text, 0};
+        *number = *number * 16 + (unsigned)strtoul(digit, NULL, 16);
+    }
+    return count > 0;
+}
+
+static bool skip(const char **text, char expected) {
+    if (**text != expected)
+        return false;
+    (*text)++;
+    return true;
+}
+
 bool sg_pci_parse(const char *text, struct sg_pci *pci) {
     struct sg_pci got = {0};
-    int used = -1;
-    sscanf(text, "%4x:%2x:%2x%n", &got.domain, &got.bus, &got.device, &used);
-    if (used < 0) {
-        got.domain = 0;
-        sscanf(text, "%2x:%2x%n", &got.bus, &got.device, &used);
-    }
-    if (used < 0)
+    unsigned colons = 0;
+    for (const char *at = text; *at; at++)
+        colons += *at == ':';
+    if (colons == 2 && (!parse_hex(&text, 4, &got.domain) || !skip(&text, ':')))
         return false;
-    if (text[used] == '.') {
-        int more = -1;
-        sscanf(text + used, ".%1x%n", &got.function, &more);
-        if (more < 0)
-            return false;
-        used += more;
-    }
-    if (text[used])
+    if (!parse_hex(&text, 2, &got.bus) || !skip(&text, ':') || !parse_hex(&text, 2, &got.device))
+        return false;
+    if (*text && (!skip(&text, '.') || !parse_hex(&text, 1, &got.function)))
+        return false;
+    if (*text)
         return false;
     *pci = got;
     return true;

@@ -181,7 +181,9 @@ static void pci_forms(void **state) {
     assert_true(sg_pci_parse("ABCD:ef:1F", &pci));
     assert_int_equal(pci.domain, 0xabcd);
     assert_true(sg_pci_parse("ffff:ff:ff.f", &pci)); /* no device has it, but it is an address */
-    static const char *const bad[] = {"", "x", "0000:00", "0000:00:06.", "00:06.0x", "garbage"};
+    static const char *const bad[] = {"",         "x",        "0000:00", "0000:00:06.",
+                                      "00:06.0x", "garbage",  "2:F:-F",  "-1:00:06.0",
+                                      " 0:06.0",  "0x1:06.0", "00:06.-1"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_false(sg_pci_parse(bad[i], &pci));
 }
