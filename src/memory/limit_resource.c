@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 struct limit_resource {
-    gpumem_resource *upstream;
+    struct gm_wrapper wrapper;
     uint64_t maximum;
     _Atomic uint64_t taken;
 };
@@ -29,7 +29,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     gpumem_status status = take(limit, request->bytes);
     if (status != GPUMEM_OK)
         return status;
-    gpumem_resource *up = limit->upstream;
+    gpumem_resource *up = limit->wrapper.upstream;
     status = up->ops.allocate(up->user, request, allocation);
     if (status != GPUMEM_OK)
         atomic_fetch_sub(&limit->taken, request->bytes);
@@ -39,14 +39,14 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct limit_resource *limit = user;
     size_t bytes = allocation->bytes;
-    limit->upstream->ops.deallocate(limit->upstream->user, allocation, stream);
+    limit->wrapper.upstream->ops.deallocate(limit->wrapper.upstream->user, allocation, stream);
     atomic_fetch_sub(&limit->taken, bytes);
 }
 
 static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream) {
     struct limit_resource *limit = user;
-    gpumem_resource *up = limit->upstream;
+    gpumem_resource *up = limit->wrapper.upstream;
     size_t before = allocation->bytes;
     gpumem_status status = bytes > before ? take(limit, bytes - before) : GPUMEM_OK;
     if (status != GPUMEM_OK)
@@ -59,16 +59,6 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return status;
 }
 
-static void properties(void *user, gpumem_resource_properties *out) {
-    struct limit_resource *limit = user;
-    *out = limit->upstream->properties;
-}
-
-static void trim(void *user, size_t keep_bytes) {
-    struct limit_resource *limit = user;
-    gm_wrapper_trim(limit->upstream, keep_bytes);
-}
-
 gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,
                                            gpumem_resource **resource) {
     GM_CHECK(upstream, "gpumem_limit_resource_create");
@@ -79,14 +69,14 @@ gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t m
         .allocate = allocate,
         .deallocate = deallocate,
         .resize = upstream->ops.resize ? resize : NULL,
-        .properties = properties,
-        .trim = trim,
+        .properties = gm_wrapper_properties,
+        .trim = gm_wrapper_trim,
         .destroy = free,
     };
     struct limit_resource *limit = calloc(1, sizeof *limit);
     if (!limit)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    limit->upstream = upstream;
+    limit->wrapper.upstream = upstream;
     limit->maximum = maximum_bytes;
     gpumem_status status = gm_resource_make(upstream->device, &ops, limit, upstream, resource);
     if (status != GPUMEM_OK)

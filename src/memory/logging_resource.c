@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct logging_resource {
-    gpumem_resource *upstream;
+    struct gm_wrapper wrapper;
     gpumem_log_fn fn;
     void *user;
     gpumem_log_level level;
@@ -35,7 +35,7 @@ static void line(const struct logging_resource *l, const char *format, ...) {
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct logging_resource *l = user;
-    gpumem_resource *up = l->upstream;
+    gpumem_resource *up = l->wrapper.upstream;
     gpumem_status status = up->ops.allocate(up->user, request, allocation);
     if (status == GPUMEM_OK)
         line(l, "allocate %zu at 0x%llx, capacity %zu, stream %p", allocation->bytes,
@@ -49,13 +49,13 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     struct logging_resource *l = user;
     line(l, "free %zu at 0x%llx, stream %p", allocation->bytes, allocation->pointer,
          (void *)stream);
-    l->upstream->ops.deallocate(l->upstream->user, allocation, stream);
+    l->wrapper.upstream->ops.deallocate(l->wrapper.upstream->user, allocation, stream);
 }
 
 static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream) {
     struct logging_resource *l = user;
-    gpumem_resource *up = l->upstream;
+    gpumem_resource *up = l->wrapper.upstream;
     size_t before = allocation->bytes;
     gpumem_status status = up->ops.resize(up->user, allocation, bytes, stream);
     if (status == GPUMEM_OK)
@@ -63,16 +63,6 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     else
         line(l, "resize %zu to %zu failed: %s", before, bytes, gpumem_last_error()->message);
     return status;
-}
-
-static void properties(void *user, gpumem_resource_properties *out) {
-    struct logging_resource *l = user;
-    *out = l->upstream->properties;
-}
-
-static void trim(void *user, size_t keep_bytes) {
-    struct logging_resource *l = user;
-    gm_wrapper_trim(l->upstream, keep_bytes);
 }
 
 gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
@@ -93,14 +83,14 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
         .allocate = allocate,
         .deallocate = deallocate,
         .resize = upstream->ops.resize ? resize : NULL,
-        .properties = properties,
-        .trim = trim,
+        .properties = gm_wrapper_properties,
+        .trim = gm_wrapper_trim,
         .destroy = free,
     };
     struct logging_resource *l = calloc(1, sizeof *l);
     if (!l)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    l->upstream = upstream;
+    l->wrapper.upstream = upstream;
     l->fn = options.fn;
     l->user = options.user;
     l->level = options.level;

@@ -1,10 +1,21 @@
-/* What wrappers share. */
+/* What wrappers share. The data of each begins with the resource that it wraps. */
 #ifndef GM_MEMORY_WRAPPER_H
 #define GM_MEMORY_WRAPPER_H
 
 #include "memory/objects.h"
 
-static inline void gm_wrapper_trim(gpumem_resource *upstream, size_t keep_bytes) {
+struct gm_wrapper {
+    gpumem_resource *upstream;
+};
+
+static inline void gm_wrapper_properties(void *user, gpumem_resource_properties *out) {
+    const struct gm_wrapper *wrapper = user;
+    *out = wrapper->upstream->properties;
+}
+
+static inline void gm_wrapper_trim(void *user, size_t keep_bytes) {
+    const struct gm_wrapper *wrapper = user;
+    gpumem_resource *upstream = wrapper->upstream;
     if (upstream->ops.trim)
         upstream->ops.trim(upstream->user, keep_bytes);
 }

@@ -136,14 +136,18 @@ static void attach(gpumem_buffer *buffer, struct gm_import *import) {
     gm_buffer_count(buffer);
 }
 
+/* A buffer of the hidden resource, without an import yet. */
+static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) {
+    gpumem_resource *resource;
+    gpumem_status status = import_resource(device, &resource);
+    return status == GPUMEM_OK ? gm_buffer_make(resource, NULL, buffer) : status;
+}
+
 gpumem_status gm_import_find(gpumem_device *device, const struct gm_description_head *head,
                              gpumem_access access, gpumem_buffer **buffer) {
-    gpumem_resource *resource;
     gpumem_buffer *made;
     *buffer = NULL;
-    gpumem_status status = import_resource(device, &resource);
-    if (status == GPUMEM_OK)
-        status = gm_buffer_make(resource, NULL, &made);
+    gpumem_status status = make_buffer(device, &made);
     if (status != GPUMEM_OK)
         return status;
     pthread_mutex_lock(&device->lock);
@@ -281,11 +285,8 @@ static gpumem_status make_import(gpumem_resource *resource, const struct gm_desc
 gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_head *head,
                             const unsigned char *sizes, const int *fds, gpumem_access access,
                             gpumem_buffer **buffer) {
-    gpumem_resource *resource;
     gpumem_buffer *made;
-    gpumem_status status = import_resource(device, &resource);
-    if (status == GPUMEM_OK)
-        status = gm_buffer_make(resource, NULL, &made);
+    gpumem_status status = make_buffer(device, &made);
     if (status != GPUMEM_OK)
         return status;
     struct gm_current current;
@@ -295,7 +296,7 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
         return status;
     }
     struct gm_import *import = NULL, *surplus = NULL;
-    status = make_import(resource, head, sizes, fds, access, &import);
+    status = make_import(made->resource, head, sizes, fds, access, &import);
     if (status == GPUMEM_OK) {
         pthread_mutex_lock(&device->lock);
         struct gm_import *known = find_locked(device, head, access);

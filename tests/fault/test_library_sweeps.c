@@ -305,18 +305,10 @@ static void loading(void **state) {
 }
 
 static int begin(void **state) {
-    void *pinned;
-    CUcontext before;
     if (open_device(state) != 0)
         return -1;
     sweep_with(soft);
-    /* softgpu's file of host memory is made by the first that is wanted, and stays. */
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    CUresult result = cu->cuMemHostAlloc(&pinned, 4096, 0);
-    if (result == CUDA_SUCCESS)
-        result = cu->cuMemFreeHost(pinned);
-    cu->cuCtxPopCurrent_v2(&before);
-    return result == CUDA_SUCCESS ? 0 : -1;
+    return make_host_memory_file();
 }
 
 /* After a sweep some objects are lost, so the device may be refused its close; the program ends. */

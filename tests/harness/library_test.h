@@ -68,6 +68,18 @@ static inline int open_device(void **state) {
     return soft ? 0 : -1;
 }
 
+/* softgpu's file of host memory is made by the first that is wanted, and stays. 0 or -1. */
+static inline int make_host_memory_file(void) {
+    void *pinned;
+    CUcontext before;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    CUresult result = cu->cuMemHostAlloc(&pinned, 4096, 0);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuMemFreeHost(pinned);
+    cu->cuCtxPopCurrent_v2(&before);
+    return result == CUDA_SUCCESS ? 0 : -1;
+}
+
 /* For cmocka's teardown: nothing may be left. */
 static inline int close_device(void **state) {
     (void)state;
