@@ -119,7 +119,8 @@ static int softgpu_path(char *path, size_t size) {
     char start[PATH_MAX];
     if (dladdr1(&absent, &self, (void **)&map, RTLD_DL_LINKMAP) == 0 || !map)
         return 0;
-    /* The program itself has no name there, and dli_fname is then argv[0], which may be anything. */
+    /* The program itself has no name there, and dli_fname is then argv[0], which may be anything.
+     */
     if (!realpath(map->l_name && map->l_name[0] ? map->l_name : "/proc/self/exe", start))
         return 0;
     int folder = (int)(strrchr(start, '/') - start);
