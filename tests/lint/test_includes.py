@@ -44,6 +44,7 @@ RULES = {
     "tests/harness": None,
     "tests/unit": {"base", "driver", "softgpu", "memory", "share", "load"},
     "tests/fault": {"base", "driver", "softgpu", "memory", "share", "load"},
+    "tests/fuzz": {"base", "driver", "softgpu", "memory", "share", "load"},
 }
 PARTS = {"base", "driver", "softgpu", "memory", "share", "load"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
