@@ -124,6 +124,12 @@ static void what_cannot_be_opened(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
     memset(&garbage, 0, sizeof garbage);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+    if (soft) { /* an offset and a size whose sum goes once around */
+        garbage = handle;
+        memset((char *)&garbage + 36, 1, 1);
+        memset((char *)&garbage + 40, 0xff, 8);
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
+    }
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(0));
     assert_int_equal(opened, 5);

@@ -103,8 +103,9 @@ static int device_of(const struct place *place) {
 }
 
 static bool is_sound(const struct place *place) {
-    return place->magic == MAGIC && place->pages != 0 && place->size != 0 &&
-           place->inner + place->size <= (uint64_t)place->pages * SG_PAGE;
+    uint64_t bytes = (uint64_t)place->pages * SG_PAGE;
+    return place->magic == MAGIC && place->size != 0 && place->inner < bytes &&
+           place->size <= bytes - place->inner;
 }
 
 /* The exporter's memory file, opened here; -1 when it is gone or another's. */
