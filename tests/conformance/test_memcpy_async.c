@@ -197,6 +197,43 @@ static void a_batch_copies_all_its_rows(void **state) {
     end(&scene);
 }
 
+/* Host memory that was mapped for the device alone. */
+static void a_batch_reads_what_the_cpu_may_not(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
+        SKIP("the driver has no batches");
+    CUmemGenericAllocationHandle handle;
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA;
+    const size_t size = (size_t)2 << 20;
+    if (cu.cuMemCreate(&handle, size, &prop, 0) != CUDA_SUCCESS)
+        SKIP("no virtual memory on this host's node 0");
+    struct scene scene = make();
+    CUdeviceptr hidden;
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                              .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    OK(cu.cuMemAddressReserve(&hidden, size, 0, 0, 0));
+    OK(cu.cuMemMap(hidden, size, 0, handle, 0));
+    OK(cu.cuMemSetAccess(hidden, size, &access, 1));
+    OK(cu.cuMemsetD8_v2(hidden, 0x3c, SMALL));
+    OK(cu.cuCtxSynchronize());
+
+    size_t bytes = SMALL, index = 0, failed = 0;
+    CUmemcpyAttributes attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL);
+    OK(cu.cuMemcpyBatchAsync(&scene.a, &hidden, &bytes, 1, &attributes, &index, 1, &failed,
+                             scene.stream));
+    OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SMALL, scene.stream));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_int_equal(scene.plain[0], 0x3c);
+    assert_int_equal(scene.plain[SMALL - 1], 0x3c);
+    end(&scene);
+    OK(cu.cuMemUnmap(hidden, size));
+    OK(cu.cuMemRelease(handle));
+    OK(cu.cuMemAddressFree(hidden, size));
+}
+
 static void a_wrong_row_leaves_the_batch_undone(void **state) {
     (void)state;
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
@@ -232,6 +269,7 @@ int main(int argc, char **argv) {
         TEST(wrong_arguments_are_refused),
         TEST(without_a_context_the_stream_s_is_used),
         TEST(a_batch_copies_all_its_rows),
+        TEST(a_batch_reads_what_the_cpu_may_not),
         TEST(a_wrong_row_leaves_the_batch_undone),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

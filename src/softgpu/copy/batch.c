@@ -10,16 +10,15 @@
 /* Prepared copies, linked by `next` in order. */
 struct batch {
     struct sg_op *first, *last;
-    bool wait; /* a device source must be read before the call returns */
+    bool wait; /* a source must be read before the call returns, and was not yet */
 };
 
 static CUresult add(struct batch *batch, struct sg_box *box, CUmemcpySrcAccessOrder order) {
     bool now = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
     struct sg_op *op;
-    CUresult result = sg_copy_prepare(box, now, &op);
+    CUresult result = sg_copy_prepare(box, now, &batch->wait, &op);
     if (result != CUDA_SUCCESS)
         return result;
-    batch->wait |= now && box->from.where == SG_WHERE_DEVICE;
     if (batch->last)
         batch->last->next = op;
     else

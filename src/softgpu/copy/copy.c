@@ -232,17 +232,27 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     return result;
 }
 
-CUresult sg_copy_prepare(struct sg_box *box, bool now, struct sg_op **op) {
+/* Mappings and pools of host memory may be open to devices alone. */
+static bool cpu_may_read(const struct sg_place *place) {
+    if (place->where != SG_WHERE_HOST)
+        return place->where == SG_WHERE_PAGEABLE;
+    const struct sg_range *range = sg_range_find(place->address);
+    return range->kind == SG_RANGE_HOST || range->kind == SG_RANGE_REGISTERED;
+}
+
+CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op **op) {
     CUresult result = sg_box_check(box);
     if (result != CUDA_SUCCESS)
         return result;
     *op = make_move(box);
     if (!*op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (now && on_host(&box->from) && !take_snapshot(*op)) {
+    bool snapshot = now && cpu_may_read(&box->from);
+    if (snapshot && !take_snapshot(*op)) {
         sg_op_free(*op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    *wait |= now && !snapshot;
     return CUDA_SUCCESS;
 }
 

@@ -43,9 +43,10 @@ enum sg_manner {
  */
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
 /* For copies that must be queued together or not at all: checks one and makes its operation. With
- * `now`, a source in host memory is read before this returns. sg_copy_discard for one that will not
- * be submitted. */
-CUresult sg_copy_prepare(struct sg_box *box, bool now, struct sg_op **op);
+ * `now` the source is to be read before the call returns: that is done here where the CPU can, and
+ * else *wait is set, for a caller that waits for the operation. sg_copy_discard for one that will
+ * not be submitted. */
+CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op **op);
 void sg_copy_discard(struct sg_op *op);
 /* Queues a prepared copy, or frees it. */
 CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);
