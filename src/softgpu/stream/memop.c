@@ -8,9 +8,6 @@
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
-#ifdef __SANITIZE_THREAD__
-#include <sanitizer/tsan_interface.h>
-#endif
 
 #define BATCH_LIMIT 256 /* "Must be less than 256" */
 
@@ -63,6 +60,8 @@ static bool holds64(unsigned condition, uint64_t now, uint64_t value) {
 }
 
 #ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *address); /* of libtsan */
+
 /*
  * Whatever writes the value frees the wait, and sets and copies write plainly: the look itself is
  * no race. It takes part in the order that an atomic store makes, so that only what hangs on a
