@@ -234,7 +234,9 @@ static void a_batch_reads_what_the_cpu_may_not(void **state) {
     OK(cu.cuMemAddressFree(hidden, size));
 }
 
-static void a_wrong_row_leaves_the_batch_undone(void **state) {
+/* The row is named. Whether the rows before it are done is left open: an H200 does them, softgpu
+ * does none. */
+static void a_wrong_row_is_named(void **state) {
     (void)state;
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync))
         SKIP("the driver has no batches");
@@ -248,9 +250,15 @@ static void a_wrong_row_leaves_the_batch_undone(void **state) {
           cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, &failed, scene.stream));
     assert_int_equal(failed, 1);
     OK(cu.cuMemcpyDtoHAsync_v2(scene.plain, scene.a, SMALL, scene.stream));
-    assert_int_equal(scene.plain[0], 0);
-    attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_INVALID);
+    if (soft)
+        assert_int_equal(scene.plain[0], 0);
+    attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_STREAM);
+    attributes.flags = 8;
     sizes[1] = SMALL;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, &failed, scene.stream));
+    assert_true(failed == SIZE_MAX);
+    attributes = in_order(CU_MEMCPY_SRC_ACCESS_ORDER_INVALID);
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index, 1, &failed, scene.stream));
     assert_true(failed == SIZE_MAX);
@@ -270,7 +278,7 @@ int main(int argc, char **argv) {
         TEST(without_a_context_the_stream_s_is_used),
         TEST(a_batch_copies_all_its_rows),
         TEST(a_batch_reads_what_the_cpu_may_not),
-        TEST(a_wrong_row_leaves_the_batch_undone),
+        TEST(a_wrong_row_is_named),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

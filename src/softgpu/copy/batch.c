@@ -70,6 +70,10 @@ static bool known_order(CUmemcpySrcAccessOrder order) {
     return order >= CU_MEMCPY_SRC_ACCESS_ORDER_STREAM && order <= CU_MEMCPY_SRC_ACCESS_ORDER_ANY;
 }
 
+static bool known_flags(unsigned flags) {
+    return (flags & ~(unsigned)CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE) == 0;
+}
+
 /* ---- Rows ----------------------------------------------------------------------------------- */
 
 static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *indices,
@@ -80,7 +84,7 @@ static CUresult check_attributes(const CUmemcpyAttributes *attrs, const size_t *
         if (indices[i] <= indices[i - 1] || indices[i] >= count)
             return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < attributes; i++)
-        if (!known_order(attrs[i].srcAccessOrder))
+        if (!known_order(attrs[i].srcAccessOrder) || !known_flags(attrs[i].flags))
             return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
@@ -116,7 +120,8 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
 CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *sizes, size_t count,
                                   CUmemcpyAttributes *attrs, size_t *attrsIdxs, size_t numAttrs,
                                   CUstream hStream) {
-    if (!dsts || !srcs || !sizes || count == 0)
+    /* Of the second version the per-thread form, too, refuses the default stream on H200. */
+    if (!dsts || !srcs || !sizes || count == 0 || !hStream)
         return CUDA_ERROR_INVALID_VALUE;
     return sg_cuMemcpyBatchAsync(dsts, srcs, sizes, count, attrs, attrsIdxs, numAttrs, NULL,
                                  hStream);
@@ -139,7 +144,7 @@ static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry
     struct sg_box box = {
         .width = entry->extent.width, .height = entry->extent.height, .depth = entry->extent.depth};
     bool empty = box.width == 0 || box.height == 0 || box.depth == 0;
-    if (empty || !known_order(entry->srcAccessOrder))
+    if (empty || !known_order(entry->srcAccessOrder) || !known_flags(entry->flags))
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = place(&entry->dst, &box, &box.to);
     if (result == CUDA_SUCCESS)
@@ -169,7 +174,7 @@ CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
 
 CUresult sg_cuMemcpy3DBatchAsync_v2(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList,
                                     unsigned long long flags, CUstream hStream) {
-    if (numOps == 0 || !opList || flags != 0)
+    if (numOps == 0 || !opList || flags != 0 || !hStream)
         return CUDA_ERROR_INVALID_VALUE;
     return sg_cuMemcpy3DBatchAsync(numOps, opList, NULL, flags, hStream);
 }

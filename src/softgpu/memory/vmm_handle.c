@@ -50,7 +50,7 @@ static CUresult check_location(const CUmemAllocationProp *prop) {
     const unsigned shared = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     switch (prop->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-        return sg_device(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        return CUDA_SUCCESS; /* the device is known */
     case CU_MEM_LOCATION_TYPE_HOST:
         return ((unsigned)prop->requestedHandleTypes & shared) == 0 ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_INVALID_VALUE;
@@ -65,7 +65,12 @@ static CUresult check_location(const CUmemAllocationProp *prop) {
 static CUresult check_prop(const CUmemAllocationProp *prop) {
     static const unsigned char zeros[sizeof prop->allocFlags.reserved - 1];
     const unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
-    if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData ||
+    if (!prop)
+        return CUDA_ERROR_INVALID_VALUE;
+    /* H200 looks at the device before all of these. */
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE && !sg_device(prop->location.id))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->win32HandleMetaData ||
         ((unsigned)prop->requestedHandleTypes & windows) != 0 ||
         prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
         memcmp(prop->allocFlags.reserved, zeros, sizeof zeros) != 0)
@@ -126,5 +131,8 @@ CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     *prop = memory->phys->prop;
     if (memory->imported)
         prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
+    /* H200 names a node for host memory that was asked for without one, and it is node 0. */
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST)
+        prop->location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = 0};
     return CUDA_SUCCESS;
 }

@@ -103,8 +103,10 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
  * beyond the reservation is no mistake on H200, as long as nothing is cut. */
 static bool may_unmap(CUdeviceptr ptr, size_t size) {
     CUdeviceptr end = ptr + size;
-    if (!sg_page_aligned(ptr, size) || end < ptr || !sg_reservation_at(ptr))
+    if (!sg_page_aligned(0, size) || end < ptr || !sg_reservation_at(ptr))
         return false;
+    if (!sg_page_aligned(ptr, size))
+        return !sg_mapping_first(ptr, size); /* any address will do where there is nothing */
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, end))
         if (range->kind != SG_RANGE_MAPPING || range->start < ptr ||

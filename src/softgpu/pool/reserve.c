@@ -142,6 +142,7 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
     return given;
 }
 
+/* H200 keeps as many whole steps as the threshold holds: of 1 byte, none. */
 void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream) {
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool; pool = next) {
@@ -150,7 +151,7 @@ void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream)
             continue;
         sg_pool_promote_seen(pool, context, stream);
         if (pool->reserved > pool->threshold)
-            sg_pool_shrink(pool, pool->threshold);
+            sg_pool_shrink(pool, pool->threshold / SG_POOL_STEP * SG_POOL_STEP);
         sg_pool_collect(pool);
     }
 }
