@@ -136,11 +136,32 @@ static void *destroy_it(void *context) {
     return (void *)(uintptr_t)result;
 }
 
+/* Recorded on H200: it comes before the arguments, and for copies and frees even before a stream or
+ * memory of a context that is alive. Events and pools need no current context. */
+static void check_what_a_gone_context_answers(CUstream stream, CUdeviceptr memory, CUevent event) {
+    CUDA_MEMCPY2D nothing = {0};
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemcpyDtoDAsync_v2(memory, memory, 64, stream));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemcpy2DAsync_v2(&nothing, stream));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemFree_v2(memory));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemFreeHost(NULL));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuMemHostUnregister(NULL));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuEventCreate(NULL, 0));
+    OK(cu.cuMemsetD8Async(memory, 1, 64, stream));
+    OK(cu.cuEventRecord(event, stream));
+    OK(cu.cuEventSynchronize(event));
+}
+
 static void destroyed_by_another_thread(void **state) {
     (void)state;
     CUcontext context;
     pthread_t thread;
     void *result;
+    CUdeviceptr memory;
+    CUstream stream;
+    CUevent event;
+    OK(cu.cuMemAlloc_v2(&memory, 64));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuEventCreate(&event, CU_EVENT_DEFAULT));
     unsigned version;
     CUdevice device = -1;
     OK(cu.cuCtxCreate_v2(&context, 0, 0));
@@ -152,7 +173,11 @@ static void destroyed_by_another_thread(void **state) {
     FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
     OK(cu.cuCtxGetDevice(&device)); /* this much is still known */
     assert_int_equal(device, dev);
+    check_what_a_gone_context_answers(stream, memory, event);
     OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
 }
 
 /* ---- Synchronize --------------------------------------------------------------------------------

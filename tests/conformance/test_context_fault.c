@@ -30,9 +30,16 @@ static int later_calls_answer_the_fault(int argc, char **argv) {
     assert_int_equal(device, 0);
     OK(cu.cuCtxGetCurrent(&current));
     assert_ptr_equal(current, ctx);
-    OK(cu.cuCtxGetId(NULL, &id));
     OK(cu.cuCtxGetFlags(&flags));
-    OK(cu.cuCtxGetApiVersion(NULL, &version));
+    OK(cu.cuCtxSetFlags(0));
+    /* These two do so when the context is named, but not for the current one. */
+    OK(cu.cuCtxGetId(ctx, &id));
+    OK(cu.cuCtxGetApiVersion(ctx, &version));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetId(NULL, &id));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxGetApiVersion(NULL, &version));
+    /* Arguments come before the fault in what does not use the context, such as pools. */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolDestroy(NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxCreate_v2(NULL, 0, dev));
     OK(cu.cuDevicePrimaryCtxRetain(&current, dev));
     return 0;
 }

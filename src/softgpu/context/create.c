@@ -4,10 +4,10 @@
 
 static CUresult create(CUcontext *pctx, unsigned flags, CUdevice dev, unsigned api_version) {
     struct sg_device *device = sg_device(dev);
-    if (!pctx || !sg_context_flags_valid(flags))
-        return CUDA_ERROR_INVALID_VALUE;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!pctx || !sg_context_flags_valid(flags))
+        return CUDA_ERROR_INVALID_VALUE;
     if (device->fault != CUDA_SUCCESS)
         return device->fault;
 
@@ -98,7 +98,7 @@ CUresult sg_cuCtxDestroy(CUcontext ctx) {
 
 CUresult sg_cuCtxAttach(CUcontext *pctx, unsigned int flags) {
     struct sg_context *context;
-    CUresult result = sg_context_current(&context);
+    CUresult result = sg_context_from_handle(NULL, &context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pctx || flags != 0)

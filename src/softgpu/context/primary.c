@@ -36,10 +36,10 @@ static CUresult activate(struct sg_device *device) {
 
 CUresult sg_cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev) {
     struct sg_device *device = sg_device(dev);
-    if (!pctx)
-        return CUDA_ERROR_INVALID_VALUE;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (!pctx)
+        return CUDA_ERROR_INVALID_VALUE;
     wait_until_ended(device);
     if (!active(device)) {
         CUresult result = activate(device);

@@ -29,6 +29,8 @@ CUresult sg_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
         return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_context_from_handle(ctx, &context);
     if (result == CUDA_SUCCESS)
+        result = ctx ? CUDA_SUCCESS : context->sticky;
+    if (result == CUDA_SUCCESS)
         *ctxId = context->id;
     return result;
 }
@@ -36,6 +38,8 @@ CUresult sg_cuCtxGetId(CUcontext ctx, unsigned long long *ctxId) {
 CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     struct sg_context *context;
     CUresult result = sg_context_from_handle(ctx, &context);
+    if (result == CUDA_SUCCESS)
+        result = ctx ? CUDA_SUCCESS : context->sticky;
     if (result == CUDA_SUCCESS && !version)
         return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
@@ -66,7 +70,7 @@ CUresult sg_cuCtxSetFlags(unsigned int flags) {
     struct sg_context *context;
     if (!sg_context_flags_valid(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
+    CUresult result = sg_context_from_handle(NULL, &context);
     if (result != CUDA_SUCCESS)
         return result;
     context->flags = (context->flags & fixed) | (flags & ~fixed);

@@ -85,14 +85,43 @@ static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, enu
     return true;
 }
 
+/* Under the lock. True when *result, which the current context gives, is the answer. */
+static bool context_answers(gpumem_driver_fn fn, CUresult *result) {
+    const unsigned rule = rules[fn];
+    const struct sg_context *context = sg_context_peek();
+    if (!context)
+        return false;
+    if (!context->alive && ((rule & SG_ALIVE) || context_first[fn]))
+        *result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    else if (context->sticky != CUDA_SUCCESS && !(rule & SG_STICKY_OK))
+        *result = context->sticky;
+    else
+        return false;
+    return true;
+}
+
+/* A function that is refused looks at its context only if it needs one, or has a rule for it. */
+static bool refused_by_context(gpumem_driver_fn fn, CUresult *result) {
+    if (!context_first[fn] && !(rules[fn] & SG_ALIVE))
+        return false;
+    if (sg_thread()->depth == 0) {
+        *result = CUDA_ERROR_INVALID_CONTEXT;
+        return true;
+    }
+    sg_lock();
+    bool answers = context_answers(fn, result);
+    sg_unlock();
+    return answers;
+}
+
 static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
     CUresult result;
     if (!atomic_exchange_explicit(&refusal_said[fn], true, memory_order_relaxed))
         sg_log(1, "%s is not implemented", sg_rows[fn].symbol);
     if (null_answers(fn, arguments, SG_NULL_BEFORE_CONTEXT, &result))
         return result;
-    if (context_first[fn] && sg_thread()->depth == 0)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    if (refused_by_context(fn, &result))
+        return result;
     if (null_answers(fn, arguments, SG_NULL_LAST, &result))
         return result;
     return refusals[fn] ? refusals[fn] : CUDA_ERROR_NOT_SUPPORTED;
@@ -150,14 +179,10 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
 
     struct sg_thread *thread = sg_thread();
     sg_lock();
-    if (thread->depth && !(rules[fn] & SG_STICKY_OK)) {
-        const struct sg_context *context = sg_context_peek();
-        if (context && context->sticky != CUDA_SUCCESS) {
-            *result = context->sticky;
-            zero_output(fn, arguments);
-            sg_unlock();
-            return false;
-        }
+    if (context_answers(fn, result)) {
+        zero_output(fn, arguments);
+        sg_unlock();
+        return false;
     }
     thread->per_thread_stream = sg_rows[fn].kind != GPUMEM_FN_PLAIN;
     thread->in_call = true;

@@ -9,6 +9,7 @@
 #define SG_UNLOCKED         8u  /* touches no state: entered without the lock */
 #define SG_UNCOUNTED        16u /* "*" in a fault does not mean it: no driver fails it */
 #define SG_ZERO_FIRST       32u /* its first output, 8 bytes, becomes 0 when it is refused here */
+#define SG_ALIVE            64u /* a destroyed current context comes before its arguments */
 
 /* What comes before the look at a NULL argument; see null.def. */
 enum sg_null_when { SG_NULL_NEVER, SG_NULL_BEFORE_INIT, SG_NULL_BEFORE_CONTEXT, SG_NULL_LAST };

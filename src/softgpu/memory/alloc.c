@@ -65,7 +65,8 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
     struct sg_context *context;
     if (!pbase && !psize)
         return CUDA_SUCCESS;
-    CUresult result = sg_context_current(&context);
+    CUresult result =
+        atomic_load(&sg_initialized) ? sg_context_current(&context) : CUDA_ERROR_NOT_INITIALIZED;
     const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
     if (pbase)
         *pbase = range ? range->start : 0;

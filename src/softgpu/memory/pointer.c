@@ -239,6 +239,9 @@ CUresult sg_cuPointerGetAttributes(unsigned int numAttributes, CUpointer_attribu
 CUresult sg_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
                                   CUdeviceptr ptr) {
     struct sg_range *range = sg_range_find(ptr);
+    const struct sg_context *current = sg_context_peek();
+    if (current && !current->alive)
+        return CUDA_ERROR_INVALID_VALUE; /* as recorded; no context at all is no fault */
     if (!value || !range || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
     if (range->kind == SG_RANGE_MAPPING)

@@ -40,7 +40,7 @@ CUresult sg_cuMemGetAddressRange(CUdeviceptr_v1 *pbase, unsigned int *psize, CUd
         return CUDA_SUCCESS;
     ZERO(pbase);
     ZERO(psize);
-    return REFUSED;
+    return atomic_load(&sg_initialized) ? REFUSED : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 CUresult sg_cuMemGetInfo(unsigned int *free, unsigned int *total) {

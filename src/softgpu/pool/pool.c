@@ -259,7 +259,7 @@ static CUresult answer_for_location(lookup of, CUmemoryPool *out, const CUmemLoc
 
 CUresult sg_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
     /* Of the three only this one tells what is wrong, on H200. */
-    if (pool_out && !sg_device(dev))
+    if (!sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
     return answer_for_device(default_of, pool_out, dev);
 }

@@ -81,12 +81,12 @@ CUresult sg_cuEventCreate(CUevent *phEvent, unsigned int Flags) {
     const unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     bool timed_between_processes =
         (Flags & CU_EVENT_INTERPROCESS) && !(Flags & CU_EVENT_DISABLE_TIMING);
-    if (!phEvent || (Flags & ~known) || timed_between_processes)
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
+    if (!phEvent || (Flags & ~known) || timed_between_processes)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_event *event = sg_event_new(context, Flags);
     if (!event)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -151,8 +151,6 @@ static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, 
 }
 
 CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
-    if (flags > CU_EVENT_RECORD_EXTERNAL)
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
@@ -160,6 +158,8 @@ CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
         return not_an_event(hEvent);
+    if (flags > CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
     if (event->context != stream->context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (flags == CU_EVENT_RECORD_EXTERNAL)
