@@ -232,6 +232,9 @@ static void a_batch_copies_all_its_boxes(void **state) {
     assert_int_equal(failed, 1);
     OK(cu.cuMemcpyDtoHAsync_v2(scene.out, scene.device, SIZE, scene.stream));
     assert_int_equal(scene.out[target(0, 0, 0)], 0xcc);
+    entries[0].flags = 8; /* no flag that there is */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
+    assert_int_equal(failed, 0);
     end(&scene);
 }
 

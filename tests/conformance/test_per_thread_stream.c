@@ -64,6 +64,28 @@ static void twins_take_null_for_it(void **state) {
     OK(cu.cuMemFree_v2(bytes));
 }
 
+/* Of the batches only those of the first version do. */
+static void the_second_batches_do_not(void **state) {
+    (void)state;
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemcpyBatchAsync_v2))
+        SKIP("the driver has no second version of batches");
+    const gpumem_driver_api *plain = gpumem_driver_table(driver);
+    CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    CUdeviceptr from, to;
+    size_t size = 4096, index = 0, failed = 0;
+    OK(cu.cuMemAlloc_v2(&from, size));
+    OK(cu.cuMemAlloc_v2(&to, size));
+    OK(cu.cuMemsetD8_v2(from, 1, size));
+    OK(plain->cuMemcpyBatchAsync_ptsz(&to, &from, &size, 1, &attributes, &index, 1, &failed, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1, NULL));
+    OK(plain->cuMemcpyBatchAsync_v2_ptsz(&to, &from, &size, 1, &attributes, &index, 1,
+                                         CU_STREAM_PER_THREAD));
+    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    OK(cu.cuMemFree_v2(from));
+    OK(cu.cuMemFree_v2(to));
+}
+
 static void it_is_ordered_with_the_legacy_stream(void **state) {
     (void)state;
     struct gate gate;
@@ -110,9 +132,8 @@ static void work_outlives_its_thread(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(each_thread_has_its_own),
-        TEST(twins_take_null_for_it),
-        TEST(it_is_ordered_with_the_legacy_stream),
+        TEST(each_thread_has_its_own),   TEST(twins_take_null_for_it),
+        TEST(the_second_batches_do_not), TEST(it_is_ordered_with_the_legacy_stream),
         TEST(work_outlives_its_thread),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -92,6 +92,10 @@ static void threshold(void **state) {
     cache_some();
     OK(cu.cuStreamSynchronize(s));
     assert_int_equal(pool_reserved(pool), 32 * MIB);
+    pool_set_threshold(pool, 1); /* whole steps are kept, and in one byte there is none */
+    cache_some();
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(pool_reserved(pool), 0);
     OK(cu.cuEventDestroy_v2(event));
     end();
 }

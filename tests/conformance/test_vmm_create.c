@@ -45,6 +45,8 @@ static void bad_arguments(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
     prop = on(CU_MEM_LOCATION_TYPE_DEVICE, 99);
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
+    prop.type = CU_MEM_ALLOCATION_TYPE_INVALID;
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
     prop = on(CU_MEM_LOCATION_TYPE_INVALID, 0);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));
     prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
@@ -67,8 +69,11 @@ static void bad_arguments(void **state) {
 static void host_locations(void **state) {
     (void)state;
     CUmemGenericAllocationHandle handle;
-    CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0);
+    CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0), got;
     OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
+    OK(cu.cuMemGetAllocationPropertiesFromHandle(&got, handle));
+    assert_int_equal(got.location.type, CU_MEM_LOCATION_TYPE_HOST_NUMA);
+    assert_int_equal(got.location.id, 0);
     OK(cu.cuMemRelease(handle));
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemCreate(&handle, PAGE, &prop, 0));

@@ -98,7 +98,9 @@ static void whole_mappings_in_any_number(void **state) {
     CUdeviceptr a = reserve(8 * PAGE), d;
     CUmemGenericAllocationHandle four = create(4 * PAGE), two = create(2 * PAGE);
     OK(cu.cuMemAlloc_v2(&d, PAGE));
+    OK(cu.cuMemUnmap(a + 4096, PAGE)); /* nothing is there */
     OK(cu.cuMemMap(a, 4 * PAGE, 0, four, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a + 4096, 4 * PAGE));
     OK(cu.cuMemMap(a + 4 * PAGE, 2 * PAGE, 0, two, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a, PAGE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemUnmap(a + 2 * PAGE, 4 * PAGE));
