@@ -21,7 +21,7 @@ EXPORT const char softgpu_version[] = GPUMEM_VERSION_STRING;
 static const char *const proofs[GPUMEM_FN_COUNT + 1] = {
 #define SG_PROVED(symbol, test) [GPUMEM_FN_##symbol] = test,
 #include "softgpu/entry/coverage.def"
-#define SG_UNOBSERVABLE(symbol, reason) [GPUMEM_FN_##symbol] = "not to be seen: " reason,
+#define SG_UNOBSERVABLE(symbol, test) [GPUMEM_FN_##symbol] = test " (no effect to see on hardware)",
 #include "softgpu/entry/unobservable.def"
     [GPUMEM_FN_COUNT] = NULL,
 };
