@@ -16,7 +16,29 @@ enum sg_kind {
     SG_KIND_STREAM,
     SG_KIND_EVENT,
     SG_KIND_POOL,
-    SG_KIND_MEMORY, /* CUmemGenericAllocationHandle */
+    SG_KIND_MEMORY, /* CUmemGenericAllocationHandle, of multicast objects too */
+    SG_KIND_GRAPH,
+    SG_KIND_NODE,
+    SG_KIND_EXEC, /* CUgraphExec */
+    SG_KIND_USER_OBJECT,
+    SG_KIND_CONDITION, /* CUgraphConditionalHandle */
+    SG_KIND_MODULE,
+    SG_KIND_FUNCTION,
+    SG_KIND_LIBRARY,
+    SG_KIND_KERNEL,
+    SG_KIND_LINK, /* CUlinkState */
+    SG_KIND_ARRAY,
+    SG_KIND_MIPMAP, /* CUmipmappedArray */
+    SG_KIND_TEXTURE_REFERENCE,
+    SG_KIND_SURFACE_REFERENCE,
+    SG_KIND_TEXTURE_OBJECT,
+    SG_KIND_SURFACE_OBJECT,
+    SG_KIND_EXTERNAL_MEMORY,
+    SG_KIND_EXTERNAL_SEMAPHORE,
+    SG_KIND_GREEN_CONTEXT,
+    SG_KIND_RESOURCE_DESCRIPTION, /* CUdevResourceDesc */
+    SG_KIND_NOTIFICATION,         /* CUasyncCallbackHandle */
+    SG_KIND_LOG_CALLBACK,
     SG_KIND_COUNT
 };
 

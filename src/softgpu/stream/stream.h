@@ -22,6 +22,7 @@
 #define SG_PRIORITY_GREATEST (-5)
 
 struct sg_stream;
+struct sg_capture;
 
 /* A point in a stream's work. A token with stream NULL is complete. Holds a reference: who gets one
  * from a function below releases it. */
@@ -78,6 +79,8 @@ struct sg_stream {
     struct sg_stream *walk_next;                 /* scheduler's, valid during one walk */
     uint64_t walk;
     bool listed; /* in a list of the context: created streams stay there until drained */
+
+    struct sg_capture *capture; /* NULL when it does not capture (graph/capture.h) */
 
     /* Default-stream rules. `seen` is what the other side has already waited for. */
     unsigned busy_blocking;  /* in the legacy stream: blocking streams with work */

@@ -1,0 +1,140 @@
+/*
+ * Graphs: nodes with parameters, and edges between them. Everything here wants the lock.
+ *
+ * A graph owns its nodes, a node its edges, its parameters (deep copies) and its child or body
+ * graphs. Nothing in a graph runs: cuGraphInstantiate (exec.h) makes a CUgraphExec, which keeps
+ * copies of what it needs and never looks at the graph again, except to compare in an update.
+ *
+ * Parameters are the API's own CUgraphNodeParams throughout: what cuGraphAddNode takes, what the
+ * functions for one type are turned into, what capture makes of a call on a stream, and what an
+ * exec runs.
+ */
+#ifndef SG_GRAPH_GRAPH_H
+#define SG_GRAPH_GRAPH_H
+
+#include "softgpu/context/context.h"
+
+struct sg_node;
+struct sg_user_object;
+
+struct sg_edge {
+    struct sg_node *node; /* the other end */
+    CUgraphEdgeData data;
+};
+
+struct sg_edges {
+    struct sg_edge *list; /* in order of adding */
+    size_t count, room;
+};
+
+/* A node of a graph, in the graph's list in order of creation. */
+struct sg_node {
+    uint64_t handle;
+    uint64_t id; /* unique in the process, never reused; grows with creation */
+    struct sg_graph *graph;
+    struct sg_node *next, *previous;
+    struct sg_edges from, to; /* what it depends on; what depends on it. Kept in step */
+    struct sg_node *original; /* of a node of a clone: cuGraphNodeFindInClone; only compared, may be
+                                 gone: original_id decides */
+    uint64_t original_id;
+    CUgraphNodeParams params; /* deep: owned by node_params.c's copy and free */
+    struct sg_graph *child;   /* child graph nodes: owned, embedded */
+    struct sg_graph **bodies; /* conditional nodes: params.conditional.size of them, owned */
+    CUkernelNodeAttrValue *attributes; /* kernel nodes: by CUlaunchAttributeID, or NULL */
+    bool *attribute_set;
+    uint64_t mark; /* for walks: equal to the walk's number when visited */
+};
+
+struct sg_graph {
+    uint64_t handle;
+    uint64_t id;
+    struct sg_node *first, *last;
+    size_t count;
+    struct sg_node *owner;     /* the node whose child or body this is, or NULL */
+    struct sg_graph *original; /* of a clone; only compared */
+    uint64_t original_id;
+    unsigned captures;               /* streams that capture into it right now */
+    struct sg_held_object *objects;  /* retained user objects */
+    struct sg_condition *conditions; /* conditional handles made for it */
+    uint64_t memory_nodes;           /* alloc and free nodes in it and its children */
+};
+
+struct sg_graph *sg_graph_get(CUgraph handle);
+struct sg_node *sg_node_get(CUgraphNode handle);
+
+/* A graph with a handle; NULL when out of memory. */
+struct sg_graph *sg_graph_new(void);
+/* With its nodes, children, references to user objects. */
+void sg_graph_free(struct sg_graph *graph);
+/* A deep copy with its own handles, or NULL; embedded graphs are copied with it. */
+struct sg_graph *sg_graph_clone(const struct sg_graph *graph);
+
+/*
+ * Adds a node after `count` dependencies (nodes of the same graph, distinct; `data` may be NULL for
+ * plain edges). Checks dependencies and parameters as cuGraphAddNode_v2 does and copies them
+ * deeply. For an allocation node *params receives the address; for a conditional node the body
+ * graphs. Whole or nothing.
+ */
+CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencies,
+                      const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
+                      struct sg_node **node);
+
+/* ---- Parameters (node_params.c) ---------------------------------------------------------------
+ */
+
+/* Checks what cuGraphAddNode checks of a node's parameters, apart from the graph. */
+CUresult sg_params_check(const CUgraphNodeParams *params);
+/*
+ * Deep copy: kernel arguments (laid out by the function's parameters, into `extra`-free
+ * kernelParams), memory operations, semaphore lists, access descriptions. Child graphs and bodies
+ * are not followed. OUT_OF_MEMORY leaves *to untouched.
+ */
+CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
+void sg_params_free(CUgraphNodeParams *params);
+/* Whether an update from one to the other is allowed for an exec, as cuGraphExecUpdate judges it
+ * (type, context, memory type, dimensions, …). exec/ calls it. */
+CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
+                                          const CUgraphNodeParams *wanted);
+
+/* ---- Graph memory (memory.c, with the execs) --------------------------------------------------
+ */
+
+/* For an allocation node: checks params->alloc, reserves the address that all launches will use and
+ * sets params->alloc.dptr. */
+CUresult sg_graph_memory_reserve(CUgraphNodeParams *params);
+/* The node is gone and no exec uses the address any more: counted by references, one from
+ * reserve and one for each retain. */
+void sg_graph_memory_retain(CUdeviceptr address);
+void sg_graph_memory_release(CUdeviceptr address);
+/* Is it the address of a graph allocation? For cuGraphAddMemFreeNode and cuMemFreeAsync. */
+bool sg_graph_memory_is(CUdeviceptr address);
+
+/* ---- User objects (user_object.c) -------------------------------------------------------------
+ */
+
+/* A graph's references to user objects, one entry for each object. */
+struct sg_held_object {
+    struct sg_user_object *object;
+    unsigned count;
+    struct sg_held_object *next;
+};
+/* Copies references for a clone or an exec (each takes as many references as the original holds).
+ * False when out of memory; then nothing was taken. */
+bool sg_held_objects_copy(struct sg_held_object **to, const struct sg_held_object *from);
+/* Gives them up; destructors run on a worker thread as hardware runs them: asynchronously. */
+void sg_held_objects_drop(struct sg_held_object **objects);
+
+/* ---- Conditional handles (conditional.c) ------------------------------------------------------
+ */
+
+struct sg_condition {
+    uint64_t handle;
+    struct sg_graph *graph;
+    struct sg_context *context; /* referenced */
+    unsigned initial, flags;    /* CU_GRAPH_COND_ASSIGN_DEFAULT */
+    struct sg_node *node;       /* that uses it, or NULL */
+    struct sg_condition *next;
+};
+struct sg_condition *sg_condition_get(CUgraphConditionalHandle handle);
+
+#endif

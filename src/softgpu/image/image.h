@@ -1,0 +1,122 @@
+/*
+ * Program images as data: what PTX text, a cubin or a fatbin says about its functions and
+ * variables. Nothing here knows of contexts, handles or the lock: the parser is pure, so that it
+ * can be fuzzed by itself.
+ */
+#ifndef SG_IMAGE_IMAGE_H
+#define SG_IMAGE_IMAGE_H
+
+#include <gpumem/cuda_api.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct sg_parameter {
+    uint32_t offset, size; /* bytes, in the parameter buffer */
+};
+
+struct sg_image_function {
+    char *name;
+    struct sg_parameter *parameters;
+    unsigned parameter_count;
+    unsigned parameter_bytes; /* of the whole buffer */
+    unsigned max_threads;     /* .maxntid or .reqntid product; 0 when the image does not limit it */
+    unsigned required_threads[3]; /* .reqntid; zeros when not given */
+    unsigned cluster[3];          /* .reqnctapercluster; zeros when not given */
+    unsigned max_cluster_rank;    /* .maxclusterrank; 0 when not given */
+    bool explicit_cluster;        /* .explicitcluster */
+    unsigned registers;           /* a thread's; of PTX it is not known: 0 */
+    unsigned static_shared;       /* bytes a block */
+    unsigned local;               /* bytes a thread */
+    unsigned constant; /* bytes of user constants, as CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES */
+};
+
+/* A word of a variable's initial value that is the address of something. */
+struct sg_relocation {
+    uint64_t offset; /* in the variable */
+    unsigned size;   /* 4 or 8 bytes */
+    char *symbol;    /* a variable or function of the image */
+    int64_t addend;
+    bool generic; /* .generic: an address as all spaces see it */
+};
+
+struct sg_image_variable {
+    char *name;
+    uint64_t size, alignment;
+    bool constant;          /* .const rather than .global */
+    bool managed;           /* .attribute(.managed) */
+    bool external;          /* .extern: somebody else's, no storage */
+    bool visible;           /* .visible, .weak or .common: cuModuleGetGlobal finds it */
+    unsigned char *initial; /* `initial_size` bytes, the rest is zero; NULL for none */
+    uint64_t initial_size;
+    struct sg_relocation *relocations;
+    size_t relocation_count;
+};
+
+enum sg_image_source { SG_IMAGE_PTX, SG_IMAGE_MACHINE };
+
+struct sg_image {
+    enum sg_image_source source;
+    int ptx_version; /* 87 for .version 8.7; of machine code the version that it was made from, or 0
+                      */
+    int target;      /* 90 for sm_90 */
+    char target_suffix;     /* 'a', 'f' or 0 */
+    char *ptx;              /* the text, kept for an engine that runs it; NULL for machine code */
+    unsigned char *machine; /* the ELF, kept likewise */
+    size_t machine_size;
+    struct sg_image_function *functions; /* entries (kernels), in order of the image */
+    size_t function_count;
+    struct sg_image_variable *variables;
+    size_t variable_count;
+    char **textures, **surfaces; /* names of .texref and .surfref */
+    size_t texture_count, surface_count;
+    char **undefined; /* external functions that a link must give */
+    size_t undefined_count;
+};
+
+/* Messages for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER; text is cut, never overrun. */
+struct sg_image_log {
+    char *info, *error;           /* may be NULL */
+    size_t info_size, error_size; /* room */
+    size_t info_used, error_used; /* written, without the final zero */
+};
+
+struct sg_image_options {
+    int architecture;    /* compute capability of the device: 90; -1 to take what there is */
+    char suffix;         /* architecture-specific code that the device runs: 'a', or 0 */
+    int newest_ptx;      /* 90 for 9.0: newer .version is refused with UNSUPPORTED_PTX_VERSION */
+    bool prefer_machine; /* CU_PREFER_BINARY, the default, rather than CU_PREFER_PTX */
+    bool relocatable;    /* input of a link: external functions and variables are allowed */
+    const char *name;    /* of the input in messages; may be NULL */
+};
+
+/*
+ * Reads an image whose kind is found from its first bytes: a fatbin wrapper (0x466243b1), a fatbin
+ * (0xba55ed50), an ELF, softgpu's link container, or text. `size` bounds every read; SIZE_MAX when
+ * the caller does not know it, as in cuModuleLoadData: then what the headers say is believed.
+ *
+ * From a fatbin the entry that hardware would take is chosen: machine code for exactly the device
+ * or an older one of the same major version, else the newest PTX that is not newer than the device.
+ *
+ * INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NO_BINARY_FOR_GPU, INVALID_SOURCE or
+ * OUT_OF_MEMORY; *image is set on success only, and freed with sg_image_free.
+ */
+CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
+                       struct sg_image_log *log, struct sg_image **image);
+void sg_image_free(struct sg_image *image);
+
+const struct sg_image_function *sg_image_find_function(const struct sg_image *image,
+                                                       const char *name);
+const struct sg_image_variable *sg_image_find_variable(const struct sg_image *image,
+                                                       const char *name);
+
+/*
+ * Links images: every external name must be given by one of them, no name twice. The result owns
+ * copies. softgpu's container for it (docs/softgpu.md): `*bytes`, malloc'd, that sg_image_read
+ * takes again.
+ */
+CUresult sg_image_link(const struct sg_image *const *images, size_t count,
+                       const struct sg_image_options *options, struct sg_image_log *log,
+                       unsigned char **bytes, size_t *size);
+
+#endif
