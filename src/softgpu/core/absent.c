@@ -16,7 +16,7 @@
 ABSENT(struct sg_graph *, sg_graph_get, (CUgraph handle), NULL)
 ABSENT(struct sg_node *, sg_node_get, (CUgraphNode handle), NULL)
 ABSENT(struct sg_graph *, sg_graph_new, (void), NULL)
-ABSENT(void, sg_graph_free, (struct sg_graph * graph), (void)0)
+ABSENT(void, sg_graph_free, (struct sg_graph * graph), )
 ABSENT(struct sg_graph *, sg_graph_clone, (const struct sg_graph *graph), NULL)
 ABSENT(CUresult, sg_graph_add,
        (struct sg_graph * graph, struct sg_node *const *dependencies, const CUgraphEdgeData *data,
@@ -25,16 +25,16 @@ ABSENT(CUresult, sg_graph_add,
 ABSENT(CUresult, sg_params_check, (const CUgraphNodeParams *params), CUDA_ERROR_NOT_SUPPORTED)
 ABSENT(CUresult, sg_params_copy, (CUgraphNodeParams * to, const CUgraphNodeParams *from),
        CUDA_ERROR_NOT_SUPPORTED)
-ABSENT(void, sg_params_free, (CUgraphNodeParams * params), (void)0)
+ABSENT(void, sg_params_free, (CUgraphNodeParams * params), )
 ABSENT(CUgraphExecUpdateResult, sg_params_compare,
        (const CUgraphNodeParams *now, const CUgraphNodeParams *wanted), CU_GRAPH_EXEC_UPDATE_ERROR)
 ABSENT(CUresult, sg_graph_memory_reserve, (CUgraphNodeParams * params), CUDA_ERROR_NOT_SUPPORTED)
-ABSENT(void, sg_graph_memory_retain, (CUdeviceptr address), (void)0)
-ABSENT(void, sg_graph_memory_release, (CUdeviceptr address), (void)0)
+ABSENT(void, sg_graph_memory_retain, (CUdeviceptr address), )
+ABSENT(void, sg_graph_memory_release, (CUdeviceptr address), )
 ABSENT(bool, sg_graph_memory_is, (CUdeviceptr address), false)
 ABSENT(bool, sg_held_objects_copy, (struct sg_held_object * *to, const struct sg_held_object *from),
        false)
-ABSENT(void, sg_held_objects_drop, (struct sg_held_object * *objects), (void)0)
+ABSENT(void, sg_held_objects_drop, (struct sg_held_object * *objects), )
 ABSENT(struct sg_condition *, sg_condition_get, (CUgraphConditionalHandle handle), NULL)
 ABSENT(struct sg_exec *, sg_exec_get, (CUgraphExec handle), NULL)
 ABSENT(CUresult, sg_work_make,
@@ -53,7 +53,7 @@ ABSENT(CUresult, sg_image_read,
        (const void *data, size_t size, const struct sg_image_options *options,
         struct sg_image_log *log, struct sg_image **image),
        CUDA_ERROR_NOT_SUPPORTED)
-ABSENT(void, sg_image_free, (struct sg_image * image), (void)0)
+ABSENT(void, sg_image_free, (struct sg_image * image), )
 ABSENT(const struct sg_image_function *, sg_image_find_function,
        (const struct sg_image *image, const char *name), NULL)
 ABSENT(const struct sg_image_variable *, sg_image_find_variable,
@@ -77,5 +77,5 @@ ABSENT(CUresult, sg_mipmap_over,
        (struct sg_context * context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
         CUdeviceptr address, size_t size, struct sg_mipmap **mipmap),
        CUDA_ERROR_NOT_SUPPORTED)
-ABSENT(void, sg_mipmap_free, (struct sg_mipmap * mipmap), (void)0)
+ABSENT(void, sg_mipmap_free, (struct sg_mipmap * mipmap), )
 #pragma GCC diagnostic pop
