@@ -71,6 +71,21 @@ CUresult sg_box_check(struct sg_box *box) {
     return result == CUDA_SUCCESS ? check_place(&box->from, box, SG_READ) : result;
 }
 
+static void look_at(struct sg_place *place, const struct sg_box *box) {
+    size_t bytes;
+    place->device = -1;
+    place->where = extent(place, box, &bytes)
+                       ? sg_memory_where(place->address, bytes, &place->device)
+                       : SG_WHERE_INVALID;
+    if (place->where == SG_WHERE_INVALID)
+        place->where = SG_WHERE_DEVICE;
+}
+
+void sg_box_look(struct sg_box *box) {
+    look_at(&box->to, box);
+    look_at(&box->from, box);
+}
+
 static bool on_host(const struct sg_place *place) {
     return place->where != SG_WHERE_DEVICE;
 }
@@ -138,7 +153,7 @@ static void join_rows(struct move *move) {
     }
 }
 
-static struct sg_op *make_move(const struct sg_box *box) {
+struct sg_op *sg_copy_op(const struct sg_box *box) {
     struct sg_op *op = sg_op_new(run_move);
     if (!op)
         return NULL;
@@ -217,7 +232,7 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     result = sg_box_check(&box);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_op *op = make_move(&box);
+    struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool little = manner == SG_MANNER_SYNC || bytes_of(&box) <= SHORT_COPY;
@@ -244,7 +259,7 @@ CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op 
     CUresult result = sg_box_check(box);
     if (result != CUDA_SUCCESS)
         return result;
-    *op = make_move(box);
+    *op = sg_copy_op(box);
     if (!*op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool snapshot = now && cpu_may_read(&box->from);

@@ -2,6 +2,7 @@
 #ifndef SG_COPY_COPY_H
 #define SG_COPY_COPY_H
 
+#include "softgpu/array/array.h"
 #include "softgpu/stream/stream.h"
 
 /* What kind of address a parameter is declared to be. */
@@ -56,6 +57,22 @@ CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);
  * `place` holds; INVALID_VALUE when the box does not fit its rows and layers. */
 CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
                           size_t pitch, size_t rows);
+
+/* ---- Work of graphs ---------------------------------------------------------------------------
+ */
+
+/* Whether a copy or set may become a node: what the functions that queue it check, apart from the
+ * stream. An empty one may. Addresses of graph allocations are taken without memory behind them. */
+CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy);
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
+/* The operation of a node, for work of `context`. Where memory is not (any more, or not yet), the
+ * operation faults when it runs. INVALID_VALUE for what is wrong by itself; OUT_OF_MEMORY. */
+CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, struct sg_op **op);
+CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v2 *set,
+                     struct sg_op **op);
+/* A box, checked or only looked at: where its ends are. */
+void sg_box_look(struct sg_box *box);
+struct sg_op *sg_copy_op(const struct sg_box *box);
 
 /* The host bytes behind `address` for an operation of `device`, where the memory is on `owner`. */
 unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,

@@ -1,6 +1,7 @@
 /* cuMemcpy2D, cuMemcpy3D and their kin: boxes of linear memory. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/graph.h"
 
 /* Levels of detail and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not either. */
 
@@ -116,28 +117,79 @@ CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
     return copy_2d(pCopy, hStream, SG_MANNER_ASYNC);
 }
 
+static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *from,
+                       struct sg_box *box) {
+    *to = (struct end){.x = copy->dstXInBytes,
+                       .y = copy->dstY,
+                       .z = copy->dstZ,
+                       .type = copy->dstMemoryType,
+                       .host = copy->dstHost,
+                       .device = copy->dstDevice,
+                       .pitch = copy->dstPitch,
+                       .height = copy->dstHeight};
+    *from = (struct end){.x = copy->srcXInBytes,
+                         .y = copy->srcY,
+                         .z = copy->srcZ,
+                         .type = copy->srcMemoryType,
+                         .host = copy->srcHost,
+                         .device = copy->srcDevice,
+                         .pitch = copy->srcPitch,
+                         .height = copy->srcHeight};
+    *box =
+        (struct sg_box){.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
+}
+
 static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_manner manner) {
+    struct end to, from;
+    struct sg_box box;
     if (!copy)
         return no_descriptor();
-    struct end to = {.x = copy->dstXInBytes,
-                     .y = copy->dstY,
-                     .z = copy->dstZ,
-                     .type = copy->dstMemoryType,
-                     .host = copy->dstHost,
-                     .device = copy->dstDevice,
-                     .pitch = copy->dstPitch,
-                     .height = copy->dstHeight};
-    struct end from = {.x = copy->srcXInBytes,
-                       .y = copy->srcY,
-                       .z = copy->srcZ,
-                       .type = copy->srcMemoryType,
-                       .host = copy->srcHost,
-                       .device = copy->srcDevice,
-                       .pitch = copy->srcPitch,
-                       .height = copy->srcHeight};
-    struct sg_box box = {.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
+    ends_of_3d(copy, &to, &from, &box);
     return copy_ends(&to, &from, box, stream, manner);
 }
+
+/* ---- Nodes of graphs ------------------------------------------------------------------------ */
+
+static CUresult box_of_3d(const CUDA_MEMCPY3D *copy, struct sg_box *box) {
+    struct end to, from;
+    if (!copy)
+        return CUDA_ERROR_INVALID_VALUE;
+    ends_of_3d(copy, &to, &from, box);
+    if (empty(box))
+        return CUDA_SUCCESS;
+    CUresult result = place_of(&to, box, &box->to);
+    return result == CUDA_SUCCESS ? place_of(&from, box, &box->from) : result;
+}
+
+/* An end in memory that a graph is yet to allocate cannot be looked at. */
+static bool promised(const struct sg_place *place) {
+    return place->role != SG_ROLE_HOST && sg_graph_memory_is(place->address);
+}
+
+CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy) {
+    struct sg_box box;
+    CUresult result = box_of_3d(copy, &box);
+    if (result != CUDA_SUCCESS || empty(&box) || promised(&box.to) || promised(&box.from))
+        return result;
+    return sg_box_check(&box);
+}
+
+CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, struct sg_op **op) {
+    struct sg_box box;
+    (void)context;
+    CUresult result = box_of_3d(copy, &box);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (empty(&box)) {
+        *op = sg_op_new(NULL);
+    } else {
+        sg_box_look(&box);
+        *op = sg_copy_op(&box);
+    }
+    return *op ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- Rows of functions.def ------------------------------------------------------------------ */
 
 CUresult sg_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
     return copy_3d(pCopy, NULL, SG_MANNER_SYNC);

@@ -1,6 +1,7 @@
 /* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/graph.h"
 
 #include <string.h>
 
@@ -103,6 +104,20 @@ static bool must_wait(const struct set *set, enum sg_where where, enum sg_manner
     return manner == SG_MANNER_SYNC && (where == SG_WHERE_HOST || (range && range->sync_memops));
 }
 
+/* Takes the widths of the set in bytes. Rows that follow each other without a gap are one row. */
+static struct sg_op *make(struct set set) {
+    struct sg_op *op = sg_op_new(run_set);
+    if (!op)
+        return NULL;
+    if (set.pitch == set.width) {
+        set.width *= set.height;
+        set.height = 1;
+    }
+    *(struct set *)(void *)op->data.bytes = set;
+    op->little = set.width * set.height <= LITTLE_SET;
+    return op;
+}
+
 static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -116,15 +131,9 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     result = check(&set, &where);
     if (result != CUDA_SUCCESS)
         return result;
-    if (set.pitch == set.width) {
-        set.width *= set.height;
-        set.height = 1;
-    }
-    struct sg_op *op = sg_op_new(run_set);
+    struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *(struct set *)(void *)op->data.bytes = set;
-    op->little = set.width * set.height <= LITTLE_SET;
     bool little = manner == SG_MANNER_SYNC || set.width * set.height <= SHORT_SET;
     if (must_wait(&set, where, manner) || (little && sg_stream_free(stream)))
         return sg_stream_run(stream, op);
@@ -132,6 +141,49 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     sg_schedule_chance();
     return result;
 }
+
+/* ---- Nodes of graphs ------------------------------------------------------------------------ */
+
+static CUresult from_node(const CUDA_MEMSET_NODE_PARAMS_v2 *node, struct set *set) {
+    if (!node || (node->elementSize != 1 && node->elementSize != 2 && node->elementSize != 4))
+        return CUDA_ERROR_INVALID_VALUE;
+    *set = (struct set){.to = node->dst,
+                        .pitch = node->pitch,
+                        .width = node->width * node->elementSize,
+                        .height = node->height,
+                        .value = node->value,
+                        .element = node->elementSize,
+                        .device = -1};
+    return CUDA_SUCCESS;
+}
+
+static bool is_empty(const struct set *set) {
+    return set->width == 0 || set->height == 0;
+}
+
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
+    struct set set;
+    enum sg_where where;
+    CUresult result = from_node(node, &set);
+    if (result != CUDA_SUCCESS || is_empty(&set) || sg_graph_memory_is(set.to))
+        return result;
+    return check(&set, &where);
+}
+
+CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v2 *node,
+                     struct sg_op **op) {
+    struct set set;
+    (void)context;
+    CUresult result = from_node(node, &set);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct sg_range *range = sg_range_find(set.to);
+    set.device = range ? range->device : -1;
+    *op = is_empty(&set) ? sg_op_new(NULL) : make(set);
+    return *op ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- Rows of functions.def ------------------------------------------------------------------ */
 
 static struct set row(CUdeviceptr to, uint32_t value, unsigned element, size_t count) {
     return (struct set){.to = to, .value = value, .element = element, .width = count, .height = 1};
