@@ -15,8 +15,6 @@ static const struct claim {
     int most;
     const char *reason;
 } claims[] = {
-    {ATTRIBUTE(MANAGED_MEMORY), false, 0, "cuMemAllocManaged is refused"},
-    {ATTRIBUTE(CONCURRENT_MANAGED_ACCESS), false, 0, "cuMemAllocManaged is refused"},
     {ATTRIBUTE(COOPERATIVE_LAUNCH), false, 0, "kernels are refused"},
     {ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH), false, 0, "kernels are refused"},
     {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, "kernels are refused"},

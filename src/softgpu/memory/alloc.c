@@ -4,6 +4,7 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/pool/pool.h"
 
@@ -54,11 +55,17 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
         return sg_pool_free(range);
     range = sg_range_at(dptr, SG_RANGE_DEVICE);
     if (!range)
+        range = sg_range_at(dptr, SG_RANGE_MANAGED);
+    if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_allocation_wait(&range);
-    if (result == CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (range->kind == SG_RANGE_MANAGED)
+        sg_managed_free(range);
+    else
         sg_allocation_free(range);
-    return result;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {

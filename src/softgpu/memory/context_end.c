@@ -1,6 +1,7 @@
 #include "softgpu/memory/allocation.h"
 
 #include "softgpu/ipc/memory.h"
+#include "softgpu/managed/managed.h"
 
 /* Memory of VMM and of pools belongs to no context and stays. */
 void sg_memory_context_end(struct sg_context *context) {
@@ -14,6 +15,8 @@ void sg_memory_context_end(struct sg_context *context) {
                 sg_registration_end(range);
             else if (range->kind == SG_RANGE_IPC)
                 sg_ipc_memory_end(range);
+            else if (range->kind == SG_RANGE_MANAGED)
+                sg_managed_free(range);
         }
         range = next;
     }

@@ -103,7 +103,8 @@ static CUresult device_pointer(const struct sg_range *range, CUdeviceptr ptr, ui
 
 /* Mappings of host memory have none, whatever the CPU may do there. */
 static CUresult host_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
-    if (range->device >= 0 || range->kind == SG_RANGE_MAPPING)
+    bool host = range->device < 0 || range->kind == SG_RANGE_MANAGED;
+    if (!host || range->kind == SG_RANGE_MAPPING)
         return CUDA_ERROR_INVALID_VALUE;
     *word = ptr;
     return CUDA_SUCCESS;
@@ -139,6 +140,7 @@ static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct
         answer->word = range->buffer_id;
         break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+        answer->number = range->kind == SG_RANGE_MANAGED;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         answer->number = (uint32_t)ordinal_of(range);

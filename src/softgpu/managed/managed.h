@@ -1,0 +1,27 @@
+/*
+ * Managed memory: real bytes at one address for the CPU and all devices, as pinned memory has them
+ * here, and what the application told about each page of it. Nothing migrates. Everything wants the
+ * lock.
+ */
+#ifndef SG_MANAGED_MANAGED_H
+#define SG_MANAGED_MANAGED_H
+
+#include "softgpu/context/context.h"
+#include "softgpu/managed/pages.h"
+#include "softgpu/memory/memory.h"
+
+/*
+ * `size` bytes that belong to `context` (referenced), a range of kind SG_RANGE_MANAGED whose
+ * `device` is the context's. `flags`: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST, checked by the
+ * caller. Whole or nothing.
+ */
+CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
+                             struct sg_range **range);
+/* Ends it, without a wait for the work that may use it. */
+void sg_managed_free(struct sg_range *range);
+
+/* The pages that [address, address + size) is part of, when all of it is managed memory of one
+ * allocation; else NULL. */
+struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size);
+
+#endif
