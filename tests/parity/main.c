@@ -22,6 +22,7 @@ static const par_scenario *const chapters[] = {
     par_fault_scenarios,      par_layout_scenarios,     par_pool_growth_scenarios,
     par_precedence_scenarios, par_twin_scenarios,       par_share_more_scenarios,
     par_state_scenarios,      par_null_scenarios,
+    par_image_data_scenarios,
 };
 
 size_t par_chapter_count(void) {

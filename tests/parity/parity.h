@@ -59,6 +59,7 @@ extern const par_scenario par_twin_scenarios[];
 extern const par_scenario par_share_more_scenarios[];
 extern const par_scenario par_state_scenarios[];
 extern const par_scenario par_null_scenarios[];
+extern const par_scenario par_image_data_scenarios[];
 
 /* What the running scenario may use. */
 typedef struct par_state {
