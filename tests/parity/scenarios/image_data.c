@@ -411,13 +411,14 @@ static void attributes_seen(void) {
         {"shared-of-module-used",
          HEAD ".shared .b8 s[100];\n.visible .entry k() { st.volatile.shared.u8 [s], 1; ret; }\n"},
         {"shared-of-module-unused", HEAD ".shared .b8 s[100];\n" ENTRY},
-        {"local-used", HEAD ".visible .entry k() { .local .b8 l[100]; st.volatile.local.u8 [l], 1; "
-                            "ret; }\n"},
+        {"local-used", HEAD ".global .u64 g;\n.visible .entry k() { .local .b8 l[100]; .reg .b64 "
+                            "r; cvta.local.u64 r, l; st.volatile.global.u64 [g], r; ret; }\n"},
         {"local-unused", HEAD ".visible .entry k() { .local .b8 l[100]; ret; }\n"},
         {"constants-unused", HEAD ".const .b8 c[100];\n" ENTRY},
         {"constants-visible-unused", HEAD ".visible .const .b8 c[100];\n" ENTRY},
-        {"constants-used", HEAD ".const .b8 c[100];\n.visible .entry k() { .reg .b16 r; "
-                                "ld.volatile.u8 r, [c]; st.volatile.u8 [c], r; ret; }\n"},
+        {"constants-used",
+         HEAD ".const .b8 c[100];\n.global .u8 g;\n.visible .entry k() { .reg .b16 r; ld.const.u8 "
+              "r, [c]; st.volatile.global.u8 [g], r; ret; }\n"},
         {"maxntid", HEAD ".visible .entry k() .maxntid 33, 3 { ret; }\n"},
         {"reqntid", HEAD ".visible .entry k() .reqntid 33, 3, 2 { ret; }\n"},
         {"maxnreg", HEAD ".visible .entry k() .maxnreg 255 { ret; }\n"},
