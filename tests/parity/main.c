@@ -12,17 +12,26 @@
 #include <unistd.h>
 
 static const par_scenario *const chapters[] = {
-    par_init_scenarios,       par_device_scenarios,     par_context_scenarios,
-    par_memory_scenarios,     par_host_scenarios,       par_copy_scenarios,
-    par_set_scenarios,        par_copy_peer_scenarios,  par_old_scenarios,
-    par_vmm_scenarios,        par_vmm_access_scenarios, par_vmm_share_scenarios,
-    par_pool_scenarios,       par_pool_alloc_scenarios, par_pool_share_scenarios,
-    par_pointer_scenarios,    par_stream_scenarios,     par_event_scenarios,
-    par_memop_scenarios,      par_ipc_scenarios,        par_order_scenarios,
-    par_fault_scenarios,      par_layout_scenarios,     par_pool_growth_scenarios,
-    par_precedence_scenarios, par_twin_scenarios,       par_share_more_scenarios,
-    par_state_scenarios,      par_null_scenarios,
-    par_image_data_scenarios,
+    par_init_scenarios,       par_device_scenarios,
+    par_context_scenarios,    par_memory_scenarios,
+    par_host_scenarios,       par_copy_scenarios,
+    par_set_scenarios,        par_copy_peer_scenarios,
+    par_old_scenarios,        par_vmm_scenarios,
+    par_vmm_access_scenarios, par_vmm_share_scenarios,
+    par_pool_scenarios,       par_pool_alloc_scenarios,
+    par_pool_share_scenarios, par_pointer_scenarios,
+    par_stream_scenarios,     par_event_scenarios,
+    par_memop_scenarios,      par_ipc_scenarios,
+    par_order_scenarios,      par_fault_scenarios,
+    par_layout_scenarios,     par_pool_growth_scenarios,
+    par_precedence_scenarios, par_twin_scenarios,
+    par_share_more_scenarios, par_state_scenarios,
+    par_null_scenarios,       par_tensor_map_scenarios,
+    par_texture_scenarios,    par_texture_reference_scenarios,
+    par_green_scenarios,      par_report_scenarios,
+    par_image_data_scenarios, par_external_scenarios,
+    par_multicast_scenarios,  par_fabric_scenarios,
+    par_peer_scenarios,
 };
 
 size_t par_chapter_count(void) {
@@ -96,7 +105,7 @@ static int run_one(int argc, char **argv) {
 
 static int run_helper(const char *name, const char *fd) {
     const par_helper *const tables[] = {par_share_helpers, par_pool_helpers, par_ipc_helpers,
-                                        par_share_more_helpers};
+                                        par_share_more_helpers, par_peer_helpers};
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         for (size_t i = 0; tables[t][i].name != NULL; i++) {
             if (strcmp(tables[t][i].name, name) == 0) {

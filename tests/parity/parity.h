@@ -58,7 +58,16 @@ extern const par_scenario par_precedence_scenarios[];
 extern const par_scenario par_twin_scenarios[];
 extern const par_scenario par_share_more_scenarios[];
 extern const par_scenario par_state_scenarios[];
+extern const par_scenario par_tensor_map_scenarios[];
+extern const par_scenario par_texture_scenarios[];
+extern const par_scenario par_texture_reference_scenarios[];
+extern const par_scenario par_green_scenarios[];
+extern const par_scenario par_report_scenarios[];
 extern const par_scenario par_null_scenarios[];
+extern const par_scenario par_external_scenarios[];
+extern const par_scenario par_multicast_scenarios[];
+extern const par_scenario par_fabric_scenarios[];
+extern const par_scenario par_peer_scenarios[];
 extern const par_scenario par_image_data_scenarios[];
 
 /* What the running scenario may use. */
@@ -212,6 +221,7 @@ extern const par_helper par_share_helpers[];
 extern const par_helper par_ipc_helpers[];
 extern const par_helper par_pool_helpers[];
 extern const par_helper par_share_more_helpers[];
+extern const par_helper par_peer_helpers[];
 
 const par_scenario *par_scenario_find(const char *name);
 const par_scenario *par_scenario_at(size_t chapter, size_t index);
