@@ -40,6 +40,7 @@ struct sg_node {
     CUgraphNodeParams params; /* deep: owned by node_params.c's copy and free */
     struct sg_graph *child;   /* child graph nodes: owned, embedded */
     struct sg_graph **bodies; /* conditional nodes: params.conditional.size of them, owned */
+    CUgraph *body_handles;    /* their handles: params.conditional.phGraph_out points here */
     CUkernelNodeAttrValue *attributes; /* kernel nodes: by CUlaunchAttributeID, or NULL */
     bool *attribute_set;
     uint64_t mark; /* for walks: equal to the walk's number when visited */
@@ -57,6 +58,9 @@ struct sg_graph {
     struct sg_held_object *objects;  /* retained user objects */
     struct sg_condition *conditions; /* conditional handles made for it */
     uint64_t memory_nodes;           /* alloc and free nodes in it and its children */
+    struct sg_node **index;          /* clone.c's: nodes by original_id, or NULL until asked for */
+    size_t index_count;
+    struct sg_graph *to_free; /* graph.c's, while it frees */
 };
 
 struct sg_graph *sg_graph_get(CUgraph handle);
@@ -79,16 +83,29 @@ CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencie
                       const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
                       struct sg_node **node);
 
+/* Takes a node out of its graph, with its edges, and frees it. */
+void sg_node_free(struct sg_node *node);
+/* A number that no node is marked with yet; the first of `count` such numbers. */
+uint64_t sg_graph_walk(void);
+uint64_t sg_graph_walks(size_t count);
+/* The graph that nobody embeds: itself, or the owner's owner's ... */
+struct sg_graph *sg_graph_outermost(struct sg_graph *graph);
+
 /* ---- Parameters (node_params.c) ---------------------------------------------------------------
  */
 
 /* Checks what cuGraphAddNode checks of a node's parameters, apart from the graph. */
 CUresult sg_params_check(const CUgraphNodeParams *params);
+/* Puts the current context where a type that runs in a context names none. INVALID_CONTEXT when
+ * there is none. */
+CUresult sg_params_resolve(CUgraphNodeParams *params);
 /*
  * Deep copy: kernel arguments (laid out by the function's parameters, into `extra`-free
  * kernelParams), memory operations, semaphore lists, access descriptions. Child graphs and bodies
  * are not followed. OUT_OF_MEMORY leaves *to untouched.
+ * A deep copy has SG_PARAMS_DEEP in reserved2, so that copies of it need not ask for the function.
  */
+#define SG_PARAMS_DEEP 1
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
 /* Whether an update from one to the other is allowed for an exec, as cuGraphExecUpdate judges it

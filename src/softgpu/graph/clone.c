@@ -1,0 +1,211 @@
+/* Copies of graphs: cuGraphClone, embedding, and finding a node again in a copy. */
+#include "softgpu/core/calls.h"
+#include "softgpu/graph/edges.h"
+#include "softgpu/graph/nodes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void sg_graph_forget_index(struct sg_graph *graph) {
+    free(graph->index);
+    graph->index = NULL;
+    graph->index_count = 0;
+}
+
+/* ---- Cloning -------------------------------------------------------------------------------- */
+
+/* `copies` has the copy of the node that is marked first + i at i. */
+struct copying {
+    struct sg_node **copies;
+    uint64_t first;
+};
+
+static struct sg_node *copy_of(const struct copying *copying, const struct sg_node *node) {
+    return copying->copies[node->mark - copying->first];
+}
+
+static struct sg_graph *clone_into(const struct sg_graph *graph, struct sg_node *owner) {
+    struct sg_graph *clone = sg_graph_clone(graph);
+    if (clone)
+        clone->owner = owner;
+    return clone;
+}
+
+static bool clone_bodies(struct sg_node *copy, const struct sg_node *node) {
+    unsigned count = node->params.conditional.size;
+    copy->bodies = calloc(count, sizeof *copy->bodies);
+    copy->body_handles = calloc(count, sizeof *copy->body_handles);
+    if (!copy->bodies || !copy->body_handles)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        copy->bodies[i] = clone_into(node->bodies[i], copy);
+        if (!copy->bodies[i])
+            return false;
+        copy->body_handles[i] = SG_HANDLE_POINTER(CUgraph, copy->bodies[i]->handle);
+    }
+    copy->params.conditional.phGraph_out = copy->body_handles;
+    return true;
+}
+
+/* What a copied node owns besides its parameters. */
+static bool clone_parts(struct sg_node *copy, const struct sg_node *node) {
+    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        sg_graph_memory_retain(node->params.alloc.dptr);
+    if (node->child) {
+        copy->child = clone_into(node->child, copy);
+        if (!copy->child)
+            return false;
+        copy->params.graph.graph = SG_HANDLE_POINTER(CUgraph, copy->child->handle);
+    }
+    if (node->bodies && !clone_bodies(copy, node))
+        return false;
+    return sg_node_attributes_copy(copy, node);
+}
+
+static bool clone_nodes(struct sg_graph *clone, const struct sg_graph *graph,
+                        struct copying *copying) {
+    size_t at = 0;
+    for (struct sg_node *node = graph->first; node; node = node->next, at++) {
+        CUresult result;
+        struct sg_node *copy = sg_node_new(&node->params, &result);
+        if (!copy)
+            return false;
+        copy->original = node;
+        copy->original_id = node->id;
+        sg_node_link(clone, copy);
+        if (!clone_parts(copy, node))
+            return false;
+        node->mark = copying->first + at;
+        copying->copies[at] = copy;
+    }
+    return true;
+}
+
+static bool clone_list(struct sg_edges *to, const struct sg_edges *from,
+                       const struct copying *copying) {
+    if (from->count == 0)
+        return true;
+    if (!sg_edges_reserve(to, from->count))
+        return false;
+    for (size_t i = 0; i < from->count; i++)
+        to->list[i] = (struct sg_edge){copy_of(copying, from->list[i].node), from->list[i].data};
+    to->count = from->count;
+    return true;
+}
+
+static bool clone_edges(const struct sg_graph *graph, const struct copying *copying) {
+    for (const struct sg_node *node = graph->first; node; node = node->next) {
+        struct sg_node *copy = copy_of(copying, node);
+        if (!clone_list(&copy->from, &node->from, copying) ||
+            !clone_list(&copy->to, &node->to, copying))
+            return false;
+    }
+    return true;
+}
+
+struct sg_graph *sg_graph_clone(const struct sg_graph *graph) {
+    struct copying copying = {.first = sg_graph_walks(graph->count)};
+    struct sg_graph *clone = sg_graph_new();
+    copying.copies = calloc(graph->count ? graph->count : 1, sizeof *copying.copies);
+    bool done = clone && copying.copies && clone_nodes(clone, graph, &copying) &&
+                clone_edges(graph, &copying) &&
+                sg_held_objects_copy(&clone->objects, graph->objects);
+    free(copying.copies);
+    if (!done) {
+        sg_graph_free(clone);
+        return NULL;
+    }
+    clone->original = (struct sg_graph *)graph;
+    clone->original_id = graph->id;
+    clone->memory_nodes = graph->memory_nodes;
+    return clone;
+}
+
+CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
+    const struct sg_graph *graph = sg_graph_get(originalGraph);
+    if (!phGraphClone || !graph)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (graph->memory_nodes)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct sg_graph *clone = sg_graph_clone(graph);
+    if (!clone)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *phGraphClone = SG_HANDLE_POINTER(CUgraph, clone->handle);
+    return CUDA_SUCCESS;
+}
+
+/* ---- Embedding ------------------------------------------------------------------------------ */
+
+static CUresult move_into(struct sg_graph *graph, struct sg_node *node, struct sg_graph *child) {
+    if (child->owner || child == sg_graph_outermost(graph))
+        return CUDA_ERROR_INVALID_VALUE;
+    node->child = child;
+    child->owner = node;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_node_embed(struct sg_graph *graph, struct sg_node *node,
+                       CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
+    struct sg_graph *child = sg_graph_get(params->graph);
+    if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
+        return move_into(graph, node, child);
+    node->child = clone_into(child, node);
+    if (!node->child)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    node->params.graph.graph = SG_HANDLE_POINTER(CUgraph, node->child->handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
+    const struct sg_node *node = sg_node_get(hNode);
+    if (!node || !phGraph || !node->child)
+        return CUDA_ERROR_INVALID_VALUE;
+    *phGraph = SG_HANDLE_POINTER(CUgraph, node->child->handle);
+    return CUDA_SUCCESS;
+}
+
+/* ---- Finding -------------------------------------------------------------------------------- */
+
+/* Copies lie in the order of their originals, and later nodes have no original: the list is sorted
+ * by original_id already, but a list cannot be searched by halves. */
+static bool make_index(struct sg_graph *graph) {
+    if (graph->index)
+        return true;
+    graph->index = calloc(graph->count ? graph->count : 1, sizeof(struct sg_node *));
+    if (!graph->index)
+        return false;
+    for (struct sg_node *node = graph->first; node; node = node->next)
+        if (node->original_id)
+            graph->index[graph->index_count++] = node;
+    return true;
+}
+
+static struct sg_node *find_copy(const struct sg_graph *graph, uint64_t id) {
+    size_t low = 0, high = graph->index_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        struct sg_node *node = graph->index[middle];
+        if (node->original_id == id)
+            return node;
+        if (node->original_id < id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+CUresult sg_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
+                                   CUgraph hClonedGraph) {
+    const struct sg_node *original = sg_node_get(hOriginalNode);
+    struct sg_graph *clone = sg_graph_get(hClonedGraph);
+    if (!phNode || !original || !clone)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!make_index(clone))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    const struct sg_node *found = find_copy(clone, original->id);
+    if (!found)
+        return CUDA_ERROR_INVALID_VALUE;
+    *phNode = SG_HANDLE_POINTER(CUgraphNode, found->handle);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,23 @@
+/* Edges between nodes of one graph; inside graph/. Both ends are kept in step. */
+#ifndef SG_GRAPH_EDGES_H
+#define SG_GRAPH_EDGES_H
+
+#include "softgpu/graph/graph.h"
+
+/* Room for `more` edges, so that adding them cannot fail. */
+bool sg_edges_reserve(struct sg_edges *edges, size_t more);
+/* Room must be reserved at both ends: from->to and to->from. */
+void sg_edge_add(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData *data);
+/* Looks through the shorter of the two lists. With `data` NULL, whatever the edge's data is. */
+bool sg_edge_exists(const struct sg_node *from, const struct sg_node *to,
+                    const CUgraphEdgeData *data);
+/* The edge must exist. */
+void sg_edge_remove(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData *data);
+/* Takes all edges of a node off it and off its neighbours. */
+void sg_edges_sever(struct sg_node *node);
+
+/* What an edge's data may be between nodes of these types. */
+CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to);
+bool sg_edge_data_plain(const CUgraphEdgeData *data);
+
+#endif

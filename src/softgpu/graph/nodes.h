@@ -1,0 +1,42 @@
+/* Nodes from the inside; inside graph/ only. Everything here wants the lock. */
+#ifndef SG_GRAPH_NODES_H
+#define SG_GRAPH_NODES_H
+
+#include "softgpu/copy/copy.h"
+#include "softgpu/graph/graph.h"
+
+/* A node with a handle and deep parameters, in no graph. NULL with *result when it cannot be. */
+struct sg_node *sg_node_new(const CUgraphNodeParams *params, CUresult *result);
+/* Puts it at the end of the graph's list. */
+void sg_node_link(struct sg_graph *graph, struct sg_node *node);
+/* Adds to memory_nodes of the graph and of those that embed it. */
+void sg_graph_count_memory(struct sg_graph *graph, int64_t nodes);
+
+/* Whether a node of these parameters may be in the graph: restrictions on graphs with memory nodes
+ * and on the bodies of conditional nodes (restrict.c). */
+CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *params);
+
+/* clone.c: the embedded graph of a child graph node, copied or moved. */
+CUresult sg_node_embed(struct sg_graph *graph, struct sg_node *node,
+                       CUDA_CHILD_GRAPH_NODE_PARAMS *params);
+/* clone.c: nodes by original_id must be looked up anew. */
+void sg_graph_forget_index(struct sg_graph *graph);
+
+/* conditional.c */
+CUresult sg_node_make_bodies(struct sg_graph *graph, struct sg_node *node,
+                             CUgraphNodeParams *params);
+void sg_condition_node_gone(struct sg_node *node);
+void sg_conditions_free(struct sg_graph *graph);
+
+/* The box of bytes that a copy's descriptor names, as the checks of copy/ take it. */
+CUresult sg_params_box(const CUDA_MEMCPY3D *copy, struct sg_box *box);
+
+/* node_kernel.c */
+CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params);
+CUresult sg_kernel_params_copy(CUDA_KERNEL_NODE_PARAMS_v3 *to,
+                               const CUDA_KERNEL_NODE_PARAMS_v3 *from, bool deep);
+void sg_kernel_params_free(CUDA_KERNEL_NODE_PARAMS_v3 *params);
+/* Copies the attributes that are set; false when out of memory. */
+bool sg_node_attributes_copy(struct sg_node *to, const struct sg_node *from);
+
+#endif
