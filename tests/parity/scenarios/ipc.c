@@ -167,18 +167,129 @@ static void helper_event(void) {
     CALL(cuEventDestroy_v2, "imported", (e));
 }
 
+/* memory_to_peer with the wait that it lacks: a small copy from pageable memory returns before it
+ * has reached the device, and no other process's call is ordered behind it. */
+static void memory_waited(void) {
+    CUipcMemHandle handle;
+    CUdeviceptr p;
+    unsigned word = 0;
+    char answer;
+    int peer = par_spawn("ipc-waited");
+    par_context();
+    p = par_alloc(PAR_2M);
+    SETUP(cuMemsetD32_v2, (p, 0x0a0b0c0d, PAR_2M / 4));
+    SETUP(cuIpcGetMemHandle, (&handle, p));
+    SETUP(cuCtxSynchronize, ());
+    par_send(peer, &handle, sizeof(handle), -1);
+    par_receive(peer, &answer, 1, NULL);
+    CALL(cuMemcpyDtoH_v2, "written-by-peer", (&word, p, 4));
+    par_see("content", "0x%08x", word);
+    par_send(peer, "r", 1, -1);
+    par_join();
+}
+
+static void helper_waited(void) {
+    CUipcMemHandle handle;
+    CUdeviceptr p;
+    unsigned mine = 0x77665544;
+    char byte;
+    par_record_start("ipc/memory-waited:peer");
+    par_context();
+    if (!par_receive(par.peer_fd, &handle, sizeof(handle), NULL)) {
+        return;
+    }
+    SETUP(cuIpcOpenMemHandle_v2, (&p, handle, 1));
+    CALL(cuMemcpyHtoD_v2, "imported", (p, &mine, 4));
+    CALL(cuCtxSynchronize, "written", ());
+    par_send(par.peer_fd, "w", 1, -1);
+    par_receive(par.peer_fd, &byte, 1, NULL);
+}
+
+/* Handles of memory that its owner freed, and of memory that lies at the same address since. */
+static void stale_handles(void) {
+    CUipcMemHandle handles[2];
+    CUdeviceptr p, q;
+    char answer;
+    int peer = par_spawn("ipc-stale");
+    par_context();
+    p = par_alloc(PAR_2M);
+    SETUP(cuIpcGetMemHandle, (&handles[0], p));
+    q = par_alloc(PAR_2M);
+    SETUP(cuIpcGetMemHandle, (&handles[1], q));
+    SETUP(cuMemFree_v2, (p));
+    SETUP(cuCtxSynchronize, ());
+    par_send(peer, handles, sizeof(handles), -1);
+    par_receive(peer, &answer, 1, NULL);
+    par_join();
+}
+
+static void helper_stale(void) {
+    CUipcMemHandle handles[2];
+    CUdeviceptr p, q;
+    par_record_start("ipc/stale-handles:peer");
+    par_context();
+    if (!par_receive(par.peer_fd, handles, sizeof(handles), NULL)) {
+        return;
+    }
+    CALLO(cuIpcOpenMemHandle_v2, "freed", (&p, handles[0], 1), OUT_C(p));
+    CALLO(cuIpcOpenMemHandle_v2, "live", (&q, handles[1], 1), OUT_C(q));
+    par_send(par.peer_fd, "d", 1, -1);
+}
+
+/* The exporter ends while the importer holds its memory and its event. */
+static void exporter_gone(void) {
+    struct {
+        CUipcMemHandle memory;
+        CUipcEventHandle event;
+    } m;
+    CUdeviceptr p = 0, again;
+    CUevent e = NULL;
+    unsigned word = 0;
+    int peer = par_spawn("ipc-exporter");
+    par_context();
+    if (!par_receive(peer, &m, sizeof(m), NULL)) {
+        return;
+    }
+    CALLO(cuIpcOpenMemHandle_v2, "exporter-alive", (&p, m.memory, 1), OUT_P(p));
+    CALLO(cuIpcOpenEventHandle, "exporter-alive", (&e, m.event), OUT_H(e));
+    par_send(peer, "e", 1, -1);
+    par_join();
+    CALL(cuMemcpyDtoH_v2, "exporter-gone", (&word, p, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuEventQuery, "exporter-gone", (e));
+    CALLO(cuIpcOpenMemHandle_v2, "exporter-gone-open-again", (&again, m.memory, 1), OUT_P(again));
+    CALL(cuIpcCloseMemHandle, "exporter-gone", (p));
+    CALL(cuEventDestroy_v2, "exporter-gone", (e));
+}
+
+static void helper_exporter(void) {
+    struct {
+        CUipcMemHandle memory;
+        CUipcEventHandle event;
+    } m;
+    CUdeviceptr p;
+    CUevent e;
+    char byte;
+    par_context();
+    p = par_alloc(PAR_2M);
+    SETUP(cuMemsetD32_v2, (p, 0x0e0f0e0f, PAR_2M / 4));
+    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    SETUP(cuCtxSynchronize, ());
+    SETUP(cuIpcGetMemHandle, (&m.memory, p));
+    SETUP(cuIpcGetEventHandle, (&m.event, e));
+    par_send(par.peer_fd, &m, sizeof(m), -1);
+    par_receive(par.peer_fd, &byte, 1, NULL);
+}
+
 const par_helper par_ipc_helpers[] = {
-    {"ipc-memory", helper_memory},
-    {"ipc-event", helper_event},
-    {NULL, NULL},
+    {"ipc-memory", helper_memory}, {"ipc-event", helper_event},       {"ipc-waited", helper_waited},
+    {"ipc-stale", helper_stale},   {"ipc-exporter", helper_exporter}, {NULL, NULL},
 };
 
 const par_scenario par_ipc_scenarios[] = {
-    {"ipc/handle-of", handle_of, 0, 0},
-    {"ipc/open-here", open_here, 0, 0},
-    {"ipc/garbage-handle", garbage_handle, 0, 0},
-    {"ipc/memory-to-peer", memory_to_peer, 0, 0},
-    {"ipc/event-handles", event_handles, 0, 0},
-    {"ipc/event-to-peer", event_to_peer, 0, 0},
-    {NULL, NULL, 0, 0},
+    {"ipc/handle-of", handle_of, 0, 0},           {"ipc/open-here", open_here, 0, 0},
+    {"ipc/garbage-handle", garbage_handle, 0, 0}, {"ipc/memory-to-peer", memory_to_peer, 0, 0},
+    {"ipc/event-handles", event_handles, 0, 0},   {"ipc/event-to-peer", event_to_peer, 0, 0},
+    {"ipc/memory-waited", memory_waited, 0, 0},   {"ipc/stale-handles", stale_handles, 0, 0},
+    {"ipc/exporter-gone", exporter_gone, 0, 0},   {NULL, NULL, 0, 0},
 };

@@ -161,8 +161,55 @@ static void helper_import(void) {
     }
 }
 
+/* to_other_process with the wait that it lacks: the importer's small copy from pageable memory
+ * returns before it has reached the device. */
+static void waited(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a;
+    unsigned word = 0;
+    char answer;
+    int fd, peer = par_spawn("vmm-waited");
+    par_context();
+    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    a = par_reserve(PAR_2M);
+    SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
+    SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
+    SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    par_send(peer, "m", 1, fd);
+    close(fd);
+    par_receive(peer, &answer, 1, NULL);
+    CALL(cuMemcpyDtoH_v2, "written-by-peer", (&word, a, 4));
+    par_see("content", "0x%08x", word);
+    par_join();
+}
+
+static void helper_waited(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    CUdeviceptr a;
+    char byte;
+    unsigned mine = 0x99aabbcc;
+    int fd;
+    par_record_start("vmm-share/waited:peer");
+    par_context();
+    if (!par_receive(par.peer_fd, &byte, 1, &fd)) {
+        return;
+    }
+    SETUP(cuMemImportFromShareableHandle,
+          (&h, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    close(fd);
+    a = par_reserve(PAR_2M);
+    SETUP(cuMemMap, (a, PAR_2M, 0, h, 0));
+    SETUP(cuMemSetAccess, (a, PAR_2M, &access, 1));
+    CALL(cuMemcpyHtoD_v2, "imported", (a, &mine, 4));
+    CALL(cuCtxSynchronize, "written", ());
+    par_send(par.peer_fd, "w", 1, -1);
+}
+
 const par_helper par_share_helpers[] = {
     {"vmm-import", helper_import},
+    {"vmm-waited", helper_waited},
     {NULL, NULL},
 };
 
@@ -171,5 +218,6 @@ const par_scenario par_vmm_share_scenarios[] = {
     {"vmm-share/import-here", import_here, 0, 0},
     {"vmm-share/import-bad", import_bad, 0, 0},
     {"vmm-share/to-other-process", to_other_process, 0, 0},
+    {"vmm-share/waited", waited, 0, 0},
     {NULL, NULL, 0, 0},
 };

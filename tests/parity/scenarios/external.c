@@ -1,0 +1,480 @@
+/* External memory and semaphores: which descriptors are taken, from what, and in which order the
+ * arguments are looked at. There is no graphics driver beside the GPU: what is imported here is the
+ * driver's own export, or is refused. */
+#include "../parity.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define OPAQUE   CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
+#define BINARY   CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD
+#define TIMELINE CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
+
+static CUDA_EXTERNAL_MEMORY_HANDLE_DESC memory_of(int fd, unsigned long long size) {
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    memset(&desc, 0, sizeof(desc));
+    desc.type = OPAQUE;
+    desc.handle.fd = fd;
+    desc.size = size;
+    return desc;
+}
+
+static CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC semaphore_of(CUexternalSemaphoreHandleType type,
+                                                        int fd) {
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
+    memset(&desc, 0, sizeof(desc));
+    desc.type = type;
+    desc.handle.fd = fd;
+    return desc;
+}
+
+static int plain_memfd(size_t size, bool sealed) {
+    int fd = memfd_create("parity", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || ftruncate(fd, (off_t)size) != 0 ||
+        (sealed && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)) {
+        par_see("setup", "SETUP_FAILED memfd");
+        _exit(4);
+    }
+    return fd;
+}
+
+static int exported(CUmemGenericAllocationHandle h) {
+    int fd = -1;
+    SETUP(cuMemExportToShareableHandle, (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    return fd;
+}
+
+static const char *descriptor(int fd) {
+    return fcntl(fd, F_GETFD) >= 0 ? "open" : errno == EBADF ? "closed" : "?";
+}
+
+static void memory_bad(void) {
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    int null_fd = open("/dev/null", O_RDWR), ends[2];
+    par_context();
+    if (null_fd < 0 || pipe(ends) != 0) {
+        return;
+    }
+    desc = memory_of(-1, PAR_2M);
+    CALLO(cuImportExternalMemory, "negative-fd", (&m, &desc), OUT_C(m));
+    desc = memory_of(9999, PAR_2M);
+    CALLO(cuImportExternalMemory, "closed-fd", (&m, &desc), OUT_C(m));
+    desc = memory_of(null_fd, PAR_2M);
+    CALLO(cuImportExternalMemory, "null-device", (&m, &desc), OUT_C(m));
+    par_see("descriptor", "null-device %s", descriptor(null_fd));
+    desc = memory_of(ends[0], PAR_2M);
+    CALLO(cuImportExternalMemory, "pipe", (&m, &desc), OUT_C(m));
+    par_see("descriptor", "pipe %s", descriptor(ends[0]));
+    desc = memory_of(-1, 0);
+    CALLO(cuImportExternalMemory, "negative-fd-and-zero-size", (&m, &desc), OUT_C(m));
+    desc.flags = 2;
+    CALLO(cuImportExternalMemory, "negative-fd-and-bad-flags", (&m, &desc), OUT_C(m));
+    CALL(cuImportExternalMemory, "null-out", (NULL, &desc));
+    CALLO(cuImportExternalMemory, "null-desc", (&m, NULL), OUT_C(m));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuImportExternalMemory, "no-context", (&m, &desc), OUT_C(m));
+    CALL(cuImportExternalMemory, "no-context-null", (NULL, NULL));
+}
+
+static void memory_types(void) {
+    CUexternalMemory m;
+    int fd;
+    par_context();
+    fd = open("/dev/null", O_RDWR);
+    for (int type = -1; type <= 11; type++) {
+        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+        if (type == 8) { /* would be followed as a pointer */
+            continue;
+        }
+        desc = memory_of(fd, PAR_2M);
+        desc.type = (CUexternalMemoryHandleType)type;
+        if (type >= 2 && type <= 7) {
+            desc.handle.win32.handle = NULL;
+        }
+        par_note("type=%d", type);
+        CALLO(cuImportExternalMemory, "type", (&m, &desc), OUT_C(m));
+        desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
+        par_note("type=%d", type);
+        CALLO(cuImportExternalMemory, "type-dedicated", (&m, &desc), OUT_C(m));
+    }
+}
+
+static void memory_nvsci_null(void) {
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    par_context();
+    desc = memory_of(0, PAR_2M);
+    desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_NVSCIBUF;
+    desc.handle.nvSciBufObject = NULL;
+    CALLO(cuImportExternalMemory, "nvscibuf-null", (&m, &desc), OUT_C(m));
+}
+
+static void memory_memfd(void) {
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    int open_fd = plain_memfd(PAR_2M, false), sealed = plain_memfd(PAR_2M, true);
+    par_context();
+    desc = memory_of(open_fd, PAR_2M);
+    CALLO(cuImportExternalMemory, "memfd-unsealed", (&m, &desc), OUT_C(m));
+    par_see("descriptor", "unsealed %s", descriptor(open_fd));
+    desc = memory_of(sealed, PAR_2M);
+    CALLO(cuImportExternalMemory, "memfd", (&m, &desc), OUT_C(m));
+    par_see("descriptor", "sealed %s", descriptor(sealed));
+}
+
+/* The driver's own exports: is a descriptor of cuMemExportToShareableHandle external memory? */
+static void memory_own(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m = NULL, second = NULL;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    int fd, other;
+    par_context();
+    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    fd = exported(h);
+    other = exported(h);
+    desc = memory_of(fd, 2 * PAR_2M);
+    CALLO(cuImportExternalMemory, "own-export", (&m, &desc), OUT_H(m));
+    par_see("descriptor", "imported %s", descriptor(fd));
+    desc = memory_of(other, 2 * PAR_2M);
+    desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
+    CALLO(cuImportExternalMemory, "own-export-dedicated", (&second, &desc), OUT_H(second));
+    par_see("descriptor", "dedicated %s", descriptor(other));
+    if (m != NULL) {
+        CALL(cuDestroyExternalMemory, "own-export", (m));
+        CALL(cuDestroyExternalMemory, "own-export-dedicated", (second));
+    }
+}
+
+static void memory_own_sizes(void) {
+    CUmemGenericAllocationHandle h;
+    static const unsigned long long sizes[] = {0, 1, 4096, 2097152, 4194303, 4194305, 8388608};
+    par_context();
+    h = par_create(2 * PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        CUexternalMemory m;
+        int fd = exported(h);
+        CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = memory_of(fd, sizes[i]);
+        par_note("size=%llu", sizes[i]);
+        CALLO(cuImportExternalMemory, "own-export-size", (&m, &desc), OUT_C(m));
+        desc.flags = 2;
+        desc.handle.fd = exported(h);
+        par_note("size=%llu", sizes[i]);
+        CALLO(cuImportExternalMemory, "own-export-bad-flags", (&m, &desc), OUT_C(m));
+    }
+}
+
+static CUexternalMemory own_memory(CUmemGenericAllocationHandle *h, size_t size, unsigned flags) {
+    CUexternalMemory m = NULL;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    *h = par_create(size, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    desc = memory_of(exported(*h), size);
+    desc.flags = flags;
+    return par.api->cuImportExternalMemory(&m, &desc) == CUDA_SUCCESS ? m : NULL;
+}
+
+static void memory_buffer(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
+    CUdeviceptr p, q, base;
+    size_t size;
+    unsigned word = 0;
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+    NAME(m);
+    memset(&desc, 0, sizeof(desc));
+    desc.size = 2 * PAR_2M;
+    CALLO(cuExternalMemoryGetMappedBuffer, "ok", (&p, m, &desc), OUT_R(p, 2 * PAR_2M));
+    CALLO(cuExternalMemoryGetMappedBuffer, "again", (&q, m, &desc), OUT_P(q));
+    CALLO(cuMemGetAddressRange_v2, "external", (&base, &size, p + 4), OUT_P(base), OUT_U(size));
+    CALL(cuMemsetD32_v2, "external", (p, 0x11223344, 16));
+    CALL(cuMemcpyDtoH_v2, "other-mapping", (&word, q, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemFree_v2, "external", (q));
+    CALL(cuDestroyExternalMemory, "mapped", (m));
+    CALL(cuMemcpyDtoH_v2, "destroyed", (&word, p, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemFree_v2, "external", (p));
+    CALL(cuMemFree_v2, "external-again", (p));
+}
+
+static void memory_buffer_bad(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
+    CUdeviceptr p;
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+#define BUFFER(cls, o, s, f)                                                                       \
+    do {                                                                                           \
+        memset(&desc, 0, sizeof(desc));                                                            \
+        desc.offset = (o);                                                                         \
+        desc.size = (s);                                                                           \
+        desc.flags = (f);                                                                          \
+        CALLO(cuExternalMemoryGetMappedBuffer, cls, (&p, m, &desc), OUT_C(p));                     \
+    } while (0)
+    BUFFER("zero-size", 0, 0, 0);
+    BUFFER("flags", 0, PAR_2M, 1);
+    BUFFER("past-end", 0, 2 * PAR_2M + 1, 0);
+    BUFFER("offset-past-end", PAR_2M, 2 * PAR_2M, 0);
+    BUFFER("offset-is-end", 2 * PAR_2M, PAR_2M, 0);
+    BUFFER("wraps", ~0ull - 4095, 8192, 0);
+    BUFFER("offset-page", PAR_2M, PAR_2M, 0);
+    BUFFER("offset-64k", 65536, 65536, 0);
+    BUFFER("offset-4k", 4096, 4096, 0);
+    BUFFER("offset-odd", 1, 100, 0);
+    BUFFER("small", 0, 100, 0);
+    CALL(cuExternalMemoryGetMappedBuffer, "null-out", (NULL, m, &desc));
+    CALLO(cuExternalMemoryGetMappedBuffer, "null-desc", (&p, m, NULL), OUT_C(p));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuExternalMemoryGetMappedBuffer, "no-context", (&p, m, &desc), OUT_C(p));
+    CALL(cuDestroyExternalMemory, "no-context", (m));
+}
+
+static void memory_mipmap(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
+    CUmipmappedArray mipmap;
+    CUarray level;
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
+    if (m == NULL) {
+        return;
+    }
+    memset(&desc, 0, sizeof(desc));
+    desc.arrayDesc.Width = desc.arrayDesc.Height = 64;
+    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    desc.arrayDesc.NumChannels = 4;
+    desc.numLevels = 1;
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "one-level", (&mipmap, m, &desc), OUT_H(mipmap));
+    if (par_last() == CUDA_SUCCESS) {
+        CALLO(cuMipmappedArrayGetLevel, "external", (&level, mipmap, 0), OUT_H(level));
+        CALL(cuMipmappedArrayDestroy, "external", (mipmap));
+    }
+    desc.numLevels = 4;
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "levels", (&mipmap, m, &desc), OUT_C(mipmap));
+    desc.numLevels = 0;
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "no-level", (&mipmap, m, &desc), OUT_C(mipmap));
+    desc.numLevels = 1;
+    desc.arrayDesc.Width = 0;
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "zero-width", (&mipmap, m, &desc),
+          OUT_C(mipmap));
+    desc.arrayDesc.Width = 16384;
+    desc.arrayDesc.Height = 16384;
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "past-end", (&mipmap, m, &desc), OUT_C(mipmap));
+    CALL(cuExternalMemoryGetMappedMipmappedArray, "null-out", (NULL, m, &desc));
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "null-desc", (&mipmap, m, NULL), OUT_C(mipmap));
+}
+
+/* A range of device memory as a DMA buffer, where the kernel has them. */
+static void memory_dmabuf(void) {
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    CUdeviceptr p;
+    int fd = -1;
+    par_context();
+    p = par_mapped(PAR_2M);
+    if (par.api->cuMemGetHandleForAddressRange(&fd, p, PAR_2M, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+                                               0) != CUDA_SUCCESS) {
+        return;
+    }
+    desc = memory_of(fd, PAR_2M);
+    desc.type = (CUexternalMemoryHandleType)9;
+    CALLO(cuImportExternalMemory, "dma-buf", (&m, &desc), OUT_C(m));
+    par_see("descriptor", "dma-buf %s", descriptor(fd));
+}
+
+static void semaphore_bad(void) {
+    CUexternalSemaphore s;
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
+    int null_fd = open("/dev/null", O_RDWR), counter = eventfd(0, EFD_CLOEXEC);
+    int sealed = plain_memfd(4096, true);
+    par_context();
+    for (int i = 0; i < 2; i++) {
+        CUexternalSemaphoreHandleType type = i == 0 ? BINARY : TIMELINE;
+        par_note("type=%d", (int)type);
+        desc = semaphore_of(type, -1);
+        CALLO(cuImportExternalSemaphore, "negative-fd", (&s, &desc), OUT_C(s));
+        par_note("type=%d", (int)type);
+        desc = semaphore_of(type, 9999);
+        CALLO(cuImportExternalSemaphore, "closed-fd", (&s, &desc), OUT_C(s));
+        par_note("type=%d", (int)type);
+        desc = semaphore_of(type, null_fd);
+        CALLO(cuImportExternalSemaphore, "null-device", (&s, &desc), OUT_C(s));
+        par_note("type=%d", (int)type);
+        desc = semaphore_of(type, counter);
+        CALLO(cuImportExternalSemaphore, "eventfd", (&s, &desc), OUT_C(s));
+        par_note("type=%d", (int)type);
+        desc = semaphore_of(type, sealed);
+        CALLO(cuImportExternalSemaphore, "memfd", (&s, &desc), OUT_C(s));
+        par_see("descriptors", "%s %s %s", descriptor(null_fd), descriptor(counter),
+                descriptor(sealed));
+        par_note("type=%d", (int)type);
+        desc = semaphore_of(type, -1);
+        desc.flags = 1;
+        CALLO(cuImportExternalSemaphore, "negative-fd-and-bad-flags", (&s, &desc), OUT_C(s));
+    }
+    CALL(cuImportExternalSemaphore, "null-out", (NULL, &desc));
+    CALLO(cuImportExternalSemaphore, "null-desc", (&s, NULL), OUT_C(s));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuImportExternalSemaphore, "no-context", (&s, &desc), OUT_C(s));
+    CALL(cuImportExternalSemaphore, "no-context-null", (NULL, NULL));
+}
+
+static void semaphore_types(void) {
+    CUexternalSemaphore s;
+    par_context();
+    for (int type = -1; type <= 12; type++) {
+        CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = semaphore_of(BINARY, -1);
+        desc.type = (CUexternalSemaphoreHandleType)type;
+        if (type >= 2 && type <= 8) {
+            desc.handle.win32.handle = NULL;
+        }
+        if (type == 6) { /* would be followed as a pointer */
+            continue;
+        }
+        par_note("type=%d", type);
+        CALLO(cuImportExternalSemaphore, "type", (&s, &desc), OUT_C(s));
+        desc.flags = 1;
+        par_note("type=%d", type);
+        CALLO(cuImportExternalSemaphore, "type-flags", (&s, &desc), OUT_C(s));
+    }
+}
+
+static void semaphore_nvsci_null(void) {
+    CUexternalSemaphore s;
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
+    par_context();
+    desc = semaphore_of(CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_NVSCISYNC, 0);
+    desc.handle.nvSciSyncObj = NULL;
+    CALLO(cuImportExternalSemaphore, "nvscisync-null", (&s, &desc), OUT_C(s));
+}
+
+/* A descriptor of memory is no semaphore. */
+static void semaphore_memory(void) {
+    CUexternalSemaphore s;
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
+    CUmemGenericAllocationHandle h;
+    par_context();
+    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    desc = semaphore_of(BINARY, exported(h));
+    CALLO(cuImportExternalSemaphore, "memory-fd", (&s, &desc), OUT_C(s));
+    desc = semaphore_of(TIMELINE, exported(h));
+    CALLO(cuImportExternalSemaphore, "memory-fd-timeline", (&s, &desc), OUT_C(s));
+}
+
+/* Arguments of signals and waits that are refused before a semaphore is looked at. */
+static void operations_bad(void) {
+    CUexternalSemaphore none[2] = {NULL, NULL};
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal[2];
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait[2];
+    CUstream s;
+    par_context();
+    s = par_stream();
+    memset(signal, 0, sizeof(signal));
+    memset(wait, 0, sizeof(wait));
+    CALL(cuSignalExternalSemaphoresAsync, "zero-count", (none, signal, 0, s));
+    CALL(cuWaitExternalSemaphoresAsync, "zero-count", (none, wait, 0, s));
+    CALL(cuSignalExternalSemaphoresAsync, "null-list", (NULL, signal, 1, s));
+    CALL(cuWaitExternalSemaphoresAsync, "null-list", (NULL, wait, 1, s));
+    CALL(cuSignalExternalSemaphoresAsync, "null-params", (none, NULL, 1, s));
+    CALL(cuWaitExternalSemaphoresAsync, "null-params", (none, NULL, 1, s));
+    CALL(cuSignalExternalSemaphoresAsync, "all-null-zero-count", (NULL, NULL, 0, s));
+    CALL(cuWaitExternalSemaphoresAsync, "all-null-zero-count", (NULL, NULL, 0, s));
+    CALL(cuSignalExternalSemaphoresAsync_ptsz, "zero-count", (none, signal, 0, NULL));
+    CALL(cuWaitExternalSemaphoresAsync_ptsz, "zero-count", (none, wait, 0, NULL));
+    CALL(cuSignalExternalSemaphoresAsync, "stale-stream",
+         (none, signal, 0, (CUstream)(uintptr_t)0x1234560));
+}
+
+static void semaphore_null_handle(void) {
+    CUexternalSemaphore none[2] = {NULL, NULL};
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signal[2];
+    CUstream s;
+    par_context();
+    s = par_stream();
+    memset(signal, 0, sizeof(signal));
+    CALL(cuSignalExternalSemaphoresAsync, "null-semaphore", (none, signal, 1, s));
+}
+
+static void semaphore_wait_null_handle(void) {
+    CUexternalSemaphore none[2] = {NULL, NULL};
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS wait[2];
+    CUstream s;
+    par_context();
+    s = par_stream();
+    memset(wait, 0, sizeof(wait));
+    CALL(cuWaitExternalSemaphoresAsync, "null-semaphore", (none, wait, 1, s));
+}
+
+static void null_handles(void) {
+    CUdeviceptr p;
+    CUmipmappedArray mipmap;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC array;
+    par_context();
+    memset(&buffer, 0, sizeof(buffer));
+    buffer.size = PAR_2M;
+    memset(&array, 0, sizeof(array));
+    array.arrayDesc.Width = 16;
+    array.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    array.arrayDesc.NumChannels = 1;
+    array.numLevels = 1;
+    CALLO(cuExternalMemoryGetMappedBuffer, "null-memory", (&p, NULL, &buffer), OUT_C(p));
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "null-memory", (&mipmap, NULL, &array),
+          OUT_C(mipmap));
+    CALL(cuDestroyExternalMemory, "null", (NULL));
+    CALL(cuDestroyExternalSemaphore, "null", (NULL));
+}
+
+static void destroyed_memory(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUdeviceptr p;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
+    par_context();
+    m = own_memory(&h, PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+    memset(&buffer, 0, sizeof(buffer));
+    buffer.size = PAR_2M;
+    SETUP(cuDestroyExternalMemory, (m));
+    CALLO(cuExternalMemoryGetMappedBuffer, "stale-handle", (&p, m, &buffer), OUT_C(p));
+    CALL(cuDestroyExternalMemory, "stale-handle", (m));
+}
+
+const par_scenario par_external_scenarios[] = {
+    {"external/memory-bad", memory_bad, 0, 0},
+    {"external/memory-types", memory_types, 0, 0},
+    {"external/memory-nvsci-null", memory_nvsci_null, 0, 0},
+    {"external/memory-memfd", memory_memfd, 0, 0},
+    {"external/memory-own", memory_own, 0, 0},
+    {"external/memory-own-sizes", memory_own_sizes, 0, 0},
+    {"external/memory-buffer", memory_buffer, 0, 0},
+    {"external/memory-buffer-bad", memory_buffer_bad, 0, 0},
+    {"external/memory-mipmap", memory_mipmap, 0, 0},
+    {"external/memory-dmabuf", memory_dmabuf, 0, 0},
+    {"external/semaphore-bad", semaphore_bad, 0, 0},
+    {"external/semaphore-types", semaphore_types, 0, 0},
+    {"external/semaphore-nvsci-null", semaphore_nvsci_null, 0, 0},
+    {"external/semaphore-memory", semaphore_memory, 0, 0},
+    {"external/operations-bad", operations_bad, 0, 0},
+    {"external/signal-null", semaphore_null_handle, 0, 0},
+    {"external/wait-null", semaphore_wait_null_handle, 0, 0},
+    {"external/null-handles", null_handles, 0, 0},
+    {"external/destroyed-memory", destroyed_memory, 0, 0},
+    {NULL, NULL, 0, 0},
+};

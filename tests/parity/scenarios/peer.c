@@ -1,0 +1,736 @@
+/*
+ * Two devices: peer access, copies, mappings, pools, events and handles across them. Without a
+ * second device these scenarios print nothing, so a recording of one device has none of their
+ * lines.
+ */
+#include "../parity.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define N ((size_t)4096)
+
+/* `first` is device 0's primary context and current; `second` is device 1's. */
+static CUcontext first, second;
+
+static bool two_devices(void) {
+    int count = 0;
+    par_init();
+    SETUP(cuDeviceGetCount, (&count));
+    return count >= 2;
+}
+
+static bool two_contexts(void) {
+    if (!two_devices()) {
+        return false;
+    }
+    SETUP(cuDevicePrimaryCtxRetain, (&first, 0));
+    SETUP(cuDevicePrimaryCtxRetain, (&second, 1));
+    NAME(first);
+    NAME(second);
+    par.primary = first;
+    SETUP(cuCtxSetCurrent, (first));
+    return true;
+}
+
+static void use(CUcontext ctx) {
+    SETUP(cuCtxSetCurrent, (ctx));
+}
+
+/* Memory of a context's device, filled. */
+static CUdeviceptr filled(CUcontext ctx, size_t size, unsigned word) {
+    CUdeviceptr p;
+    use(ctx);
+    p = par_alloc(size);
+    SETUP(cuMemsetD32_v2, (p, word, size / 4));
+    SETUP(cuCtxSynchronize, ());
+    use(first);
+    return p;
+}
+
+static void content(const char *what, CUcontext ctx, CUdeviceptr p) {
+    unsigned word = 0;
+    use(ctx);
+    if (par.api->cuMemcpyDtoH_v2(&word, p, 4) == CUDA_SUCCESS) {
+        par_see("content", "%s 0x%08x", what, word);
+    } else {
+        par_see("content", "%s cannot be read", what);
+    }
+    use(first);
+}
+
+static void topology(void) {
+    int n;
+    if (!two_devices()) {
+        return;
+    }
+    CALLO(cuDeviceCanAccessPeer, "ok", (&n, 0, 1), OUT_I(n));
+    CALLO(cuDeviceCanAccessPeer, "ok", (&n, 1, 0), OUT_I(n));
+    CALLO(cuDeviceCanAccessPeer, "same-device", (&n, 1, 1), OUT_I(n));
+    CALLO(cuDeviceCanAccessPeer, "bad-device", (&n, -1, 1), OUT_I(n));
+    for (int a = 0; a <= 6; a++) {
+        par_note("%d", a);
+        CALLO(cuDeviceGetP2PAttribute, a >= 1 && a <= 5 ? "ok" : "bad-attribute",
+              (&n, (CUdevice_P2PAttribute)a, 0, 1), OUT_I(n));
+        par_note("%d", a);
+        CALLO(cuDeviceGetP2PAttribute, a >= 1 && a <= 5 ? "back" : "bad-attribute",
+              (&n, (CUdevice_P2PAttribute)a, 1, 0), OUT_I(n));
+        par_note("%d", a);
+        CALLO(cuDeviceGetP2PAttribute, "same-device", (&n, (CUdevice_P2PAttribute)a, 1, 1),
+              OUT_I(n));
+        par_note("%d", a);
+        CALLO(cuDeviceGetP2PAttribute, "bad-device", (&n, (CUdevice_P2PAttribute)a, 1, 99),
+              OUT_I(n));
+    }
+}
+
+static void atomics(void) {
+    CUatomicOperation operation;
+    unsigned capability;
+    if (!two_devices()) {
+        return;
+    }
+    for (int o = -1; o <= 14; o++) {
+        operation = (CUatomicOperation)o;
+        par_note("%d", o);
+        CALLO(cuDeviceGetP2PAtomicCapabilities, o >= 0 && o <= 13 ? "ok" : "bad-operation",
+              (&capability, &operation, 1, 0, 1), OUT_X(capability));
+        par_note("%d", o);
+        CALLO(cuDeviceGetHostAtomicCapabilities, o >= 0 && o <= 13 ? "ok" : "bad-operation",
+              (&capability, &operation, 1, 1), OUT_X(capability));
+    }
+    operation = CU_ATOMIC_OPERATION_INTEGER_ADD;
+    CALLO(cuDeviceGetP2PAtomicCapabilities, "same-device", (&capability, &operation, 1, 1, 1),
+          OUT_X(capability));
+    CALLO(cuDeviceGetP2PAtomicCapabilities, "bad-device", (&capability, &operation, 1, 0, 99),
+          OUT_X(capability));
+    CALLO(cuDeviceGetP2PAtomicCapabilities, "zero-count", (&capability, &operation, 0, 0, 1),
+          OUT_X(capability));
+    CALL(cuDeviceGetP2PAtomicCapabilities, "null-out", (NULL, &operation, 1, 0, 1));
+    CALLO(cuDeviceGetP2PAtomicCapabilities, "null-operations", (&capability, NULL, 1, 0, 1),
+          OUT_X(capability));
+}
+
+static void enable(void) {
+    CUcontext user, gone;
+    if (!two_contexts()) {
+        return;
+    }
+    CALL(cuCtxDisablePeerAccess, "never-enabled", (second));
+    CALL(cuCtxEnablePeerAccess, "bad-flags", (second, 1));
+    CALL(cuCtxEnablePeerAccess, "ok", (second, 0));
+    CALL(cuCtxEnablePeerAccess, "again", (second, 0));
+    CALL(cuCtxEnablePeerAccess, "again-bad-flags", (second, 1));
+    CALL(cuCtxDisablePeerAccess, "ok", (second));
+    CALL(cuCtxDisablePeerAccess, "again", (second));
+    CALL(cuCtxEnablePeerAccess, "after-disable", (second, 0));
+    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    NAME(user);
+    CALL(cuCtxEnablePeerAccess, "back", (first, 0));
+    CALL(cuCtxEnablePeerAccess, "same-device", (second, 0));
+    CALL(cuCtxEnablePeerAccess, "itself", (user, 0));
+    use(first);
+    CALL(cuCtxEnablePeerAccess, "second-of-device", (user, 0));
+    SETUP(cuCtxDestroy_v2, (user));
+    CALL(cuCtxDisablePeerAccess, "destroyed", (user));
+    SETUP(cuCtxCreate_v2, (&gone, 0, 1));
+    SETUP(cuCtxDestroy_v2, (gone));
+    use(NULL);
+    CALL(cuCtxEnablePeerAccess, "no-context", (second, 0));
+    CALL(cuCtxDisablePeerAccess, "no-context", (second));
+}
+
+static void enable_stale(void) {
+    CUcontext gone;
+    if (!two_contexts()) {
+        return;
+    }
+    SETUP(cuCtxCreate_v2, (&gone, 0, 1));
+    SETUP(cuCtxDestroy_v2, (gone));
+    use(first);
+    CALL(cuCtxEnablePeerAccess, "destroyed", (gone, 0));
+    CALL(cuCtxDisablePeerAccess, "destroyed", (gone));
+}
+
+/* A context that was created, destroyed while it had access, and created again has none. */
+static void enable_ends(void) {
+    CUcontext user;
+    if (!two_contexts()) {
+        return;
+    }
+    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    CALL(cuCtxEnablePeerAccess, "from-user-context", (first, 0));
+    SETUP(cuCtxDestroy_v2, (user));
+    SETUP(cuCtxCreate_v2, (&user, 0, 1));
+    CALL(cuCtxDisablePeerAccess, "new-context", (first));
+    CALL(cuCtxEnablePeerAccess, "new-context", (first, 0));
+    SETUP(cuDevicePrimaryCtxRelease_v2, (0));
+    CALL(cuCtxDisablePeerAccess, "peer-released", (first));
+}
+
+static void copies(bool access) {
+    CUdeviceptr a, b;
+    CUDA_MEMCPY3D_PEER box;
+    CUstream s;
+    unsigned word = 0;
+    if (!two_contexts()) {
+        return;
+    }
+    a = filled(first, N, 0x0a0a0a0a);
+    b = filled(second, N, 0x0b0b0b0b);
+    s = par_stream();
+    if (access) {
+        SETUP(cuCtxEnablePeerAccess, (second, 0));
+    }
+    CALL(cuMemcpyPeer, "ok", (b, second, a, first, 64));
+    content("peer", second, b);
+    CALL(cuMemcpyPeer, "back", (a + 64, first, b + 128, second, 64));
+    content("back", first, a + 64);
+    CALL(cuMemcpyPeerAsync, "ok", (b + 256, second, a, first, 64, s));
+    CALL(cuStreamSynchronize, "ok", (s));
+    content("async", second, b + 256);
+    CALL(cuMemcpyPeer, "wrong-contexts", (b + 512, first, a, second, 64));
+    CALL(cuMemcpyPeer, "same-context-twice", (b + 512, first, a, first, 64));
+    CALL(cuMemcpy, "across", (b + 512, a, 64));
+    content("unified", second, b + 512);
+    CALL(cuMemcpyDtoD_v2, "across", (b + 576, a, 64));
+    content("device-to-device", second, b + 576);
+    CALL(cuMemcpyDtoDAsync_v2, "across", (a + 576, b + 1024, 64, s));
+    CALL(cuStreamSynchronize, "ok", (s));
+    content("device-to-device-async", first, a + 576);
+    CALL(cuMemcpyDtoH_v2, "other-device", (&word, b + 1024, 4));
+    par_see("content", "read 0x%08x", word);
+    word = 0x0c0c0c0c;
+    CALL(cuMemcpyHtoD_v2, "other-device", (b + 1024, &word, 4));
+    SETUP(cuCtxSynchronize, ());
+    content("written", second, b + 1024);
+    CALL(cuMemcpyDtoDAsync_v2, "past-end", (b + N - 32, a, 64, s));
+    memset(&box, 0, sizeof(box));
+    box.srcMemoryType = box.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    box.srcDevice = a;
+    box.dstDevice = b + 2048;
+    box.srcContext = first;
+    box.dstContext = second;
+    box.srcPitch = box.dstPitch = 32;
+    box.srcHeight = box.dstHeight = 2;
+    box.WidthInBytes = 16;
+    box.Height = 2;
+    box.Depth = 2;
+    CALL(cuMemcpy3DPeer, "ok", (&box));
+    content("box", second, b + 2048);
+    box.dstDevice = b + 3072;
+    CALL(cuMemcpy3DPeerAsync, "ok", (&box, s));
+    CALL(cuStreamSynchronize, "ok", (s));
+    content("box-async", second, b + 3072);
+}
+
+static void copies_plain(void) {
+    copies(false);
+}
+
+static void copies_enabled(void) {
+    copies(true);
+}
+
+static void sets_enabled(void) {
+    CUdeviceptr b;
+    CUstream s;
+    if (!two_contexts()) {
+        return;
+    }
+    b = filled(second, N, 0x0b0b0b0b);
+    s = par_stream();
+    SETUP(cuCtxEnablePeerAccess, (second, 0));
+    CALL(cuMemsetD32_v2, "other-device", (b, 0x1a1a1a1a, 4));
+    content("set", second, b);
+    CALL(cuMemsetD32Async, "other-device", (b + 64, 0x2a2a2a2a, 4, s));
+    CALL(cuStreamSynchronize, "ok", (s));
+    content("set-async", second, b + 64);
+    CALL(cuStreamWriteValue32_v2, "other-device", (s, b + 128, 7, 0));
+    CALL(cuStreamWaitValue32_v2, "other-device", (s, b + 128, 7, CU_STREAM_WAIT_VALUE_EQ));
+    CALL(cuStreamSynchronize, "ok", (s));
+    content("written", second, b + 128);
+}
+
+static void set_plain(void) {
+    CUdeviceptr b;
+    if (!two_contexts()) {
+        return;
+    }
+    b = filled(second, N, 0x0b0b0b0b);
+    CALL(cuMemsetD32_v2, "other-device-no-access", (b, 0x1a1a1a1a, 4));
+    CALL(cuCtxSynchronize, "after", ());
+    content("set", second, b);
+}
+
+static void write_value_plain(void) {
+    CUdeviceptr b;
+    CUstream s;
+    if (!two_contexts()) {
+        return;
+    }
+    b = filled(second, N, 0x0b0b0b0b);
+    s = par_stream();
+    CALL(cuStreamWriteValue32_v2, "other-device-no-access", (s, b, 7, 0));
+    CALL(cuStreamSynchronize, "after", (s));
+    content("written", second, b);
+}
+
+/* What a copy between devices may say of memory that is mapped for neither, one or both. */
+static CUdeviceptr mapped_on(int device, unsigned access_bits, size_t size) {
+    CUmemAllocationProp prop = par_device_prop();
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access[2];
+    size_t count = 0;
+    CUdeviceptr p = par_reserve(size);
+    prop.location.id = device;
+    SETUP(cuMemCreate, (&h, size, &prop, 0));
+    SETUP(cuMemMap, (p, size, 0, h, 0));
+    SETUP(cuMemRelease, (h));
+    for (int d = 0; d < 2; d++) {
+        if ((access_bits >> d & 1) != 0) {
+            access[count].location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+            access[count].location.id = d;
+            access[count++].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        }
+    }
+    if (count > 0) {
+        SETUP(cuMemSetAccess, (p, size, access, count));
+    }
+    return p;
+}
+
+static void mappings(void) {
+    CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemAccessDesc access[2] = {
+        {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READ},
+        {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE}};
+    unsigned long long flags;
+    CUdeviceptr p;
+    if (!two_contexts()) {
+        return;
+    }
+    p = mapped_on(1, 0, PAR_2M);
+    for (int round = 0; round < 3; round++) {
+        for (int d = 0; d < 2; d++) {
+            location.id = d;
+            par_note("round=%d device=%d", round, d);
+            CALLO(cuMemGetAccess, "other-device", (&flags, &location, p), OUT_X(flags));
+        }
+        if (round == 0) {
+            CALL(cuMemSetAccess, "both", (p, PAR_2M, access, 2));
+        } else {
+            access[0].flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+            CALL(cuMemSetAccess, "none", (p, PAR_2M, access, 1));
+        }
+    }
+    access[0].location.id = 99;
+    CALL(cuMemSetAccess, "bad-device", (p, PAR_2M, access, 2));
+    access[0].location.id = 0;
+    access[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CALL(cuMemSetAccess, "ok", (p, PAR_2M, access, 1));
+    CALL(cuMemsetD32_v2, "other-device-mapped", (p, 0x3a3a3a3a, 16));
+    SETUP(cuCtxSynchronize, ());
+    content("from-peer", first, p);
+    content("from-owner", second, p);
+    CALL(cuMemUnmap, "ok", (p, PAR_2M));
+}
+
+static void mapping_owner_only(void) {
+    CUdeviceptr p;
+    unsigned word = 0;
+    if (!two_contexts()) {
+        return;
+    }
+    p = mapped_on(1, 2, PAR_2M);
+    use(second);
+    CALL(cuMemsetD32_v2, "owner", (p, 0x4a4a4a4a, 16));
+    SETUP(cuCtxSynchronize, ());
+    use(first);
+    CALL(cuMemcpyDtoH_v2, "not-mapped-here", (&word, p, 4));
+    par_see("content", "0x%08x", word);
+    CALL(cuMemsetD32_v2, "not-mapped-here", (p, 0x5a5a5a5a, 16));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static void mapping_peer_only(void) {
+    CUdeviceptr p;
+    if (!two_contexts()) {
+        return;
+    }
+    p = mapped_on(1, 1, PAR_2M);
+    CALL(cuMemsetD32_v2, "mapped-here-only", (p, 0x6a6a6a6a, 16));
+    CALL(cuCtxSynchronize, "after", ());
+    use(second);
+    CALL(cuMemsetD32_v2, "owner-without-access", (p, 0x7a7a7a7a, 16));
+    CALL(cuCtxSynchronize, "after", ());
+}
+
+static CUmemoryPool make_pool(int device) {
+    CUmemPoolProps props;
+    CUmemoryPool pool = NULL;
+    memset(&props, 0, sizeof(props));
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = device;
+    SETUP(cuMemPoolCreate, (&pool, &props));
+    return pool;
+}
+
+static void pools(void) {
+    CUmemLocation location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccess_flags flags;
+    CUmemoryPool pool;
+    CUdeviceptr p, q;
+    CUstream s;
+    if (!two_contexts()) {
+        return;
+    }
+    pool = make_pool(1);
+    s = par_stream();
+    for (int d = 0; d < 2; d++) {
+        location.id = d;
+        par_note("device=%d", d);
+        CALLO(cuMemPoolGetAccess, "fresh", (&flags, pool, &location), OUT_I(flags));
+    }
+    CALLO(cuMemAllocFromPoolAsync, "pool-of-other-device", (&p, N, pool, s), OUT_P(p));
+    CALL(cuMemPoolSetAccess, "read-write", (pool, &access, 1));
+    location.id = 0;
+    CALLO(cuMemPoolGetAccess, "given", (&flags, pool, &location), OUT_I(flags));
+    CALLO(cuMemAllocFromPoolAsync, "pool-of-other-device-accessible", (&q, N, pool, s), OUT_P(q));
+    CALL(cuMemsetD32Async, "accessible", (q, 0x0d0d0d0d, 16, s));
+    CALL(cuStreamSynchronize, "ok", (s));
+    content("accessible", second, q);
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
+    CALL(cuMemPoolSetAccess, "read-only", (pool, &access, 1));
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CALL(cuMemPoolSetAccess, "none", (pool, &access, 1));
+    access.location.id = 1;
+    CALL(cuMemPoolSetAccess, "none-for-owner", (pool, &access, 1));
+    access.location.id = 99;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CALL(cuMemPoolSetAccess, "bad-device", (pool, &access, 1));
+    CALL(cuMemFreeAsync, "other-device", (p, s));
+    CALL(cuMemFreeAsync, "other-device", (q, s));
+    CALL(cuStreamSynchronize, "ok", (s));
+    CALL(cuMemPoolDestroy, "other-device", (pool));
+}
+
+static void pool_without_access(void) {
+    CUmemoryPool pool;
+    CUdeviceptr p;
+    CUstream s;
+    if (!two_contexts()) {
+        return;
+    }
+    pool = make_pool(1);
+    s = par_stream();
+    CALLO(cuMemAllocFromPoolAsync, "pool-of-other-device", (&p, N, pool, s), OUT_P(p));
+    CALL(cuMemsetD32Async, "not-accessible", (p, 0x0d0d0d0d, 16, s));
+    CALL(cuStreamSynchronize, "after", (s));
+}
+
+static void pool_defaults(void) {
+    CUmemoryPool zero, one, got;
+    CUdeviceptr p;
+    CUstream s;
+    int ordinal;
+    if (!two_contexts()) {
+        return;
+    }
+    CALLO(cuDeviceGetDefaultMemPool, "first", (&zero, 0), OUT_H(zero));
+    CALLO(cuDeviceGetDefaultMemPool, "second", (&one, 1), OUT_H(one));
+    CALL(cuDeviceSetMemPool, "of-other-device", (0, one));
+    CALLO(cuDeviceGetMemPool, "second", (&got, 1), OUT_H(got));
+    use(second);
+    s = par_stream();
+    use(first);
+    CALLO(cuMemAllocAsync, "stream-of-other-device", (&p, N, s), OUT_P(p));
+    if (par_last() == CUDA_SUCCESS) {
+        CALLO(cuPointerGetAttribute, "of-stream",
+              (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p), OUT_I(ordinal));
+        CALL(cuMemFreeAsync, "other-stream", (p, par_stream()));
+    }
+}
+
+static void pointers(void) {
+    CUdeviceptr b;
+    CUcontext ctx;
+    int ordinal;
+    unsigned type;
+    if (!two_contexts()) {
+        return;
+    }
+    b = filled(second, N, 1);
+    CALLO(cuPointerGetAttribute, "other-device", (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, b),
+          OUT_I(ordinal));
+    CALLO(cuPointerGetAttribute, "other-device", (&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, b),
+          OUT_H(ctx));
+    CALLO(cuPointerGetAttribute, "other-device", (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, b),
+          OUT_U(type));
+    CALL(cuMemFree_v2, "other-device", (b));
+    CALL(cuMemFree_v2, "other-device-again", (b));
+}
+
+/* Pinned memory of one device's context as seen by the other. */
+static void pinned(void) {
+    void *h;
+    CUdeviceptr d;
+    if (!two_contexts()) {
+        return;
+    }
+    SETUP(cuMemHostAlloc, (&h, N, 0));
+    memset(h, 0x3c, N);
+    NAME_R(h, N);
+    use(second);
+    CALLO(cuMemHostGetDevicePointer_v2, "other-device", (&d, h, 0), OUT_R(d, N));
+    CALL(cuMemsetD32_v2, "pinned-of-other", ((CUdeviceptr)(uintptr_t)h, 0x0e0e0e0e, 4));
+    CALL(cuCtxSynchronize, "ok", ());
+    par_see("content", "0x%08x", *(unsigned *)h);
+    CALL(cuMemFreeHost, "other-device", (h));
+}
+
+static void events(void) {
+    CUstream s, t;
+    CUevent e, f, plain;
+    float ms;
+    if (!two_contexts()) {
+        return;
+    }
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, CU_EVENT_DEFAULT));
+    SETUP(cuEventCreate, (&plain, CU_EVENT_DISABLE_TIMING));
+    use(second);
+    t = par_stream();
+    SETUP(cuEventCreate, (&f, CU_EVENT_DEFAULT));
+    use(first);
+    CALL(cuEventRecord, "own-stream", (e, s));
+    CALL(cuEventRecord, "stream-of-other-device", (e, t));
+    CALL(cuEventRecord, "stream-of-other-device", (plain, t));
+    use(second);
+    CALL(cuEventRecord, "own-stream", (f, t));
+    CALL(cuStreamWaitEvent, "event-of-other-device", (t, e, 0));
+    CALL(cuEventSynchronize, "event-of-other-device", (e));
+    CALL(cuEventQuery, "event-of-other-device", (e));
+    CALL(cuEventSynchronize, "ok", (f));
+    CALLO(cuEventElapsedTime_v2, "across-devices", (&ms, e, f), OUT_F(ms));
+    CALL(cuEventDestroy_v2, "other-device", (e));
+}
+
+static void order(void) {
+    CUdeviceptr a, b;
+    CUstream s, t;
+    CUevent e;
+    if (!two_contexts()) {
+        return;
+    }
+    a = filled(first, N, 0x01010101);
+    b = filled(second, N, 0x02020202);
+    s = par_stream();
+    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    use(second);
+    t = par_stream();
+    use(first);
+    par_hold(s);
+    CALL(cuMemsetD32Async, "held", (a, 0x03030303, 4, s));
+    CALL(cuEventRecord, "held", (e, s));
+    use(second);
+    CALL(cuStreamWaitEvent, "event-of-other-device", (t, e, 0));
+    CALL(cuMemcpyPeerAsync, "behind-event", (b, second, a, first, 16, t));
+    CALL(cuStreamQuery, "behind-event", (t));
+    par_release();
+    CALL(cuStreamSynchronize, "released", (t));
+    content("ordered", second, b);
+}
+
+/* Streams and memory of a context that is not current. */
+static void contexts(void) {
+    CUstream t;
+    CUdeviceptr a, b;
+    CUcontext of;
+    CUdevice d;
+    unsigned flags;
+    int active;
+    if (!two_contexts()) {
+        return;
+    }
+    a = filled(first, N, 1);
+    b = filled(second, N, 2);
+    use(second);
+    t = par_stream();
+    CALLO(cuCtxGetDevice, "second", (&d), OUT_I(d));
+    use(first);
+    CALLO(cuCtxGetDevice, "first", (&d), OUT_I(d));
+    CALLO(cuStreamGetCtx, "other-device", (t, &of), OUT_H(of));
+    CALLO(cuStreamGetDevice, "other-device", (t, &d), OUT_I(d));
+    CALLO(cuDevicePrimaryCtxGetState, "second", (1, &flags, &active), OUT_X(flags), OUT_I(active));
+    CALL(cuMemsetD32Async, "own-memory-other-stream", (a, 5, 4, t));
+    CALL(cuStreamSynchronize, "after", (t));
+    content("own-memory-other-stream", first, a);
+    CALL(cuMemsetD32Async, "stream-and-memory-of-other", (b, 6, 4, t));
+    CALL(cuStreamSynchronize, "after", (t));
+    content("stream-and-memory-of-other", second, b);
+    CALL(cuStreamDestroy_v2, "other-device", (t));
+}
+
+static void released_second(void) {
+    CUdeviceptr b;
+    unsigned word = 0;
+    if (!two_contexts()) {
+        return;
+    }
+    b = filled(second, N, 0x0b0b0b0b);
+    CALL(cuDevicePrimaryCtxRelease_v2, "second", (1));
+    CALL(cuMemcpyDtoH_v2, "released-other-device", (&word, b, 4));
+    CALL(cuMemFree_v2, "released-other-device", (b));
+}
+
+/* ---- Another process ------------------------------------------------------------------------- */
+
+struct message {
+    CUipcMemHandle memory;
+    CUipcEventHandle event;
+};
+
+static void ipc(void) {
+    struct message m;
+    CUdeviceptr b;
+    CUevent e;
+    char answer;
+    int peer;
+    if (!two_contexts()) {
+        return;
+    }
+    peer = par_spawn("peer-ipc");
+    b = filled(second, PAR_2M, 0x0b0b0b0b);
+    CALLO(cuIpcGetMemHandle, "other-device", (&m.memory, b), OUT_C(m.memory));
+    use(second);
+    SETUP(cuEventCreate, (&e, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    use(first);
+    CALLO(cuIpcGetEventHandle, "other-device", (&m.event, e), OUT_C(m.event));
+    par_send(peer, &m, sizeof(m), -1);
+    par_receive(peer, &answer, 1, NULL);
+    content("written-by-peer", second, b);
+    par_send(peer, "d", 1, -1);
+    par_join();
+}
+
+static void helper_ipc(void) {
+    struct message m;
+    CUdeviceptr p, q;
+    CUevent e;
+    int ordinal;
+    char byte;
+    par_record_start("peer/ipc:peer");
+    if (!two_contexts() || !par_receive(par.peer_fd, &m, sizeof(m), NULL)) {
+        return;
+    }
+    CALLO(cuIpcOpenMemHandle_v2, "context-of-other-device", (&p, m.memory, 1), OUT_R(p, PAR_2M));
+    if (par_last() == CUDA_SUCCESS) {
+        CALLO(cuPointerGetAttribute, "imported", (&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, p),
+              OUT_I(ordinal));
+        content("read-by-peer", first, p);
+        CALL(cuMemsetD32_v2, "imported-of-other-device", (p, 0x1b1b1b1b, 4));
+        CALL(cuCtxSynchronize, "ok", ());
+    }
+    use(second);
+    CALLO(cuIpcOpenMemHandle_v2, "context-of-device", (&q, m.memory, 1), OUT_R(q, PAR_2M));
+    CALLO(cuIpcOpenEventHandle, "context-of-device", (&e, m.event), OUT_C(e));
+    CALL(cuMemsetD32_v2, "imported", (q, 0x2b2b2b2b, 4));
+    CALL(cuCtxSynchronize, "ok", ());
+    par_send(par.peer_fd, "w", 1, -1);
+    if (par_receive(par.peer_fd, &byte, 1, NULL)) {
+        CALL(cuIpcCloseMemHandle, "context-of-device", (q));
+        use(first);
+        CALL(cuIpcCloseMemHandle, "context-of-other-device", (p));
+    }
+}
+
+static void share(void) {
+    CUmemAllocationProp prop = {0};
+    CUmemGenericAllocationHandle h;
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 1}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr p;
+    char answer;
+    int fd = -1, peer;
+    if (!two_contexts()) {
+        return;
+    }
+    peer = par_spawn("peer-share");
+    prop = par_device_prop();
+    prop.location.id = 1;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+    p = par_reserve(PAR_2M);
+    SETUP(cuMemMap, (p, PAR_2M, 0, h, 0));
+    SETUP(cuMemSetAccess, (p, PAR_2M, &access, 1));
+    use(second);
+    SETUP(cuMemsetD32_v2, (p, 0x0f0f0f0f, 16));
+    SETUP(cuCtxSynchronize, ());
+    CALLO(cuMemExportToShareableHandle, "other-device",
+          (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
+    par_send(peer, "m", 1, fd);
+    close(fd);
+    par_receive(peer, &answer, 1, NULL);
+    content("written-by-peer", second, p);
+    par_join();
+}
+
+static void helper_share(void) {
+    CUmemGenericAllocationHandle h;
+    CUmemAllocationProp prop;
+    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr p;
+    char byte;
+    int fd = -1;
+    par_record_start("peer/share:peer");
+    if (!two_contexts() || !par_receive(par.peer_fd, &byte, 1, &fd)) {
+        return;
+    }
+    CALLO(cuMemImportFromShareableHandle, "other-device",
+          (&h, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    CALLO(cuMemGetAllocationPropertiesFromHandle, "imported", (&prop, h), OUT_I(prop.location.type),
+          OUT_I(prop.location.id));
+    p = par_reserve(PAR_2M);
+    CALL(cuMemMap, "imported", (p, PAR_2M, 0, h, 0));
+    CALL(cuMemSetAccess, "peer-device", (p, PAR_2M, &access, 1));
+    content("read-by-peer", first, p);
+    CALL(cuMemsetD32_v2, "imported", (p, 0x1f1f1f1f, 4));
+    CALL(cuCtxSynchronize, "ok", ());
+    par_send(par.peer_fd, "w", 1, -1);
+}
+
+const par_helper par_peer_helpers[] = {
+    {"peer-ipc", helper_ipc},
+    {"peer-share", helper_share},
+    {NULL, NULL},
+};
+
+const par_scenario par_peer_scenarios[] = {
+    {"peer/topology", topology, 0, 0},
+    {"peer/atomics", atomics, 0, 0},
+    {"peer/enable", enable, 0, 0},
+    {"peer/enable-stale", enable_stale, 0, 0},
+    {"peer/enable-ends", enable_ends, 0, 0},
+    {"peer/copies", copies_plain, 0, 0},
+    {"peer/copies-enabled", copies_enabled, 0, 0},
+    {"peer/sets-enabled", sets_enabled, 0, 0},
+    {"peer/set", set_plain, 0, 0},
+    {"peer/write-value", write_value_plain, 0, 0},
+    {"peer/mappings", mappings, 0, 0},
+    {"peer/mapping-owner-only", mapping_owner_only, 0, 0},
+    {"peer/mapping-peer-only", mapping_peer_only, 0, 0},
+    {"peer/pools", pools, 0, 0},
+    {"peer/pool-without-access", pool_without_access, 0, 0},
+    {"peer/pool-defaults", pool_defaults, 0, 0},
+    {"peer/pointers", pointers, 0, 0},
+    {"peer/pinned", pinned, 0, 0},
+    {"peer/events", events, 0, 0},
+    {"peer/order", order, 0, 0},
+    {"peer/contexts", contexts, 0, 0},
+    {"peer/released-second", released_second, 0, 0},
+    {"peer/ipc", ipc, 0, 0},
+    {"peer/share", share, 0, 0},
+    {NULL, NULL, 0, 0},
+};
