@@ -14,6 +14,21 @@ else()
     list(APPEND missing libinih-dev)
 endif()
 
+# Compressed entries of fatbins. Debian's archives are position independent, and the version script
+# keeps their symbols inside libsoftgpu.so.
+foreach(library zstd lz4)
+    string(TOUPPER ${library} upper)
+    find_path(GPUMEM_${upper}_INCLUDE ${library}.h)
+    find_library(GPUMEM_${upper}_LIBRARY NAMES lib${library}.a ${library})
+    if(GPUMEM_${upper}_INCLUDE AND GPUMEM_${upper}_LIBRARY)
+        add_library(gpumem_${library} INTERFACE)
+        target_include_directories(gpumem_${library} SYSTEM INTERFACE ${GPUMEM_${upper}_INCLUDE})
+        target_link_libraries(gpumem_${library} INTERFACE ${GPUMEM_${upper}_LIBRARY})
+    else()
+        list(APPEND missing lib${library}-dev)
+    endif()
+endforeach()
+
 # Header only: who includes it defines XXH_INLINE_ALL, so that libgpumem needs nothing but libc.
 find_path(GPUMEM_XXHASH_INCLUDE xxhash.h)
 if(GPUMEM_XXHASH_INCLUDE)
