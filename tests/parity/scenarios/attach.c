@@ -1,0 +1,147 @@
+/* Attaching managed memory to a stream. */
+#include "../parity.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE ((size_t)4096)
+
+static CUdeviceptr managed(size_t size) {
+    CUdeviceptr m = 0;
+    SETUP(cuMemAllocManaged, (&m, size, CU_MEM_ATTACH_GLOBAL));
+    return m;
+}
+
+static void flags(void) {
+    CUdeviceptr m;
+    CUstream s;
+    par_context();
+    s = par_stream();
+    m = managed(2 * PAGE);
+    for (unsigned f = 0; f <= 8; f++) {
+        par_note("flags=%u", f);
+        CALL(cuStreamAttachMemAsync, "stream", (s, m, 0, f));
+        par_note("flags=%u", f);
+        CALL(cuStreamAttachMemAsync, "null-stream", (NULL, m, 0, f));
+        par_note("flags=%u", f);
+        CALL(cuStreamAttachMemAsync, "legacy-stream", (CU_STREAM_LEGACY, m, 0, f));
+        par_note("flags=%u", f);
+        CALL(cuStreamAttachMemAsync, "per-thread-stream", (CU_STREAM_PER_THREAD, m, 0, f));
+        par_note("flags=%u", f);
+        CALL(cuStreamAttachMemAsync_ptsz, "null-stream", (NULL, m, 0, f));
+    }
+    CALL(cuStreamSynchronize, "after", (s));
+}
+
+static void lengths(void) {
+    CUdeviceptr m, f;
+    CUstream s, gone;
+    par_context();
+    s = par_stream();
+    SETUP(cuStreamCreate, (&gone, 0));
+    SETUP(cuStreamDestroy_v2, (gone));
+    m = managed(2 * PAGE + 100);
+    f = managed(PAGE);
+    SETUP(cuMemFree_v2, (f));
+    CALL(cuStreamAttachMemAsync, "whole", (s, m, 2 * PAGE + 100, CU_MEM_ATTACH_SINGLE));
+    CALL(cuStreamAttachMemAsync, "to-page-end", (s, m, 3 * PAGE, CU_MEM_ATTACH_SINGLE));
+    CALL(cuStreamAttachMemAsync, "one-less", (s, m, 2 * PAGE + 99, CU_MEM_ATTACH_SINGLE));
+    CALL(cuStreamAttachMemAsync, "one-more", (s, m, 2 * PAGE + 101, CU_MEM_ATTACH_SINGLE));
+    CALL(cuStreamAttachMemAsync, "page", (s, m, PAGE, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamAttachMemAsync, "mapping", (s, m, PAR_2M, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamAttachMemAsync, "interior-zero", (s, m + PAGE, 0, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamAttachMemAsync, "interior-rest", (s, m + PAGE, PAGE + 100, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamAttachMemAsync, "interior-all", (s, m + PAGE, 2 * PAGE + 100, 1));
+    CALL(cuStreamAttachMemAsync, "freed", (s, f, 0, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamAttachMemAsync, "stale-stream", (gone, m, 0, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamAttachMemAsync, "stale-stream-bad-flags", (gone, m, 0, 8));
+    CALL(cuStreamAttachMemAsync, "stale-stream-null", (gone, 0, 0, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuStreamSynchronize, "after", (s));
+}
+
+static void kinds(void) {
+    static char global[8192];
+    char *heap = malloc(8192);
+    char *registered = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CUdeviceptr pooled;
+    CUstream s;
+    par_context();
+    s = par_stream();
+    SETUP(cuMemAllocAsync, (&pooled, 8192, NULL));
+    SETUP(cuMemHostRegister_v2, (registered, 8192, 0));
+    struct {
+        const char *cls;
+        CUdeviceptr at;
+    } all[] = {
+        {"device", par_alloc(8192)},
+        {"pinned", (CUdeviceptr)(uintptr_t)par_pinned(8192)},
+        {"registered", (CUdeviceptr)(uintptr_t)registered},
+        {"heap", (CUdeviceptr)(uintptr_t)heap},
+        {"global", (CUdeviceptr)(uintptr_t)global},
+        {"pool", pooled},
+        {"mapped", par_mapped(PAR_2M)},
+        {"random", 0x1000},
+    };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+        CUdeviceptr p = all[i].at;
+        CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 0, CU_MEM_ATTACH_GLOBAL));
+        CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 8192, CU_MEM_ATTACH_GLOBAL));
+        CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 8192, CU_MEM_ATTACH_HOST));
+        CALL(cuStreamAttachMemAsync, all[i].cls, (s, p, 8192, CU_MEM_ATTACH_SINGLE));
+    }
+    CALL(cuStreamSynchronize, "after", (s));
+    free(heap);
+}
+
+static void order(void) {
+    CUdeviceptr m;
+    CUstream s, t;
+    par_context();
+    s = par_stream();
+    t = par_stream();
+    m = managed(2 * PAGE);
+    *(unsigned char *)(uintptr_t)m = 3;
+    par_hold(s);
+    CALL(cuStreamAttachMemAsync, "held", (s, m, 0, CU_MEM_ATTACH_SINGLE));
+    CALL(cuStreamQuery, "held", (s));
+    par_see("read-by-cpu", "%d", *(unsigned char *)(uintptr_t)m);
+    CALL(cuMemsetD8Async, "other-stream", (m, 5, PAGE, t));
+    CALL(cuStreamSynchronize, "other-stream", (t));
+    par_see("read-by-cpu", "%d", *(unsigned char *)(uintptr_t)m);
+    par_release();
+    CALL(cuStreamSynchronize, "after", (s));
+    CALL(cuStreamAttachMemAsync, "other-stream", (t, m, 0, CU_MEM_ATTACH_SINGLE));
+    CALL(cuStreamDestroy_v2, "attached", (t));
+    CALL(cuMemsetD8Async, "after-destroy", (m, 6, PAGE, s));
+    CALL(cuStreamSynchronize, "after", (s));
+    par_see("read-by-cpu", "%d", *(unsigned char *)(uintptr_t)m);
+    CALL(cuStreamAttachMemAsync, "attached", (s, m, 0, CU_MEM_ATTACH_SINGLE));
+    CALL(cuMemFree_v2, "attached", (m));
+    CALL(cuStreamDestroy_v2, "of-freed", (s));
+}
+
+static void other_context(void) {
+    CUdeviceptr m;
+    CUcontext other;
+    CUstream s;
+    par_context();
+    m = managed(2 * PAGE);
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    s = par_stream();
+    CALL(cuStreamAttachMemAsync, "foreign-ctx", (s, m, 0, CU_MEM_ATTACH_SINGLE));
+    SETUP(cuCtxSetCurrent, (par.primary));
+    CALL(cuStreamAttachMemAsync, "stream-of-other-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
+    CALL(cuMemPrefetchAsync, "stream-of-other-ctx", (m, PAGE, 0, s));
+    SETUP(cuCtxDestroy_v2, (other));
+    CALL(cuStreamAttachMemAsync, "stream-of-destroyed-ctx", (s, m, 0, CU_MEM_ATTACH_GLOBAL));
+}
+
+const par_scenario par_attach_scenarios[] = {
+    {"attach/flags", flags, 0, 0},
+    {"attach/lengths", lengths, 0, 0},
+    {"attach/kinds", kinds, 0, 0},
+    {"attach/order", order, 0, 0},
+    {"attach/other-context", other_context, 0, 0},
+    {NULL, NULL, 0, 0},
+};
