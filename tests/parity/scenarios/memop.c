@@ -171,6 +171,48 @@ static void batches(void) {
     CALL(cuCtxSynchronize, "ok", ());
 }
 
+/* The first version: what comes before the refusal. */
+static void old_arguments(void) {
+    cells c = make_cells();
+    CUstreamBatchMemOpParams op;
+    CUcontext made;
+    memset(&op, 0, sizeof(op));
+    CALL(cuStreamWriteValue32, "null", (c.s, 0, 1, 0));
+    CALL(cuStreamWriteValue32, "bad-flags", (c.s, c.at, 1, 0x80));
+    CALL(cuStreamWriteValue32, "no-barrier",
+         (c.s, c.at, 1, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER));
+    CALL(cuStreamWaitValue32, "bad-flags", (c.s, c.at, 1, 0x80));
+    CALL(cuStreamWaitValue32, "flush", (c.s, c.at, 0, CU_STREAM_WAIT_VALUE_FLUSH));
+    CALL(cuStreamWaitValue64, "misaligned", (c.s, c.at + 1, 1, 0));
+    CALL(cuStreamBatchMemOp, "zero-count", (c.s, 0, &op, 0));
+    CALL(cuStreamBatchMemOp, "zero-count-null", (c.s, 0, NULL, 0));
+    CALL(cuStreamBatchMemOp, "bad-flags", (c.s, 1, &op, 4));
+    CALL(cuStreamBatchMemOp, "count-257", (c.s, 257, NULL, 0));
+    CALL(cuStreamWriteValue32, "per-thread-stream", (CU_STREAM_PER_THREAD, c.at, 1, 0));
+    CALL(cuStreamWaitValue32, "stale-handle", ((CUstream)(uintptr_t)0, c.at, 1, 0));
+    SETUP(cuCtxCreate, (&made, 0, 0));
+    CUstream s = NULL;
+    SETUP(cuStreamCreate, (&s, 0));
+    CALL(cuStreamWriteValue32, "old-context", (s, c.at, 1, 0));
+    CALL(cuStreamWriteValue32_v2, "old-context", (s, c.at, 1, 0));
+    CALL(cuStreamWriteValue32_v2, "old-context-other-stream", (c.s, c.at, 1, 0));
+    CALL(cuStreamBatchMemOp, "old-context", (s, 0, NULL, 0));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALL(cuStreamWriteValue32, "no-context", (c.s, c.at, 1, 0));
+    CALL(cuStreamBatchMemOp, "no-context", (c.s, 0, NULL, 0));
+}
+
+static void old_in_capture(void) {
+    cells c = make_cells();
+    CUgraph graph;
+    CUstreamCaptureStatus status;
+    SETUP(cuStreamBeginCapture_v2, (c.s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CALL(cuStreamWriteValue32, "captured", (c.s, c.at, 1, 0));
+    CALL(cuStreamWaitValue64, "captured", (c.s, c.at, 1, 0));
+    CALLO(cuStreamIsCapturing, "captured", (c.s, &status), OUT_I(status));
+    CALLO(cuStreamEndCapture, "captured", (c.s, &graph), OUT_C(graph));
+}
+
 const par_scenario par_memop_scenarios[] = {
     {"memop/writes", writes, 0, 0},
     {"memop/old-versions", old_versions, 0, 0},
@@ -179,5 +221,7 @@ const par_scenario par_memop_scenarios[] = {
     {"memop/conditions-64", conditions64, 0, 0},
     {"memop/written-by-stream", written_by_stream, 0, 0},
     {"memop/batches", batches, 0, 0},
+    {"memop/old-arguments", old_arguments, 0, 0},
+    {"memop/old-in-capture", old_in_capture, 0, 0},
     {NULL, NULL, 0, 0},
 };

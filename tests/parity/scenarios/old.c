@@ -184,6 +184,135 @@ static void contexts_today(void) {
     CALL(cuCtxSynchronize, "old-context-destroyed", ());
 }
 
+/* What of today's API answers in an old context, about memory of that time and of this. */
+static void mixed(void) {
+    CUdeviceptr wide, managed;
+    CUstream s;
+    CUevent e;
+    CUcontext primary;
+    size_t bytes, total;
+    unsigned version, freed, all, value = 0;
+    void *host, *pinned;
+    old o = make_old();
+    memset(o.host, 3, N);
+    par_see("range", "%s", o.a != 0 && o.b != 0 && o.a % 512 == 0 ? "aligned" : "other");
+    CALLO(cuCtxGetApiVersion, "old-context", (o.ctx, &version), OUT_U(version));
+    CALLO(cuCtxGetApiVersion, "old-context-null", (NULL, &version), OUT_U(version));
+    CALLO(cuMemAlloc_v2, "old-context", (&wide, N), OUT_C(wide));
+    CALLO(cuMemAllocPitch_v2, "old-context", (&wide, &bytes, 64, 4, 4), OUT_C(wide));
+    CALLO(cuMemAllocManaged, "old-context", (&managed, N, CU_MEM_ATTACH_GLOBAL), OUT_C(managed));
+    CALLO(cuMemGetInfo_v2, "old-context", (&bytes, &total), OUT_C(bytes), OUT_C(total));
+    SETUP(cuMemGetInfo, (&freed, &all));
+    par_see("total", "%s", all == 0xffffffffu ? "clamped" : all == 0 ? "zero" : "other");
+    CALLO(cuMemHostAlloc, "old-context", (&pinned, N, CU_MEMHOSTALLOC_DEVICEMAP), OUT_C(pinned));
+    CALLO(cuMemHostGetDevicePointer_v2, "old-context", (&wide, pinned, 0), OUT_C(wide));
+    CALLO(cuMemAllocHost_v2, "old-context", (&host, N), OUT_C(host));
+    CALL(cuMemFreeHost, "old-context", (host));
+    CALL(cuMemHostRegister_v2, "old-context", (o.host, N, 0));
+    CALL(cuMemHostUnregister, "old-context", (o.host));
+    CALL(cuMemcpyHtoD_v2, "old-context", (o.a, o.host, 16));
+    CALL(cuMemcpyDtoH_v2, "old-context", (o.host, o.a, 16));
+    CALL(cuMemcpyDtoD_v2, "old-context", (o.b, o.a, 16));
+    CALL(cuMemcpy, "old-context", (o.b, o.a, 16));
+    CALL(cuMemsetD8_v2, "old-context", (o.a, 9, 16));
+    CALL(cuMemsetD32_v2, "old-context", (o.a, 9, 4));
+    CALL(cuMemFree_v2, "old-context", (o.b));
+    CALL(cuMemFree_v2, "old-context-null", (0));
+    CALLO(cuStreamCreate, "old-context", (&s, 0), OUT_C(s));
+    CALLO(cuEventCreate, "old-context", (&e, 0), OUT_C(e));
+    CALL(cuMemcpyAsync, "old-context", (o.b, o.a, 16, s));
+    CALL(cuMemcpyHtoDAsync_v2, "old-context", (o.a, pinned, 16, s));
+    CALL(cuMemsetD8Async, "old-context", (o.a, 9, 16, s));
+    CALL(cuMemcpyDtoH, "old-context", (&value, o.a, 4));
+    par_see("content", "0x%x", value);
+    CALL(cuEventRecord, "old-context", (e, s));
+    CALL(cuStreamSynchronize, "old-context", (s));
+    CALLO(cuPointerGetAttribute, "old-context", (&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, o.a),
+          OUT_U(value));
+    CALLO(cuMemAllocAsync, "old-context", (&wide, N, s), OUT_C(wide));
+    CALL(cuMemsetD8Async, "old-context-pool", (wide, 1, 16, s));
+    CALL(cuMemFreeAsync, "old-context-pool", (wide, s));
+    SETUP(cuDevicePrimaryCtxRetain, (&primary, 0));
+    SETUP(cuCtxPushCurrent_v2, (primary));
+    CALL(cuMemcpyDtoH_v2, "old-memory-today", (o.host, o.a, 16));
+    CALL(cuMemsetD8_v2, "old-memory-today", (o.a, 5, 16));
+    CALLO(cuMemGetAddressRange_v2, "old-memory-today", (&wide, &bytes, o.a), OUT_C(wide),
+          OUT_U(bytes));
+    CALL(cuMemcpyDtoH, "old-memory-today", (o.host, o.a, 16));
+    CALL(cuMemFree, "old-memory-today", (o.a));
+    CALL(cuMemsetD8, "old-memory-today", (o.a, 5, 16));
+    SETUP(cuMemAlloc_v2, (&wide, N));
+    SETUP(cuCtxPopCurrent_v2, (NULL));
+    CALL(cuMemcpyDtoD, "truncated", (o.a, (CUdeviceptr_v1)wide, 16));
+    CALL(cuMemcpy, "todays-memory", (o.a, wide, 16));
+    CALL(cuMemFree_v2, "todays-memory", (wide));
+    CALL(cuMemFree, "end", (o.a));
+}
+
+static void contents(void) {
+    unsigned pitch, i, sum = 0;
+    CUdeviceptr_v1 p;
+    old o = make_old();
+    for (i = 0; i < N; i++) {
+        o.host[i] = (char)i;
+    }
+    CUDA_MEMCPY2D_v1 flat = plane(&o);
+    CUDA_MEMCPY3D_v1 deep = box(&o);
+    SETUP(cuStreamCreate, (&o.s, 0));
+    CALL(cuMemsetD8, "ok", (o.a, 0x55, N));
+    CALL(cuMemcpy2D, "ok", (&flat));
+    CALL(cuMemcpyDtoH, "ok", (o.host + N, o.a, N));
+    for (i = 0; i < N; i++) {
+        sum = sum * 31 + (unsigned char)o.host[N + i];
+    }
+    par_see("sum", "0x%x", sum);
+    CALL(cuMemcpy3D, "ok", (&deep));
+    CALL(cuMemcpyDtoH, "ok", (o.host + N, o.a, N));
+    for (sum = 0, i = 0; i < N; i++) {
+        sum = sum * 31 + (unsigned char)o.host[N + i];
+    }
+    par_see("sum", "0x%x", sum);
+    CALL(cuMemsetD16, "ok", (o.a, 0x1234, N / 2));
+    CALL(cuMemsetD32, "ok", (o.a + 64, 0x89abcdef, 16));
+    CALL(cuMemsetD2D8, "ok", (o.a + 256, 64, 1, 16, 4));
+    CALL(cuMemsetD2D16, "ok", (o.a + 512, 64, 0x202, 16, 4));
+    CALL(cuMemsetD2D32, "ok", (o.a + 1024, 128, 0x3030303, 16, 4));
+    CALL(cuMemcpyDtoHAsync, "ok", (o.host + N, o.a, N, o.s));
+    CALL(cuStreamSynchronize, "ok", (o.s));
+    for (sum = 0, i = 0; i < N; i++) {
+        sum = sum * 31 + (unsigned char)o.host[N + i];
+    }
+    par_see("sum", "0x%x", sum);
+    CALLO(cuMemAllocPitch, "wide", (&p, &pitch, 1000, 3, 16), OUT_C(p), OUT_U(pitch));
+    CALLO(cuMemAllocPitch, "zero-height", (&p, &pitch, 1000, 0, 4), OUT_C(p), OUT_U(pitch));
+    CALL(cuMemsetD8, "zero", (o.a, 1, 0));
+    CALL(cuMemcpyHtoD, "zero", (o.a, o.host, 0));
+    CALL(cuMemcpyHtoD, "null-host", (o.a, NULL, 16));
+    CALL(cuMemcpy2D, "null", (NULL));
+    CALL(cuMemHostGetDevicePointer, "null-out", (NULL, o.host, 0));
+    CALL(cuMemAllocHost, "null-out", (NULL, N));
+    CALL(cuMemGetAddressRange, "null-both", (NULL, NULL, o.a));
+}
+
+static void arrays(void) {
+    CUDA_ARRAY_DESCRIPTOR_v1 descriptor = {16, 4, CU_AD_FORMAT_UNSIGNED_INT8, 1}, got;
+    CUarray array = NULL;
+    old o = make_old();
+    memset(o.host, 6, N);
+    CALLO(cuArrayCreate, "old-context", (&array, &descriptor), OUT_C(array));
+    CALLO(cuArrayGetDescriptor, "old-context", (&got, array), OUT_U(got.Width), OUT_U(got.Height));
+    CALL(cuMemcpyHtoA, "old-context", (array, 0, o.host, 16));
+    CALL(cuMemcpyAtoD, "old-context", (o.a, array, 0, 16));
+    CALL(cuMemcpyDtoH, "old-context", (o.host + N, o.a, 16));
+    par_see("content", "%d", o.host[N]);
+    CALL(cuMemcpyAtoH, "old-context", (o.host + N, array, 16, 16));
+    CALL(cuMemcpyDtoA, "old-context", (array, 0, o.a, 16));
+    CALL(cuMemcpyAtoA, "old-context", (array, 16, array, 0, 16));
+    CALL(cuMemcpyHtoAAsync, "old-context", (array, 0, o.host, 16, NULL));
+    CALL(cuMemcpyAtoHAsync, "old-context", (o.host, array, 0, 16, NULL));
+    CALL(cuArrayDestroy, "old-context", (array));
+}
+
 const par_scenario par_old_scenarios[] = {
     {"old/allocations", allocations, 0, 0},
     {"old/copies", copies, 0, 0},
@@ -191,5 +320,8 @@ const par_scenario par_old_scenarios[] = {
     {"old/planes", planes, 0, 0},
     {"old/planes-today", planes_today, 0, 0},
     {"old/contexts-today", contexts_today, 0, 0},
+    {"old/mixed", mixed, 0, 0},
+    {"old/contents", contents, 0, 0},
+    {"old/arrays", arrays, 0, 0},
     {NULL, NULL, 0, 0},
 };

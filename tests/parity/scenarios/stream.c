@@ -378,6 +378,141 @@ static void capture(void) {
     CALLO(cuStreamEndCapture, "invalidated", (s, &g), OUT_H(g));
 }
 
+static void see_window(const CUstreamAttrValue *value) {
+    const CUaccessPolicyWindow *w = &value->accessPolicyWindow;
+    par_see("window", "base %s bytes %zu ratio %.2f hit %d miss %d",
+            w->base_ptr == NULL ? "null" : "set", w->num_bytes, (double)w->hitRatio,
+            (int)w->hitProp, (int)w->missProp);
+}
+
+static void set_window(CUstream s, const char *cls, CUdeviceptr at, size_t bytes, float ratio,
+                       int hit, int miss) {
+    CUstreamAttrValue value, got;
+    memset(&value, 0, sizeof(value));
+    memset(&got, 0, sizeof(got));
+    value.accessPolicyWindow.base_ptr = (void *)(uintptr_t)at;
+    value.accessPolicyWindow.num_bytes = bytes;
+    value.accessPolicyWindow.hitRatio = ratio;
+    value.accessPolicyWindow.hitProp = (CUaccessProperty)hit;
+    value.accessPolicyWindow.missProp = (CUaccessProperty)miss;
+    CALL(cuStreamSetAttribute, cls, (s, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+    SETUP(cuStreamGetAttribute, (s, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &got));
+    see_window(&got);
+}
+
+static void windows(void) {
+    CUstream s;
+    par_context();
+    s = par_stream();
+    CUdeviceptr d = par_alloc(1 << 20);
+    int max = 0;
+    SETUP(cuDeviceGetAttribute, (&max, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE, par.dev));
+    set_window(s, "ok", d, 1 << 20, 0.5f, 2, 1);
+    set_window(s, "hit-streaming", d, 1 << 20, 1.0f, 1, 0);
+    set_window(s, "ratio-above", d, 4096, 1.5f, 2, 1);
+    set_window(s, "ratio-below", d, 4096, -0.5f, 2, 1);
+    set_window(s, "miss-persisting", d, 4096, 0.5f, 2, 2);
+    set_window(s, "bad-hit", d, 4096, 0.5f, 7, 1);
+    set_window(s, "bad-miss", d, 4096, 0.5f, 2, 7);
+    set_window(s, "too-large", d, (size_t)max + 1, 0.5f, 2, 1);
+    set_window(s, "largest", d, (size_t)max, 0.5f, 2, 1);
+    set_window(s, "random-base", 0x1000, 4096, 0.5f, 2, 1);
+    set_window(s, "null-base", 0, 4096, 0.5f, 2, 1);
+    set_window(s, "zero-bytes", d, 0, 0.5f, 2, 1);
+    set_window(CU_STREAM_PER_THREAD, "per-thread", d, 4096, 0.5f, 2, 1);
+    set_window(CU_STREAM_LEGACY, "legacy", d, 4096, 0.5f, 2, 1);
+}
+
+static void attribute_values(const char *cls, CUstream s) {
+    CUstreamAttrValue value;
+    for (int policy = -1; policy <= 5; policy++) {
+        memset(&value, 0, sizeof(value));
+        value.syncPolicy = (CUsynchronizationPolicy)policy;
+        par_note("%s policy=%d", cls, policy);
+        CALL(cuStreamSetAttribute, "policy",
+             (s, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value));
+        par_note("%s policy=%d", cls, policy);
+        CALLO(cuStreamGetAttribute, "policy",
+              (s, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &value), OUT_I(value.syncPolicy));
+    }
+    for (int priority = -7; priority <= 1; priority++) {
+        memset(&value, 0, sizeof(value));
+        value.priority = priority;
+        par_note("%s priority=%d", cls, priority);
+        CALL(cuStreamSetAttribute, "priority", (s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+        par_note("%s priority=%d", cls, priority);
+        CALLO(cuStreamGetAttribute, "priority", (s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+              OUT_I(value.priority));
+        par_note("%s priority=%d", cls, priority);
+        CALLO(cuStreamGetPriority, "attribute", (s, &value.priority), OUT_I(value.priority));
+    }
+    for (int domain = -1; domain <= 2; domain++) {
+        memset(&value, 0, sizeof(value));
+        value.memSyncDomain = (CUlaunchMemSyncDomain)domain;
+        par_note("%s domain=%d", cls, domain);
+        CALL(cuStreamSetAttribute, "domain", (s, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value));
+        par_note("%s domain=%d", cls, domain);
+        CALLO(cuStreamGetAttribute, "domain", (s, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+              OUT_I(value.memSyncDomain));
+    }
+    static const unsigned char maps[][2] = {{0, 0}, {0, 1}, {1, 0},  {3, 3},
+                                            {0, 4}, {4, 0}, {255, 1}};
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
+        memset(&value, 0, sizeof(value));
+        value.memSyncDomainMap.default_ = maps[i][0];
+        value.memSyncDomainMap.remote = maps[i][1];
+        par_note("%s map=%d,%d", cls, maps[i][0], maps[i][1]);
+        CALL(cuStreamSetAttribute, "map", (s, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value));
+        par_note("%s map=%d,%d", cls, maps[i][0], maps[i][1]);
+        CALLO(cuStreamGetAttribute, "map", (s, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value),
+              OUT_U(value.memSyncDomainMap.default_), OUT_U(value.memSyncDomainMap.remote));
+    }
+}
+
+static void attributes_of(void) {
+    CUstream blocking;
+    par_context();
+    SETUP(cuStreamCreate, (&blocking, 0));
+    attribute_values("created", par_stream());
+    attribute_values("blocking", blocking);
+    attribute_values("per-thread", CU_STREAM_PER_THREAD);
+    attribute_values("legacy", CU_STREAM_LEGACY);
+}
+
+static void attributes_copied(void) {
+    CUstream s, t, elsewhere;
+    CUcontext made;
+    CUstreamAttrValue value;
+    par_context();
+    SETUP(cuStreamCreateWithPriority, (&s, 1, -3));
+    t = par_stream();
+    CUdeviceptr d = par_alloc(4096);
+    set_window(s, "ok", d, 4096, 0.5f, 2, 1);
+    memset(&value, 0, sizeof(value));
+    value.memSyncDomain = CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+    SETUP(cuStreamSetAttribute, (s, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value));
+    value.memSyncDomainMap.default_ = 2;
+    value.memSyncDomainMap.remote = 3;
+    SETUP(cuStreamSetAttribute, (s, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value));
+    CALL(cuStreamCopyAttributes, "all", (t, s));
+    memset(&value, 0, sizeof(value));
+    SETUP(cuStreamGetAttribute, (t, CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+    see_window(&value);
+    CALLO(cuStreamGetAttribute, "copied", (t, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value),
+          OUT_I(value.priority));
+    CALLO(cuStreamGetAttribute, "copied", (t, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN, &value),
+          OUT_I(value.memSyncDomain));
+    CALLO(cuStreamGetAttribute, "copied", (t, CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value),
+          OUT_U(value.memSyncDomainMap.default_), OUT_U(value.memSyncDomainMap.remote));
+    CALL(cuStreamCopyAttributes, "to-null-stream", (NULL, s));
+    CALL(cuStreamCopyAttributes, "to-legacy", (CU_STREAM_LEGACY, s));
+    CALL(cuStreamCopyAttributes, "to-per-thread", (CU_STREAM_PER_THREAD, s));
+    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    SETUP(cuStreamCreate, (&elsewhere, 1));
+    CALL(cuStreamCopyAttributes, "to-other-context", (elsewhere, s));
+    CALL(cuStreamCopyAttributes, "from-other-context", (s, elsewhere));
+}
+
 const par_scenario par_stream_scenarios[] = {
     {"stream/creates", creates, 0, 0},
     {"stream/queries", queries, 0, 0},
@@ -400,5 +535,8 @@ const par_scenario par_stream_scenarios[] = {
     {"stream/attributes", attributes, 0, 0},
     {"stream/attach-memory", attach_memory, 0, 0},
     {"stream/capture", capture, 0, 0},
+    {"stream/windows", windows, 0, 0},
+    {"stream/attributes-of", attributes_of, 0, 0},
+    {"stream/attributes-copied", attributes_copied, 0, 0},
     {NULL, NULL, 0, 0},
 };

@@ -1,0 +1,593 @@
+/* Capture across streams: forks, joins, events, the legacy stream, and things that end meanwhile.
+ */
+#include "../parity.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
+static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+static const char *result_text(CUresult result) {
+    const char *name = par_result_name(result);
+    return name != NULL ? name : "?";
+}
+
+static void CUDAAPI nothing(void *unused) {
+    (void)unused;
+}
+
+static void see_status(CUstream s, const char *which) {
+    CUstreamCaptureStatus status = (CUstreamCaptureStatus)9;
+    cuuint64_t id = 0;
+    size_t count = 99;
+    CUresult result = par.api->cuStreamGetCaptureInfo_v3(s, &status, &id, NULL, NULL, NULL, &count);
+    par_see("status", "%s %s %d id %s dependencies %zu", which, result_text(result), (int)status,
+            id != 0 ? "set" : "zero", count);
+}
+
+static void see_graph(CUgraph graph) {
+    CUgraphNode nodes[32];
+    size_t count = 32, edges = 0, used = 0;
+    char text[256] = "";
+    if (graph == NULL || par.api->cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS) {
+        par_see("graph", "none");
+        return;
+    }
+    par.api->cuGraphGetEdges(graph, NULL, NULL, &edges);
+    for (size_t i = 0; i < count && used < sizeof(text) - 8; i++) {
+        CUgraphNodeType type;
+        par.api->cuGraphNodeGetType(nodes[i], &type);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, " %d", (int)type);
+    }
+    par_see("graph", "%zu nodes, types%s, %zu edges", count, text, edges);
+}
+
+static void end_and_see(CUstream s, const char *cls) {
+    CUgraph graph = NULL;
+    CALLO(cuStreamEndCapture, cls, (s, &graph), OUT_C(graph));
+    see_graph(par_last() == CUDA_SUCCESS ? graph : NULL);
+    if (par_last() == CUDA_SUCCESS) {
+        SETUP(cuGraphDestroy, (graph));
+    }
+}
+
+typedef struct fork {
+    CUstream s, t, u;
+    CUevent e, f;
+    CUdeviceptr d;
+} fork_ground;
+
+static fork_ground make(void) {
+    fork_ground g;
+    par_context();
+    g.s = par_stream();
+    g.t = par_stream();
+    g.u = par_stream();
+    SETUP(cuEventCreate, (&g.e, 0));
+    SETUP(cuEventCreate, (&g.f, CU_EVENT_DISABLE_TIMING));
+    g.d = par_alloc(256);
+    return g;
+}
+
+#define SET(stream, offset) SETUP(cuMemsetD8Async, (g.d + (offset), 1, 16, stream))
+
+static void joins(void) {
+    fork_ground g = make();
+    cuuint64_t a, b;
+    CUstreamCaptureStatus status;
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    CALL(cuEventRecord, "captured", (g.e, g.s));
+    see_status(g.t, "t");
+    CALL(cuStreamWaitEvent, "forks", (g.t, g.e, 0));
+    see_status(g.t, "t");
+    SETUP(cuStreamGetCaptureInfo, (g.s, &status, &a));
+    SETUP(cuStreamGetCaptureInfo, (g.t, &status, &b));
+    par_see("ids", "%s", a == b ? "same" : "other");
+    SET(g.t, 16);
+    SET(g.s, 32);
+    see_status(g.t, "t");
+    CALL(cuEventRecord, "captured-fork", (g.f, g.t));
+    CALL(cuStreamWaitEvent, "joins", (g.s, g.f, 0));
+    see_status(g.s, "s");
+    see_status(g.t, "t");
+    CALL(cuStreamWaitEvent, "joins-again", (g.s, g.f, 0));
+    see_status(g.s, "s");
+    SET(g.s, 48);
+    see_status(g.s, "s");
+    CALL(cuStreamWaitEvent, "older", (g.s, g.e, 0));
+    see_status(g.s, "s");
+    end_and_see(g.s, "joined");
+    see_status(g.t, "t");
+    CALL(cuMemsetD8Async, "after-end", (g.d, 2, 16, g.t));
+    CALL(cuStreamSynchronize, "after-end", (g.t));
+    CALL(cuEventQuery, "after-end", (g.e));
+    CALL(cuEventSynchronize, "after-end", (g.e));
+    CALL(cuStreamWaitEvent, "after-end", (g.t, g.e, 0));
+    CALL(cuEventRecord, "after-end", (g.e, g.t));
+    CALL(cuEventQuery, "recorded-again", (g.e));
+}
+
+/* A join of a stream that got no node of its own. */
+static void joins_without_node(void) {
+    fork_ground g = make();
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuEventRecord, "empty", (g.e, g.s));
+    CALL(cuStreamWaitEvent, "empty", (g.t, g.e, 0));
+    see_status(g.t, "t");
+    end_and_see(g.s, "fork-without-node");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    end_and_see(g.s, "fork-without-node");
+    see_status(g.t, "t");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    SET(g.s, 16);
+    end_and_see(g.s, "fork-without-node-behind");
+}
+
+static void unjoined(void) {
+    fork_ground g = make();
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    SET(g.t, 16);
+    end_and_see(g.s, "unjoined");
+    see_status(g.s, "s");
+    see_status(g.t, "t");
+    CALL(cuMemsetD8Async, "after-unjoined", (g.d, 1, 16, g.t));
+    CALL(cuStreamSynchronize, "after-unjoined", (g.t));
+    /* Recorded, but not waited for, is not joined; waited for before more work neither. */
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    SET(g.t, 16);
+    SETUP(cuEventRecord, (g.f, g.t));
+    SETUP(cuStreamWaitEvent, (g.s, g.f, 0));
+    SET(g.t, 32);
+    end_and_see(g.s, "work-behind-join");
+    /* Joined by way of a third stream. */
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    SETUP(cuStreamWaitEvent, (g.u, g.e, 0));
+    SET(g.t, 16);
+    SETUP(cuEventRecord, (g.f, g.t));
+    SETUP(cuStreamWaitEvent, (g.u, g.f, 0));
+    SET(g.u, 32);
+    SETUP(cuEventRecord, (g.e, g.u));
+    SETUP(cuStreamWaitEvent, (g.s, g.e, 0));
+    end_and_see(g.s, "joined-through-third");
+    /* Removed from the dependencies on purpose. */
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    SET(g.t, 16);
+    SETUP(cuStreamUpdateCaptureDependencies, (g.t, NULL, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    see_status(g.t, "t");
+    end_and_see(g.s, "dependencies-removed");
+}
+
+static void unmatched(void) {
+    fork_ground g = make();
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    SET(g.t, 16);
+    CALL(cuStreamBeginCapture_v2, "forked", (g.t, GLOBAL));
+    end_and_see(g.t, "forked-stream");
+    see_status(g.s, "s");
+    see_status(g.t, "t");
+    end_and_see(g.s, "after-unmatched");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    CALL(cuStreamQuery, "forked", (g.t));
+    see_status(g.s, "s");
+    see_status(g.t, "t");
+    CALL(cuMemsetD8Async, "origin", (g.d, 1, 16, g.s));
+    CALL(cuMemsetD8Async, "forked", (g.d, 1, 16, g.t));
+    end_and_see(g.t, "forked-invalidated");
+    end_and_see(g.s, "invalidated");
+    see_status(g.t, "t");
+}
+
+static void merges(void) {
+    fork_ground g = make();
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SETUP(cuStreamBeginCapture_v2, (g.t, GLOBAL));
+    SET(g.s, 0);
+    SET(g.t, 16);
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuStreamWaitEvent, "merges", (g.t, g.e, 0));
+    see_status(g.s, "s");
+    see_status(g.t, "t");
+    CALL(cuMemsetD8Async, "merged", (g.d, 1, 16, g.s));
+    CALL(cuMemsetD8Async, "merged", (g.d, 1, 16, g.t));
+    end_and_see(g.t, "merged");
+    end_and_see(g.s, "merged");
+    /* An event of a capture that has ended. */
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    end_and_see(g.s, "ok");
+    SETUP(cuStreamBeginCapture_v2, (g.t, GLOBAL));
+    SET(g.t, 0);
+    CALL(cuStreamWaitEvent, "of-ended-capture", (g.t, g.e, 0));
+    see_status(g.t, "t");
+    end_and_see(g.t, "after");
+    CALL(cuStreamWaitEvent, "of-ended-capture-not-capturing", (g.u, g.e, 0));
+    /* Of one that was invalidated, and one that is. */
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuStreamQuery, "invalidates", (g.s));
+    CALL(cuStreamWaitEvent, "of-invalidated-capture", (g.u, g.e, 0));
+    CALL(cuEventQuery, "of-invalidated-capture", (g.e));
+    CALL(cuEventRecord, "of-invalidated-capture-elsewhere", (g.e, g.u));
+    end_and_see(g.s, "after");
+}
+
+static void isolation(void) {
+    fork_ground g = make();
+    CUevent never, before;
+    SETUP(cuEventCreate, (&never, 0));
+    SETUP(cuEventCreate, (&before, 0));
+    SETUP(cuEventRecord, (before, g.t));
+    SETUP(cuStreamSynchronize, (g.t));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuStreamWaitEvent, "never-recorded", (g.s, never, 0));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuStreamWaitEvent, "recorded-outside-complete", (g.s, before, 0));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+    par_hold(g.t);
+    SETUP(cuEventRecord, (before, g.t));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuStreamWaitEvent, "recorded-outside-pending", (g.s, before, 0));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+    SETUP(cuEventRecord, (before, g.s));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuStreamWaitEvent, "recorded-in-stream-before", (g.s, before, 0));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+    par_release();
+    /* The other way: a stream that does not capture takes part by waiting, whatever it holds. */
+    par_hold(g.t);
+    SETUP(cuMemsetD8Async, (g.d, 1, 16, g.t));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuStreamWaitEvent, "fork-into-busy", (g.t, g.e, 0));
+    see_status(g.t, "t");
+    end_and_see(g.s, "after");
+    par_release();
+    CALL(cuStreamSynchronize, "after", (g.t));
+}
+
+static void external(void) {
+    fork_ground g = make();
+    CALL(cuEventRecordWithFlags, "external-not-capturing", (g.e, g.s, CU_EVENT_RECORD_EXTERNAL));
+    CALL(cuStreamWaitEvent, "external-not-capturing", (g.s, g.e, CU_EVENT_WAIT_EXTERNAL));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuEventRecordWithFlags, "external", (g.e, g.s, CU_EVENT_RECORD_EXTERNAL));
+    CALL(cuStreamWaitEvent, "external", (g.s, g.f, CU_EVENT_WAIT_EXTERNAL));
+    CALL(cuStreamWaitEvent, "external-never-recorded", (g.s, g.e, CU_EVENT_WAIT_EXTERNAL));
+    see_status(g.s, "s");
+    CALL(cuEventQuery, "external-recorded", (g.e));
+    CALL(cuEventRecordWithFlags_ptsz, "external", (g.e, g.s, CU_EVENT_RECORD_EXTERNAL));
+    CALL(cuEventRecordWithFlags, "default", (g.f, g.s, CU_EVENT_RECORD_DEFAULT));
+    CALL(cuStreamWaitEvent, "external-of-captured", (g.s, g.f, CU_EVENT_WAIT_EXTERNAL));
+    see_status(g.s, "s");
+    end_and_see(g.s, "ok");
+}
+
+static void events(void) {
+    fork_ground g = make();
+    CUevent timed, interprocess;
+    CUipcEventHandle handle;
+    float ms;
+    SETUP(cuEventCreate, (&timed, 0));
+    SETUP(cuEventCreate, (&interprocess, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING));
+    SETUP(cuEventRecord, (timed, g.u));
+    SETUP(cuStreamSynchronize, (g.u));
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuEventQuery, "captured", (g.e));
+    see_status(g.s, "after-query");
+    end_and_see(g.s, "after-query");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuEventSynchronize, "captured", (g.e));
+    see_status(g.s, "after-synchronize");
+    end_and_see(g.s, "after-synchronize");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuEventElapsedTime, "captured-start", (&ms, g.e, timed));
+    see_status(g.s, "after-elapsed");
+    CALL(cuEventElapsedTime, "captured-end", (&ms, timed, g.e));
+    see_status(g.s, "after-elapsed");
+    end_and_see(g.s, "after-elapsed");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuCtxRecordEvent, "captured", (par.primary, g.e));
+    see_status(g.s, "after-context-record");
+    end_and_see(g.s, "after-context-record");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuCtxWaitEvent, "captured", (par.primary, g.e));
+    see_status(g.s, "after-context-wait");
+    end_and_see(g.s, "after-context-wait");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    CALL(cuEventRecord, "interprocess", (interprocess, g.s));
+    see_status(g.s, "after-interprocess");
+    CALL(cuIpcGetEventHandle, "captured", (&handle, interprocess));
+    CALL(cuStreamWaitEvent, "interprocess", (g.s, interprocess, 0));
+    see_status(g.s, "after-interprocess");
+    end_and_see(g.s, "after-interprocess");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuEventRecord, "captured-elsewhere", (g.e, g.u));
+    CALL(cuEventQuery, "recorded-elsewhere", (g.e));
+    see_status(g.s, "after-record-elsewhere");
+    SETUP(cuEventRecord, (g.f, g.s));
+    CALL(cuStreamWaitEvent, "fork", (g.t, g.f, 0));
+    CALL(cuEventDestroy_v2, "captured", (g.f));
+    see_status(g.t, "after-destroy");
+    end_and_see(g.s, "after-destroy");
+}
+
+static void legacy(void) {
+    CUstream s, t;
+    CUevent e;
+    CUdeviceptr d;
+    CUstreamCaptureStatus status;
+    cuuint64_t id;
+    char plain[16];
+    par_context();
+    SETUP(cuStreamCreate, (&s, 0));
+    t = par_stream();
+    SETUP(cuEventCreate, (&e, 0));
+    d = par_alloc(64);
+#define LEGACY(call)                                                                               \
+    do {                                                                                           \
+        SETUP(cuStreamBeginCapture_v2, (s, RELAXED));                                              \
+        call;                                                                                      \
+        see_status(s, "s");                                                                        \
+        end_and_see(s, "after");                                                                   \
+    } while (0)
+    LEGACY(CALLO(cuStreamIsCapturing, "legacy", (CU_STREAM_LEGACY, &status), OUT_I(status)));
+    LEGACY(CALLO(cuStreamIsCapturing, "null", (NULL, &status), OUT_I(status)));
+    LEGACY(
+        CALLO(cuStreamGetCaptureInfo, "legacy", (CU_STREAM_LEGACY, &status, &id), OUT_I(status)));
+    LEGACY(CALL(cuStreamQuery, "legacy", (NULL)));
+    LEGACY(CALL(cuStreamSynchronize, "legacy", (NULL)));
+    LEGACY(CALL(cuMemsetD8Async, "legacy", (d, 1, 16, NULL)));
+    LEGACY(CALL(cuMemsetD8_v2, "legacy", (d, 1, 16)));
+    LEGACY(CALL(cuMemcpyHtoD_v2, "legacy", (d, plain, 16)));
+    LEGACY(CALL(cuMemcpyDtoD_v2, "legacy", (d, d + 16, 16)));
+    LEGACY(CALL(cuMemcpyHtoD_v2, "zero-size", (d, plain, 0)));
+    LEGACY(CALL(cuMemcpyHtoD_v2, "random", (0x1000, plain, 16)));
+    LEGACY(CALL(cuMemsetD8_v2_ptds, "per-thread", (d, 1, 16)));
+    LEGACY(CALL(cuMemsetD8Async, "per-thread", (d, 1, 16, CU_STREAM_PER_THREAD)));
+    LEGACY(CALL(cuMemsetD8Async, "other", (d, 1, 16, t)));
+    LEGACY(CALL(cuEventRecord, "legacy", (e, NULL)));
+    LEGACY(CALL(cuStreamWaitEvent, "legacy", (NULL, e, 0)));
+    LEGACY(CALL(cuStreamBeginCapture_v2, "legacy", (NULL, GLOBAL)));
+    LEGACY(CALL(cuLaunchHostFunc, "legacy", (NULL, nothing, NULL)));
+    LEGACY(CALL(cuStreamWriteValue32_v2, "legacy", (NULL, d, 1, 0)));
+    LEGACY(CALL(cuMemAllocAsync, "legacy", (&d, 64, NULL)));
+    LEGACY(CALL(cuMemFreeAsync, "legacy", (d, NULL)));
+    LEGACY(CALL(cuStreamDestroy_v2, "other", (t)));
+    LEGACY(CALL(cuCtxSynchronize, "legacy", ()));
+    SETUP(cuStreamBeginCapture_v2, (s, RELAXED));
+    SETUP(cuEventRecord, (e, s));
+    CALL(cuStreamWaitEvent, "legacy-of-captured", (NULL, e, 0));
+    see_status(s, "s");
+    end_and_see(s, "after");
+}
+
+static void per_thread(void) {
+    fork_ground g = make();
+    SETUP(cuStreamBeginCapture_v2, (CU_STREAM_PER_THREAD, GLOBAL));
+    see_status(CU_STREAM_LEGACY, "legacy");
+    CALL(cuMemsetD8_v2_ptds, "captured", (g.d, 1, 16));
+    see_status(CU_STREAM_PER_THREAD, "per-thread");
+    CALL(cuMemsetD8Async_ptsz, "captured", (g.d, 1, 16, NULL));
+    end_and_see(CU_STREAM_PER_THREAD, "ok");
+}
+
+static void destroys(void) {
+    fork_ground g = make();
+    CUdeviceptr p;
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    CALL(cuStreamDestroy_v2, "forked", (g.t));
+    see_status(g.s, "s");
+    end_and_see(g.s, "forked-destroyed");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.u, g.e, 0));
+    SET(g.u, 16);
+    CALL(cuStreamDestroy_v2, "forked-with-work", (g.u));
+    see_status(g.s, "s");
+    end_and_see(g.s, "forked-with-work-destroyed");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuStreamDestroy_v2, "origin", (g.s));
+    CALL(cuEventQuery, "origin-destroyed", (g.e));
+    CALLO(cuMemAlloc_v2, "origin-destroyed", (&p, 64), OUT_C(p));
+    g.s = par_stream();
+    CALL(cuStreamWaitEvent, "origin-destroyed", (g.s, g.e, 0));
+    see_status(g.s, "s");
+}
+
+static void destroys_origin_of_fork(void) {
+    fork_ground g = make();
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    CALL(cuStreamDestroy_v2, "origin", (g.s));
+    see_status(g.t, "t");
+    CALL(cuMemsetD8Async, "origin-destroyed", (g.d, 1, 16, g.t));
+    end_and_see(g.t, "origin-destroyed");
+    see_status(g.t, "t");
+    CALL(cuStreamSynchronize, "origin-destroyed", (g.t));
+}
+
+static void context_destroyed(void) {
+    CUcontext made;
+    CUstream s;
+    CUdeviceptr p;
+    par_context();
+    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    SETUP(cuStreamCreate, (&s, 1));
+    SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
+    CALL(cuCtxDestroy_v2, "capturing", (made));
+    SETUP(cuCtxSetCurrent, (par.primary));
+    CALLO(cuMemAlloc_v2, "context-destroyed", (&p, 64), OUT_C(p));
+}
+
+static void primary_reset(void) {
+    CUstream s;
+    CUdeviceptr p;
+    par_context();
+    s = par_stream();
+    SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
+    CALL(cuDevicePrimaryCtxReset_v2, "capturing", (0));
+    CALLO(cuMemAlloc_v2, "reset", (&p, 64), OUT_C(p));
+}
+
+/* Two contexts of the device in one capture. */
+static void two_contexts(void) {
+    CUcontext made;
+    CUstream s, t;
+    CUevent e, f;
+    CUdeviceptr d, d2;
+    par_context();
+    s = par_stream();
+    d = par_alloc(64);
+    SETUP(cuEventCreate, (&e, 0));
+    SETUP(cuCtxCreate_v2, (&made, 0, 0));
+    SETUP(cuStreamCreate, (&t, 1));
+    SETUP(cuEventCreate, (&f, 0));
+    SETUP(cuMemAlloc_v2, (&d2, 64));
+    SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
+    SETUP(cuMemsetD8Async, (d, 1, 16, s));
+    SETUP(cuEventRecord, (e, s));
+    CALL(cuStreamWaitEvent, "other-context", (t, e, 0));
+    see_status(t, "t");
+    CALL(cuMemsetD8Async, "other-context", (d2, 1, 16, t));
+    CALL(cuEventRecord, "other-context", (f, t));
+    CALL(cuStreamWaitEvent, "joins-other-context", (s, f, 0));
+    see_status(s, "s");
+    end_and_see(s, "two-contexts");
+    SETUP(cuStreamBeginCapture_v2, (s, GLOBAL));
+    CALL(cuEventRecord, "event-of-other-context", (f, s));
+    see_status(s, "s");
+    end_and_see(s, "after");
+}
+
+static const char ptx[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
+                          ".visible .entry empty()\n{\n  ret;\n}\n";
+
+static void see_edges(CUstream s) {
+    CUstreamCaptureStatus status;
+    CUgraph graph;
+    const CUgraphNode *nodes;
+    const CUgraphEdgeData *data = NULL;
+    size_t count = 0;
+    CUresult result =
+        par.api->cuStreamGetCaptureInfo_v3(s, &status, NULL, &graph, &nodes, &data, &count);
+    if (result == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE && count > 0) {
+        par_see("edge", "count %zu from %d to %d type %d", count, data[0].from_port,
+                data[0].to_port, data[0].type);
+    } else {
+        par_see("edge", "%s count %zu", result_text(result), count);
+    }
+}
+
+static void kernels(void) {
+    fork_ground g = make();
+    CUmodule module;
+    CUfunction f;
+    CUlaunchConfig config;
+    CUlaunchAttribute attribute[2];
+    CUstreamCaptureStatus status;
+    CUgraph graph;
+    const CUgraphNode *nodes;
+    size_t count;
+    SETUP(cuModuleLoadData, (&module, ptx));
+    SETUP(cuModuleGetFunction, (&f, module, "empty"));
+    memset(&config, 0, sizeof(config));
+    memset(attribute, 0, sizeof(attribute));
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = g.s;
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuLaunchKernel, "captured", (f, 1, 1, 1, 1, 1, 1, 0, g.s, NULL, NULL));
+    see_edges(g.s);
+    attribute[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute[0].value.programmaticStreamSerializationAllowed = 1;
+    config.attrs = attribute;
+    config.numAttrs = 1;
+    CALL(cuLaunchKernelEx, "programmatic-serialization", (&config, f, NULL, NULL));
+    see_edges(g.s);
+    attribute[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+    memset(&attribute[0].value, 0, sizeof(attribute[0].value));
+    attribute[0].value.programmaticEvent.event = g.f;
+    CALL(cuLaunchKernelEx, "programmatic-event", (&config, f, NULL, NULL));
+    CALL(cuStreamWaitEvent, "programmatic-event", (g.t, g.f, 0));
+    see_edges(g.t);
+    CALL(cuStreamGetCaptureInfo_v2, "lossy", (g.t, &status, NULL, &graph, &nodes, &count));
+    CALL(cuStreamGetCaptureInfo_v3, "lossy", (g.t, &status, NULL, &graph, &nodes, NULL, &count));
+    config.hStream = g.t;
+    config.numAttrs = 0;
+    CALL(cuLaunchKernelEx, "behind-programmatic-event", (&config, f, NULL, NULL));
+    SETUP(cuEventRecord, (g.e, g.t));
+    CALL(cuStreamWaitEvent, "joins", (g.s, g.e, 0));
+    see_edges(g.s);
+    end_and_see(g.s, "kernels");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    CALL(cuLaunchKernel, "bad-grid", (f, 0, 1, 1, 1, 1, 1, 0, g.s, NULL, NULL));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+}
+
+const par_scenario par_capture_fork_scenarios[] = {
+    {"capture/joins", joins, 0, 0},
+    {"capture/joins-without-node", joins_without_node, 0, 0},
+    {"capture/unjoined", unjoined, 0, 0},
+    {"capture/unmatched", unmatched, 0, 0},
+    {"capture/merges", merges, 0, 0},
+    {"capture/isolation", isolation, 0, 0},
+    {"capture/external", external, 0, 0},
+    {"capture/events", events, 0, 0},
+    {"capture/legacy", legacy, 0, 0},
+    {"capture/per-thread", per_thread, 0, 0},
+    {"capture/destroys", destroys, 0, 0},
+    {"capture/destroys-origin", destroys_origin_of_fork, 0, 0},
+    {"capture/context-destroyed", context_destroyed, 0, 0},
+    {"capture/primary-reset", primary_reset, 0, 0},
+    {"capture/two-contexts", two_contexts, 0, 0},
+    {"capture/kernels", kernels, 0, 0},
+    {NULL, NULL, 0, 0},
+};
