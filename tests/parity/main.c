@@ -58,6 +58,10 @@ static const par_scenario *const chapters[] = {
     par_graph_launch_scenarios,
     par_graph_memory_scenarios,
     par_graph_update_scenarios,
+    par_managed_scenarios,
+    par_range_scenarios,
+    par_prefetch_scenarios,
+    par_attach_scenarios,
 };
 
 size_t par_chapter_count(void) {
