@@ -50,6 +50,30 @@ typedef enum softgpu_function_state {
     SOFTGPU_FUNCTION_UNPROVED = 3, /* implemented, but no test shows an effect */
 } softgpu_function_state;
 
+/*
+ * An external semaphore as softgpu imports it (CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD: a
+ * binary one, ..._TIMELINE_SEMAPHORE_FD: a timeline): a memory file of SOFTGPU_SEMAPHORE_SIZE bytes
+ * that begins with this and is sealed against shrinking, growing and further seals. Any process
+ * that has the descriptor may map it and signal or wait by atomic operations on `value`: binary 1
+ * signaled, 0 not. A wait changes 1 to 0 by compare-and-exchange; a signal stores 1. timeline   a
+ * signal stores its value; a wait is over when `value` is at least its own.
+ */
+#define SOFTGPU_SEMAPHORE_MAGIC   "softgpu sync\n"
+#define SOFTGPU_SEMAPHORE_VERSION 1u
+#define SOFTGPU_SEMAPHORE_SIZE    4096
+
+typedef enum softgpu_semaphore_kind {
+    SOFTGPU_SEMAPHORE_BINARY = 1,
+    SOFTGPU_SEMAPHORE_TIMELINE = 2,
+} softgpu_semaphore_kind;
+
+typedef struct softgpu_semaphore {
+    char magic[16];
+    uint32_t version;
+    uint32_t kind;
+    uint64_t value;
+} softgpu_semaphore;
+
 typedef struct softgpu_control {
     size_t size; /* of this struct, as built */
 
@@ -92,6 +116,10 @@ typedef struct softgpu_control {
 
     /* Bytes of physical memory of device `ordinal` that are allocated, and the limit. */
     int (*memory_info)(int ordinal, uint64_t *used, uint64_t *limit);
+
+    /* A descriptor of a new semaphore at `value`, to be closed by the caller unless
+     * cuImportExternalSemaphore takes it over; -1 with errno set. */
+    int (*semaphore_create)(softgpu_semaphore_kind kind, uint64_t value);
 } softgpu_control;
 
 typedef const softgpu_control *(*softgpu_get_control_fn)(int version);

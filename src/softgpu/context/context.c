@@ -140,6 +140,7 @@ void sg_context_end(struct sg_context *context) {
     sg_context_ref(context);
     sg_streams_context_end(context);
     sg_memory_context_end(context);
+    sg_external_context_end(context);
     sg_peers_context_end(context);
     /* As seen on H200: one that has ended shows no flags, and its fault no more (the device's
      * stays). */

@@ -58,5 +58,6 @@ bool sg_context_may_access(const struct sg_context *context, const struct sg_con
  * and ends streams and events, then frees memory that belongs to it. `alive` is already false. */
 void sg_streams_context_end(struct sg_context *context);
 void sg_memory_context_end(struct sg_context *context);
+void sg_external_context_end(struct sg_context *context);
 
 #endif

@@ -5,6 +5,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
+#include "softgpu/external/semaphore_fd.h"
 #include "softgpu/memory/memory.h"
 #include "softgpu/stream/stream.h"
 
@@ -109,6 +110,10 @@ static int memory_info(int ordinal, uint64_t *used, uint64_t *limit) {
     return device ? 0 : -1;
 }
 
+static int semaphore_create(softgpu_semaphore_kind kind, uint64_t value) {
+    return sg_semaphore_fd_new(kind, value);
+}
+
 static const softgpu_control control = {
     .size = sizeof(softgpu_control),
     .fault_arm = fault_arm,
@@ -121,6 +126,7 @@ static const softgpu_control control = {
     .function_state = function_state,
     .context_poison = context_poison,
     .memory_info = memory_info,
+    .semaphore_create = semaphore_create,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

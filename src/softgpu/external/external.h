@@ -1,0 +1,25 @@
+/* External memory and semaphores: objects of another interface, known by a file descriptor.
+ * Everything here wants the lock. */
+#ifndef SG_EXTERNAL_EXTERNAL_H
+#define SG_EXTERNAL_EXTERNAL_H
+
+#include "softgpu/memory/memory.h"
+#include "softgpu/stream/stream.h"
+
+/*
+ * The operation that signals the semaphores of a list, or waits for them. It references them and
+ * copies what it needs of the parameters. INVALID_HANDLE when one is no live semaphore; for the
+ * rest INVALID_VALUE as hardware has it. For a graph's execution, too.
+ */
+CUresult sg_semaphore_signal_make(struct sg_context *context,
+                                  const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 *params,
+                                  struct sg_op **op);
+CUresult sg_semaphore_wait_make(struct sg_context *context,
+                                const CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 *params, struct sg_op **op);
+/* Frees one that is not submitted after all. */
+void sg_semaphore_discard(struct sg_op *op);
+
+/* Frees a buffer that cuExternalMemoryGetMappedBuffer made: cuMemFree's, and the context's end. */
+void sg_external_buffer_free(struct sg_range *range);
+
+#endif

@@ -1,0 +1,15 @@
+/* Inside of external/. */
+#ifndef SG_EXTERNAL_INTERNAL_H
+#define SG_EXTERNAL_INTERNAL_H
+
+#include "softgpu/core/config.h"
+#include "softgpu/entry/entry.h"
+#include "softgpu/external/external.h"
+
+/* A descriptor that is not what it is imported as. */
+#define SG_EXTERNAL_WRONG_FD CUDA_ERROR_UNKNOWN
+
+void sg_semaphores_context_end(struct sg_context *context);
+void sg_dump_semaphores(struct sg_text *text);
+
+#endif
