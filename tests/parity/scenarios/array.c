@@ -1,0 +1,731 @@
+/* Arrays: which may be made, what they say of themselves, their planes and their end. */
+#include "../parity.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define U8  CU_AD_FORMAT_UNSIGNED_INT8
+#define F32 CU_AD_FORMAT_FLOAT
+
+static CUDA_ARRAY3D_DESCRIPTOR form(size_t w, size_t h, size_t d, CUarray_format format,
+                                    unsigned channels, unsigned flags) {
+    CUDA_ARRAY3D_DESCRIPTOR a;
+    memset(&a, 0, sizeof a);
+    a.Width = w;
+    a.Height = h;
+    a.Depth = d;
+    a.Format = format;
+    a.NumChannels = channels;
+    a.Flags = flags;
+    return a;
+}
+
+static const unsigned formats[] = {
+    0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0a,      0x0b, 0x10, 0x11,
+    0x20, 0x21, 0x40, 0x50, 0x51, 0x90, 0x91, 0x92, 0x93, 0x94, 0x95,      0x96, 0x97, 0x98,
+    0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2, 0xa3,      0xa4, 0xa5, 0xa6,
+    0xa7, 0xa8, 0xa9, 0xaa, 0xb0, 0xb1, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6,      0xc0, 0xc1, 0xc2,
+    0xc3, 0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xcb, 0xcc, 0x7fffffff};
+#define FORMATS (sizeof formats / sizeof formats[0])
+
+/* Makes and ends an array without a line of its own. */
+static CUresult tried(const CUDA_ARRAY3D_DESCRIPTOR *a) {
+    CUarray made;
+    CUresult result = par.api->cuArray3DCreate_v2(&made, a);
+    if (result == CUDA_SUCCESS)
+        par.api->cuArrayDestroy(made);
+    return result;
+}
+
+static CUresult tried_mipmap(const CUDA_ARRAY3D_DESCRIPTOR *a, unsigned levels) {
+    CUmipmappedArray made;
+    CUresult result = par.api->cuMipmappedArrayCreate(&made, a, levels);
+    if (result == CUDA_SUCCESS)
+        par.api->cuMipmappedArrayDestroy(made);
+    return result;
+}
+
+/* Numbers of results of a row of attempts. */
+typedef struct row {
+    char text[512];
+    int used;
+} row;
+
+static void put(row *r, CUresult result) {
+    r->used += snprintf(r->text + r->used, sizeof r->text - (size_t)r->used, "%s%d",
+                        r->used ? " " : "", (int)result);
+}
+
+/* ---- Formats -------------------------------------------------------------------------------- */
+
+static void format_channels(void) {
+    par_context();
+    for (size_t f = 0; f < FORMATS; f++) {
+        row r = {"", 0};
+        for (unsigned channels = 0; channels <= 5; channels++) {
+            CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, (CUarray_format)formats[f], channels, 0);
+            put(&r, tried(&a));
+        }
+        par_note("format=0x%x", formats[f]);
+        par_see("channels-0-to-5", "%s", r.text);
+    }
+}
+
+/* Which kinds of arrays a format has: the flags one by one, and the dimensions. */
+static void format_kinds(void) {
+    static const unsigned flags[] = {0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x100, 0x102};
+    par_context();
+    for (size_t f = 0; f < FORMATS; f++)
+        for (unsigned channels = 1; channels <= 4; channels++) {
+            CUarray_format format = (CUarray_format)formats[f];
+            CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, format, channels, 0);
+            if (tried(&a) != CUDA_SUCCESS) {
+                a.Flags = CUDA_ARRAY3D_VIDEO_ENCODE_DECODE;
+                if (tried(&a) != CUDA_SUCCESS)
+                    continue;
+            }
+            row r = {"", 0};
+            for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+                size_t depth = flags[i] == 0x01 ? 2 : flags[i] == 0x04 ? 6 : 0;
+                a = form(64, 64, depth, format, channels, flags[i]);
+                put(&r, tried(&a));
+            }
+            par_note("format=0x%x channels=%u", formats[f], channels);
+            par_see("flags", "%s", r.text);
+            r = (row){"", 0};
+            a = form(64, 0, 0, format, channels, 0);
+            put(&r, tried(&a));
+            a = form(64, 64, 4, format, channels, 0);
+            put(&r, tried(&a));
+            a = form(64, 0, 4, format, channels, CUDA_ARRAY3D_LAYERED);
+            put(&r, tried(&a));
+            a = form(64, 64, 12, format, channels, CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP);
+            put(&r, tried(&a));
+            a = form(64, 64, 4, format, channels, CUDA_ARRAY3D_SPARSE);
+            put(&r, tried(&a));
+            a = form(64, 64, 0, format, channels, 0);
+            put(&r, tried_mipmap(&a, 3));
+            a = form(64, 64, 0, format, channels, CUDA_ARRAY3D_SPARSE);
+            put(&r, tried_mipmap(&a, 3));
+            par_note("format=0x%x channels=%u", formats[f], channels);
+            par_see("kinds", "%s", r.text);
+            r = (row){"", 0};
+            a = form(63, 64, 0, format, channels, 0);
+            put(&r, tried(&a));
+            a = form(64, 63, 0, format, channels, 0);
+            put(&r, tried(&a));
+            a = form(62, 62, 0, format, channels, 0);
+            put(&r, tried(&a));
+            a = form(1, 1, 0, format, channels, 0);
+            put(&r, tried(&a));
+            a = form(2, 2, 0, format, channels, 0);
+            put(&r, tried(&a));
+            par_note("format=0x%x channels=%u", formats[f], channels);
+            par_see("odd-sizes", "%s", r.text);
+        }
+}
+
+static void format_calls(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a;
+    par_context();
+    a = form(64, 64, 0, F32, 3, 0);
+    CALLO(cuArray3DCreate_v2, "three-channels", (&x, &a), OUT_H(x));
+    a.NumChannels = 0;
+    CALLO(cuArray3DCreate_v2, "no-channels", (&x, &a), OUT_H(x));
+    a.NumChannels = 5;
+    CALLO(cuArray3DCreate_v2, "five-channels", (&x, &a), OUT_H(x));
+    a = form(64, 64, 0, (CUarray_format)0, 1, 0);
+    CALLO(cuArray3DCreate_v2, "format-zero", (&x, &a), OUT_H(x));
+    a.Format = (CUarray_format)0x99999;
+    CALLO(cuArray3DCreate_v2, "format-unknown", (&x, &a), OUT_H(x));
+    a = form(64, 64, 0, CU_AD_FORMAT_NV12, 3, 0);
+    CALLO(cuArray3DCreate_v2, "nv12", (&x, &a), OUT_H(x));
+    a.NumChannels = 1;
+    CALLO(cuArray3DCreate_v2, "nv12-one-channel", (&x, &a), OUT_H(x));
+    a = form(64, 64, 0, CU_AD_FORMAT_BC1_UNORM, 4, 0);
+    CALLO(cuArray3DCreate_v2, "bc1", (&x, &a), OUT_H(x));
+    a.NumChannels = 1;
+    CALLO(cuArray3DCreate_v2, "bc1-one-channel", (&x, &a), OUT_H(x));
+    a = form(64, 64, 0, CU_AD_FORMAT_UNORM_INT8X4, 4, 0);
+    CALLO(cuArray3DCreate_v2, "unorm8x4", (&x, &a), OUT_H(x));
+    a = form(64, 64, 0, CU_AD_FORMAT_UNORM_INT_101010_2, 4, 0);
+    CALLO(cuArray3DCreate_v2, "rgb10a2", (&x, &a), OUT_H(x));
+}
+
+/* ---- Flags ---------------------------------------------------------------------------------- */
+
+static void flag_pairs(void) {
+    par_context();
+    for (unsigned i = 0; i < 12; i++) {
+        row two = {"", 0}, three = {"", 0}, cube = {"", 0};
+        for (unsigned j = 0; j < 12; j++) {
+            unsigned flags = 1u << i | 1u << j;
+            CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, flags);
+            put(&two, tried(&a));
+            a.Depth = 2;
+            put(&three, tried(&a));
+            a.Depth = 6;
+            put(&cube, tried(&a));
+        }
+        par_note("flag=0x%x", 1u << i);
+        par_see("with-each-flag-depth-0", "%s", two.text);
+        par_note("flag=0x%x", 1u << i);
+        par_see("with-each-flag-depth-2", "%s", three.text);
+        par_note("flag=0x%x", 1u << i);
+        par_see("with-each-flag-depth-6", "%s", cube.text);
+    }
+}
+
+static void flag_dimensions(void) {
+    static const size_t sizes[][3] = {{64, 0, 0},  {64, 64, 0}, {64, 64, 64}, {64, 0, 64},
+                                      {64, 64, 6}, {64, 32, 6}, {64, 64, 12}, {64, 64, 7},
+                                      {64, 0, 6},  {0, 64, 64}, {0, 64, 0},   {0, 0, 0}};
+    static const unsigned flags[] = {0,    0x01, 0x02, 0x03, 0x04, 0x05, 0x08, 0x09, 0x10, 0x11,
+                                     0x14, 0x20, 0x21, 0x22, 0x40, 0x41, 0x44, 0x45, 0x80, 0x81,
+                                     0x84, 0x48, 0x50, 0x60, 0x42, 0x88, 0x90, 0xa0, 0x82, 0x100};
+    static const CUarray_format of[] = {F32, CU_AD_FORMAT_UNSIGNED_INT16, U8};
+    par_context();
+    for (size_t f = 0; f < sizeof of / sizeof of[0]; f++)
+        for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+            row r = {"", 0};
+            for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+                CUDA_ARRAY3D_DESCRIPTOR a =
+                    form(sizes[s][0], sizes[s][1], sizes[s][2], of[f], 1, flags[i]);
+                put(&r, tried(&a));
+            }
+            par_note("format=%d flags=0x%x", (int)of[f], flags[i]);
+            par_see("each-size", "%s", r.text);
+        }
+}
+
+/* ---- Extents -------------------------------------------------------------------------------- */
+
+/* Deferred arrays have no memory: the limits can be asked for. */
+static void limits(void) {
+    static const struct {
+        size_t w, h, d;
+        unsigned flags;
+    } ask[] = {
+        {131072, 0, 0, 0},
+        {131073, 0, 0, 0},
+        {32768, 0, 0, 2},
+        {32769, 0, 0, 2},
+        {131072, 0, 0, 2},
+        {131072, 1, 0, 0},
+        {131073, 1, 0, 0},
+        {1, 65536, 0, 0},
+        {1, 65537, 0, 0},
+        {131072, 65536, 0, 0},
+        {131072, 1, 0, 2},
+        {131073, 1, 0, 2},
+        {1, 65536, 0, 2},
+        {1, 65537, 0, 2},
+        {16384, 1, 1, 0},
+        {16385, 1, 1, 0},
+        {1, 16384, 1, 0},
+        {1, 16385, 1, 0},
+        {1, 1, 16384, 0},
+        {1, 1, 16385, 0},
+        {1, 1, 32768, 0},
+        {1, 1, 32769, 0},
+        {8192, 8192, 32768, 0},
+        {8193, 1, 32768, 0},
+        {1, 8193, 32768, 0},
+        {8193, 1, 16385, 0},
+        {16384, 16384, 16384, 0},
+        {1, 1, 16385, 2},
+        {1, 1, 32768, 2},
+        {16385, 1, 1, 2},
+        {32768, 0, 1, 1},
+        {32769, 0, 1, 1},
+        {1, 0, 2048, 1},
+        {1, 0, 2049, 1},
+        {32768, 0, 2048, 3},
+        {1, 0, 2049, 3},
+        {32769, 0, 1, 3},
+        {32768, 1, 1, 1},
+        {32769, 1, 1, 1},
+        {1, 32768, 1, 1},
+        {1, 32769, 1, 1},
+        {1, 1, 2048, 1},
+        {1, 1, 2049, 1},
+        {1, 1, 2049, 3},
+        {32769, 1, 1, 3},
+        {32768, 32768, 6, 4},
+        {32769, 32769, 6, 4},
+        {32768, 32768, 2046, 5},
+        {1, 1, 2046, 5},
+        {1, 1, 2052, 5},
+        {1, 1, 2048, 5},
+        {32769, 32769, 6, 5},
+        {32768, 32768, 6, 6},
+        {1, 1, 2052, 7},
+        {32768, 32768, 0, 8},
+        {32769, 1, 0, 8},
+        {1, 32769, 0, 8},
+        {131072, 1, 0, 16},
+        {1, 65536, 0, 32},
+        {(size_t)1 << 32, 1, 0, 0},
+        {1, (size_t)1 << 32, 0, 0},
+    };
+    par_context();
+    for (size_t i = 0; i < sizeof ask / sizeof ask[0]; i++) {
+        CUarray x;
+        CUDA_ARRAY3D_DESCRIPTOR a = form(ask[i].w, ask[i].h, ask[i].d, F32, 1,
+                                         ask[i].flags | CUDA_ARRAY3D_DEFERRED_MAPPING);
+        if (ask[i].flags == 16)
+            a.Format = CU_AD_FORMAT_UNSIGNED_INT16;
+        par_note("%zux%zux%zu flags=0x%x", ask[i].w, ask[i].h, ask[i].d, ask[i].flags);
+        CALL(cuArray3DCreate_v2, "deferred", (&x, &a));
+        if (par_last() == CUDA_SUCCESS)
+            SETUP(cuArrayDestroy, (x));
+        a.Flags &= ~(unsigned)CUDA_ARRAY3D_DEFERRED_MAPPING;
+        if (ask[i].w * (ask[i].h ? ask[i].h : 1) * (ask[i].d ? ask[i].d : 1) > 140000)
+            continue;
+        par_note("%zux%zux%zu flags=0x%x", ask[i].w, ask[i].h, ask[i].d, ask[i].flags);
+        CALL(cuArray3DCreate_v2, "plain", (&x, &a));
+        if (par_last() == CUDA_SUCCESS)
+            SETUP(cuArrayDestroy, (x));
+    }
+}
+
+/* ---- Descriptors ---------------------------------------------------------------------------- */
+
+static void show(const char *cls, CUarray x) {
+    CUDA_ARRAY_DESCRIPTOR flat;
+    CUDA_ARRAY3D_DESCRIPTOR deep;
+    CALLO(cuArrayGetDescriptor_v2, cls, (&flat, x), OUT_U(flat.Width), OUT_U(flat.Height),
+          OUT_I(flat.Format), OUT_U(flat.NumChannels));
+    CALLO(cuArray3DGetDescriptor_v2, cls, (&deep, x), OUT_U(deep.Width), OUT_U(deep.Height),
+          OUT_U(deep.Depth), OUT_I(deep.Format), OUT_U(deep.NumChannels), OUT_X(deep.Flags));
+}
+
+static void create_flat(void) {
+    CUarray x;
+    CUDA_ARRAY_DESCRIPTOR a = {64, 32, F32, 4};
+    par_context();
+    CALLO(cuArrayCreate_v2, "two-dimensions", (&x, &a), OUT_H(x));
+    show("two-dimensions", x);
+    CALL(cuArrayDestroy, "ok", (x));
+    a.Height = 0;
+    CALLO(cuArrayCreate_v2, "one-dimension", (&x, &a), OUT_H(x));
+    show("one-dimension", x);
+    CALL(cuArrayDestroy, "ok", (x));
+    a.Width = 0;
+    CALLO(cuArrayCreate_v2, "zero-width", (&x, &a), OUT_H(x));
+    a.Height = 16;
+    CALLO(cuArrayCreate_v2, "zero-width-some-height", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){131073, 0, U8, 1};
+    CALLO(cuArrayCreate_v2, "too-wide", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){131072, 0, U8, 1};
+    CALLO(cuArrayCreate_v2, "widest", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){1, 65537, U8, 1};
+    CALLO(cuArrayCreate_v2, "too-high", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){64, 64, U8, 3};
+    CALLO(cuArrayCreate_v2, "three-channels", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){64, 64, (CUarray_format)0, 1};
+    CALLO(cuArrayCreate_v2, "format-zero", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){64, 64, CU_AD_FORMAT_NV12, 3};
+    CALLO(cuArrayCreate_v2, "nv12", (&x, &a), OUT_H(x));
+    a = (CUDA_ARRAY_DESCRIPTOR){64, 64, CU_AD_FORMAT_BC7_UNORM, 4};
+    CALLO(cuArrayCreate_v2, "bc7", (&x, &a), OUT_H(x));
+    CALLO(cuArrayCreate_v2, "null-desc", (&x, NULL), OUT_H(x));
+    CALL(cuArrayCreate_v2, "null-out", (NULL, &a));
+}
+
+static void create_deep(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a;
+    static const struct {
+        const char *cls;
+        size_t w, h, d;
+        CUarray_format format;
+        unsigned channels, flags;
+    } kinds[] = {
+        {"1d", 64, 0, 0, F32, 2, 0},
+        {"2d", 64, 32, 0, F32, 4, 0},
+        {"3d", 32, 16, 8, U8, 4, 0},
+        {"1d-layered", 64, 0, 5, U8, 1, 1},
+        {"2d-layered", 64, 32, 5, U8, 1, 1},
+        {"cubemap", 32, 32, 6, U8, 4, 4},
+        {"cubemap-layered", 32, 32, 12, U8, 4, 5},
+        {"surface", 64, 64, 0, U8, 4, 2},
+        {"gather", 64, 64, 0, U8, 4, 8},
+        {"depth", 64, 64, 0, F32, 1, 0x10},
+        {"colour", 64, 64, 0, U8, 4, 0x20},
+        {"all-zero-but-width", 64, 0, 0, U8, 1, 0},
+        {"bc1", 64, 64, 0, CU_AD_FORMAT_BC1_UNORM, 4, 0},
+        {"bc7", 61, 3, 0, CU_AD_FORMAT_BC7_UNORM, 4, 0},
+        {"nv12", 64, 64, 0, CU_AD_FORMAT_NV12, 3, 0},
+        {"unorm16x2", 64, 64, 0, CU_AD_FORMAT_UNORM_INT16X2, 2, 0},
+        {"deferred", 64, 64, 0, U8, 4, 0x80},
+        {"sparse", 512, 512, 0, U8, 4, 0x40},
+        {"2d-depth-one", 64, 64, 1, U8, 4, 0},
+    };
+    par_context();
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        a = form(kinds[i].w, kinds[i].h, kinds[i].d, kinds[i].format, kinds[i].channels,
+                 kinds[i].flags);
+        CALLO(cuArray3DCreate_v2, kinds[i].cls, (&x, &a), OUT_C(x));
+        if (par_last() != CUDA_SUCCESS)
+            continue;
+        show(kinds[i].cls, x);
+        CALL(cuArrayDestroy, kinds[i].cls, (x));
+    }
+    a = form(64, 64, 0, U8, 1, 0);
+    CALLO(cuArray3DCreate_v2, "null-desc", (&x, NULL), OUT_H(x));
+    CALL(cuArray3DCreate_v2, "null-out", (NULL, &a));
+}
+
+static void get_descriptor(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 2), deep;
+    CUDA_ARRAY_DESCRIPTOR flat;
+    CUDA_ARRAY3D_DESCRIPTOR_v1 old_deep;
+    CUDA_ARRAY_DESCRIPTOR_v1 old_flat;
+    CUcontext other;
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CALL(cuArrayGetDescriptor_v2, "null-out", (NULL, x));
+    CALL(cuArray3DGetDescriptor_v2, "null-out", (NULL, x));
+    CALLO(cuArrayGetDescriptor_v2, "null-array", (&flat, NULL), OUT_U(flat.Width));
+    CALLO(cuArrayGetDescriptor, "v1", (&old_flat, x), OUT_U(old_flat.Width), OUT_U(old_flat.Height),
+          OUT_I(old_flat.Format), OUT_U(old_flat.NumChannels));
+    CALLO(cuArray3DGetDescriptor, "v1", (&old_deep, x), OUT_U(old_deep.Width),
+          OUT_U(old_deep.Height), OUT_U(old_deep.Depth), OUT_I(old_deep.Format),
+          OUT_U(old_deep.NumChannels), OUT_X(old_deep.Flags));
+    CALL(cuArrayGetDescriptor, "v1-null-out", (NULL, x));
+    CALL(cuArray3DGetDescriptor, "v1-null-out", (NULL, x));
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    show("foreign-ctx", x);
+    CALLO(cuArrayGetDescriptor, "v1-foreign-ctx", (&old_flat, x), OUT_U(old_flat.Width));
+    SETUP(cuCtxSetCurrent, (NULL));
+    show("no-context", x);
+    CALLO(cuArray3DGetDescriptor, "v1-no-context", (&old_deep, x), OUT_U(old_deep.Width));
+    (void)deep;
+}
+
+static void no_context(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0), bad = form(0, 0, 0, F32, 4, 0);
+    CUDA_ARRAY_DESCRIPTOR flat = {64, 64, U8, 1};
+    CUmipmappedArray m;
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    NAME(x);
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALL(cuArray3DCreate_v2, "no-context", (&x, &a));
+    CALL(cuArray3DCreate_v2, "no-context-null-out", (NULL, &a));
+    CALL(cuArray3DCreate_v2, "no-context-bad-desc", (&x, &bad));
+    CALL(cuArrayCreate_v2, "no-context", (&x, &flat));
+    CALL(cuArrayCreate_v2, "no-context-null-desc", (&x, NULL));
+    CALL(cuMipmappedArrayCreate, "no-context", (&m, &a, 1));
+    CALL(cuArrayDestroy, "no-context", (x));
+}
+
+static void foreign_context_destroy(void) {
+    CUarray x, y;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
+    CUcontext other;
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    SETUP(cuArray3DCreate_v2, (&y, &a));
+    CALL(cuArrayDestroy, "foreign-ctx", (x));
+    SETUP(cuCtxSetCurrent, (par.primary));
+    SETUP(cuCtxDestroy_v2, (other));
+    show("of-destroyed-ctx", y);
+    CALL(cuArrayDestroy, "of-destroyed-ctx", (y));
+}
+
+static void destroyed_context_current(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
+    CUDA_ARRAY_DESCRIPTOR flat = {64, 64, U8, 1};
+    CUmipmappedArray m;
+    CUcontext other;
+    par_context();
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    SETUP(cuCtxPushCurrent_v2, (par.primary));
+    SETUP(cuCtxDestroy_v2, (other));
+    SETUP(cuCtxPopCurrent_v2, (&other));
+    CALL(cuArray3DCreate_v2, "destroyed-ctx", (&x, &a));
+    CALL(cuArrayCreate_v2, "destroyed-ctx", (&x, &flat));
+    CALL(cuMipmappedArrayCreate, "destroyed-ctx", (&m, &a, 1));
+}
+
+static void destroy_null(void) {
+    par_context();
+    CALL(cuArrayDestroy, "null", (NULL));
+}
+
+static void destroy_twice(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CALL(cuArrayDestroy, "ok", (x));
+    CALL(cuArrayDestroy, "stale-handle", (x));
+}
+
+static void stale_descriptor(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, F32, 4, 0);
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    SETUP(cuArrayDestroy, (x));
+    show("stale-handle", x);
+}
+
+/* Does the end of an array wait for work that uses it, or for any? */
+static void destroy_under_work(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 0, 0, U8, 1, 0);
+    CUstream s;
+    par_context();
+    s = par_stream();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    par_hold(s);
+    CALL(cuArrayDestroy, "other-work-under-way", (x));
+    CALL(cuStreamQuery, "held", (s));
+    par_release();
+    CALL(cuStreamSynchronize, "released", (s));
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+static void requirements(void) {
+    static const struct {
+        const char *cls;
+        size_t w, h, d;
+        CUarray_format format;
+        unsigned channels, flags;
+    } kinds[] = {
+        {"1d", 64, 0, 0, F32, 1, 0},
+        {"1d-large", 65536, 0, 0, F32, 4, 0},
+        {"2d-1x1", 1, 1, 0, U8, 1, 0},
+        {"2d", 64, 64, 0, U8, 4, 0},
+        {"2d-100x100", 100, 100, 0, F32, 4, 0},
+        {"2d-1000x1000", 1000, 1000, 0, F32, 1, 0},
+        {"2d-4096x4096", 4096, 4096, 0, U8, 4, 0},
+        {"3d", 32, 32, 32, U8, 4, 0},
+        {"3d-100", 100, 100, 100, F32, 1, 0},
+        {"1d-layered", 64, 0, 5, F32, 1, 1},
+        {"2d-layered", 64, 64, 5, F32, 1, 1},
+        {"cubemap", 64, 64, 6, F32, 1, 4},
+        {"surface", 64, 64, 0, F32, 1, 2},
+        {"bc1", 64, 64, 0, CU_AD_FORMAT_BC1_UNORM, 4, 0},
+        {"nv12", 64, 64, 0, CU_AD_FORMAT_NV12, 3, 0},
+    };
+    CUDA_ARRAY_MEMORY_REQUIREMENTS r;
+    par_context();
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        CUarray x;
+        CUmipmappedArray m;
+        CUDA_ARRAY3D_DESCRIPTOR a = form(kinds[i].w, kinds[i].h, kinds[i].d, kinds[i].format,
+                                         kinds[i].channels, kinds[i].flags | 0x80);
+        CALL(cuArray3DCreate_v2, kinds[i].cls, (&x, &a));
+        if (par_last() == CUDA_SUCCESS) {
+            CALLO(cuArrayGetMemoryRequirements, kinds[i].cls, (&r, x, par.dev), OUT_U(r.size),
+                  OUT_U(r.alignment), OUT_U(r.reserved[0]), OUT_U(r.reserved[3]));
+            SETUP(cuArrayDestroy, (x));
+        }
+        CALL(cuMipmappedArrayCreate, kinds[i].cls, (&m, &a, 3));
+        if (par_last() == CUDA_SUCCESS) {
+            CALLO(cuMipmappedArrayGetMemoryRequirements, kinds[i].cls, (&r, m, par.dev),
+                  OUT_U(r.size), OUT_U(r.alignment), OUT_U(r.reserved[0]), OUT_U(r.reserved[3]));
+            SETUP(cuMipmappedArrayDestroy, (m));
+        }
+    }
+}
+
+static void requirements_refused(void) {
+    CUarray plain, deferred, sparse, level;
+    CUmipmappedArray m;
+    CUDA_ARRAY_MEMORY_REQUIREMENTS r;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&plain, &a));
+    a.Flags = 0x80;
+    SETUP(cuArray3DCreate_v2, (&deferred, &a));
+    SETUP(cuMipmappedArrayCreate, (&m, &a, 3));
+    a = form(512, 512, 0, F32, 1, 0x40);
+    SETUP(cuArray3DCreate_v2, (&sparse, &a));
+    CALLO(cuArrayGetMemoryRequirements, "not-deferred", (&r, plain, par.dev), OUT_U(r.size));
+    CALLO(cuArrayGetMemoryRequirements, "sparse", (&r, sparse, par.dev), OUT_U(r.size));
+    CALLO(cuArrayGetMemoryRequirements, "bad-device", (&r, deferred, 99), OUT_U(r.size));
+    CALLO(cuArrayGetMemoryRequirements, "negative-device", (&r, deferred, -1), OUT_U(r.size));
+    CALL(cuArrayGetMemoryRequirements, "null-out", (NULL, deferred, par.dev));
+    CALLO(cuArrayGetMemoryRequirements, "null-array", (&r, NULL, par.dev), OUT_U(r.size));
+    CALLO(cuMipmappedArrayGetMemoryRequirements, "bad-device", (&r, m, 99), OUT_U(r.size));
+    CALL(cuMipmappedArrayGetMemoryRequirements, "null-out", (NULL, m, par.dev));
+    CALLO(cuMipmappedArrayGetMemoryRequirements, "null-array", (&r, NULL, par.dev), OUT_U(r.size));
+    CALL(cuMipmappedArrayGetLevel, "deferred", (&level, m, 1));
+    CALLO(cuArrayGetMemoryRequirements, "level", (&r, level, par.dev), OUT_U(r.size));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuArrayGetMemoryRequirements, "no-context", (&r, deferred, par.dev), OUT_U(r.alignment));
+}
+
+static void free_memory(void) {
+    CUarray x, y, z;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(1024, 1024, 0, F32, 4, 0);
+    par_context();
+    par_free_mark();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    par_free_delta("16-mib-array");
+    SETUP(cuArrayDestroy, (x));
+    par_free_delta("destroyed");
+    a.Flags = 0x80;
+    SETUP(cuArray3DCreate_v2, (&y, &a));
+    par_free_delta("16-mib-deferred");
+    a.Flags = 0x40;
+    SETUP(cuArray3DCreate_v2, (&z, &a));
+    par_free_delta("16-mib-sparse");
+}
+
+static void pointer_queries(void) {
+    CUarray x;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 4, 0);
+    unsigned type;
+    CUdeviceptr base;
+    size_t size;
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    CUdeviceptr as_address = (CUdeviceptr)(uintptr_t)x;
+    CALLO(cuPointerGetAttribute, "array-handle",
+          (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, as_address), OUT_U(type));
+    CALLO(cuMemGetAddressRange_v2, "array-handle", (&base, &size, as_address), OUT_C(base),
+          OUT_U(size));
+    CALL(cuMemFree_v2, "array-handle", (as_address));
+}
+
+/* ---- Planes --------------------------------------------------------------------------------- */
+
+static void planes(void) {
+    static const unsigned planar[] = {0xb0, 0x9f, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6,
+                                      0xa7, 0xa8, 0xa9, 0xb1, 0xb2, 0xb3, 0xb4, 0xb5};
+    par_context();
+    for (size_t i = 0; i < sizeof planar / sizeof planar[0]; i++)
+        for (unsigned channels = 1; channels <= 4; channels++) {
+            CUarray x, plane;
+            CUDA_ARRAY3D_DESCRIPTOR a = form(64, 48, 0, (CUarray_format)planar[i], channels, 0);
+            if (par.api->cuArray3DCreate_v2(&x, &a) != CUDA_SUCCESS) {
+                a.Flags = 0x100;
+                if (par.api->cuArray3DCreate_v2(&x, &a) != CUDA_SUCCESS)
+                    continue;
+            }
+            par_note("format=0x%x channels=%u flags=0x%x", planar[i], channels, a.Flags);
+            show("planar", x);
+            for (unsigned p = 0; p < 4; p++) {
+                par_note("format=0x%x", planar[i]);
+                CALLO(cuArrayGetPlane, "planar", (&plane, x, p), OUT_C(plane));
+                if (par_last() == CUDA_SUCCESS)
+                    show("plane", plane);
+            }
+        }
+}
+
+static void plane_handles(void) {
+    CUarray x, first, again, y, plain;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, CU_AD_FORMAT_NV12, 3, 0);
+    par_context();
+    CALLO(cuArray3DCreate_v2, "nv12", (&x, &a), OUT_H(x));
+    if (par_last() != CUDA_SUCCESS)
+        return;
+    SETUP(cuArrayGetPlane, (&first, x, 0));
+    SETUP(cuArrayGetPlane, (&again, x, 0));
+    par_see("same-plane-asked-twice", first == again ? "same-handle" : "other-handle");
+    CALL(cuArrayGetPlane, "null-out", (NULL, x, 0));
+    CALLO(cuArrayGetPlane, "null-array", (&y, NULL, 0), OUT_H(y));
+    CALLO(cuArrayGetPlane, "plane-of-plane", (&y, first, 0), OUT_C(y));
+    CALLO(cuArrayGetPlane, "no-such-plane", (&y, x, 2), OUT_H(y));
+    CALLO(cuArrayGetPlane, "largest-plane", (&y, x, ~0u), OUT_H(y));
+    a = form(64, 64, 0, U8, 1, 0);
+    SETUP(cuArray3DCreate_v2, (&plain, &a));
+    CALLO(cuArrayGetPlane, "not-planar", (&y, plain, 0), OUT_H(y));
+    CALLO(cuArrayGetPlane, "not-planar", (&y, plain, 1), OUT_H(y));
+    CALL(cuArrayDestroy, "plane", (again));
+    CALL(cuArrayDestroy, "whole", (x));
+    show("plane-of-destroyed", first);
+}
+
+/* ---- Old versions --------------------------------------------------------------------------- */
+
+static void old_versions(void) {
+    CUarray x;
+    CUDA_ARRAY_DESCRIPTOR_v1 flat = {64, 64, U8, 1};
+    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {64, 64, 0, U8, 1, 0};
+    par_context();
+    CALLO(cuArrayCreate, "v1", (&x, &flat), OUT_H(x));
+    CALLO(cuArray3DCreate, "v1", (&x, &deep), OUT_H(x));
+    CALLO(cuArrayCreate, "v1-null-desc", (&x, NULL), OUT_H(x));
+    CALL(cuArray3DCreate, "v1-null-out", (NULL, &deep));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuArrayCreate, "v1-no-context", (&x, &flat), OUT_H(x));
+    CALLO(cuArray3DCreate, "v1-no-context", (&x, &deep), OUT_H(x));
+}
+
+/* In a context of the first version, too? */
+static void old_context(void) {
+    CUcontext v1;
+    CUarray x;
+    CUdeviceptr_v1 p;
+    CUdeviceptr q;
+    unsigned pitch, free_bytes, total;
+    char host[256] = {0};
+    CUDA_ARRAY_DESCRIPTOR_v1 flat = {64, 0, U8, 1};
+    CUDA_ARRAY_DESCRIPTOR now = {64, 0, U8, 1};
+    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {64, 64, 0, U8, 1, 0};
+    CUDA_MEMCPY2D_v1 c2;
+    CUDA_MEMCPY3D_v1 c3;
+    memset(&c2, 0, sizeof c2);
+    memset(&c3, 0, sizeof c3);
+    par_init();
+    CALLO(cuCtxCreate, "v1", (&v1, 0, 0), OUT_C(v1));
+    CALLO(cuMemAlloc, "in-v1-ctx", (&p, 256), OUT_C(p));
+    CALLO(cuMemAllocPitch, "in-v1-ctx", (&p, &pitch, 64, 64, 4), OUT_C(p), OUT_U(pitch));
+    CALLO(cuMemGetInfo, "in-v1-ctx", (&free_bytes, &total), OUT_C(free_bytes), OUT_C(total));
+    CALLO(cuArrayCreate, "in-v1-ctx", (&x, &flat), OUT_C(x));
+    CALLO(cuArray3DCreate, "in-v1-ctx", (&x, &deep), OUT_C(x));
+    CALL(cuMemsetD8, "in-v1-ctx", (0x1000, 1, 16));
+    CALL(cuMemcpyHtoD, "in-v1-ctx", (0x1000, host, 16));
+    CALL(cuMemcpy2D, "in-v1-ctx", (&c2));
+    CALL(cuMemcpy3D, "in-v1-ctx", (&c3));
+    CALLO(cuMemAlloc_v2, "in-v1-ctx", (&q, 256), OUT_C(q));
+    CALLO(cuArrayCreate_v2, "in-v1-ctx", (&x, &now), OUT_C(x));
+    if (par_last() != CUDA_SUCCESS)
+        return;
+    CALL(cuMemcpyHtoA, "in-v1-ctx", (x, 0, host, 64));
+    CALL(cuMemcpyAtoH, "in-v1-ctx", (host, x, 0, 64));
+    CALL(cuMemcpyHtoA_v2, "in-v1-ctx", (x, 0, host, 64));
+}
+
+const par_scenario par_array_scenarios[] = {
+    {"array/format-channels", format_channels, 0, 0},
+    {"array/format-kinds", format_kinds, 0, 0},
+    {"array/format-calls", format_calls, 0, 0},
+    {"array/flag-pairs", flag_pairs, 0, 0},
+    {"array/flag-dimensions", flag_dimensions, 0, 0},
+    {"array/limits", limits, 0, 0},
+    {"array/create-flat", create_flat, 0, 0},
+    {"array/create-deep", create_deep, 0, 0},
+    {"array/get-descriptor", get_descriptor, 0, 0},
+    {"array/no-context", no_context, 0, 0},
+    {"array/foreign-context-destroy", foreign_context_destroy, 0, 0},
+    {"array/destroyed-context-current", destroyed_context_current, 0, 0},
+    {"array/destroy-null", destroy_null, 0, 0},
+    {"array/destroy-twice", destroy_twice, 0, 0},
+    {"array/stale-descriptor", stale_descriptor, 0, 0},
+    {"array/destroy-under-work", destroy_under_work, 0, 0},
+    {"array/requirements", requirements, 0, 0},
+    {"array/requirements-refused", requirements_refused, 0, 0},
+    {"array/free-memory", free_memory, PAR_ALONE, 0},
+    {"array/pointer-queries", pointer_queries, 0, 0},
+    {"array/planes", planes, 0, 0},
+    {"array/plane-handles", plane_handles, 0, 0},
+    {"array/old-versions", old_versions, 0, 0},
+    {"array/old-context", old_context, 0, 0},
+    {NULL, NULL, 0, 0},
+};
