@@ -37,7 +37,6 @@ static const struct claim {
     {ATTRIBUTE(MULTICAST_SUPPORTED), false, 0, "cuMulticast* is refused"},
     {ATTRIBUTE(MEMPOOL_SUPPORTED_HANDLE_TYPES), true, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
      "pools are shared by file descriptor only"},
-    {ATTRIBUTE(TIMELINE_SEMAPHORE_INTEROP_SUPPORTED), false, 0, "external semaphores are refused"},
     {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, 0, "cuMemBatchDecompressAsync is refused"},
     {ATTRIBUTE(MEM_DECOMPRESS_MAXIMUM_LENGTH), false, 0, "cuMemBatchDecompressAsync is refused"},
     {ATTRIBUTE(D3D12_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},

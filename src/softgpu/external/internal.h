@@ -9,7 +9,9 @@
 /* A descriptor that is not what it is imported as. */
 #define SG_EXTERNAL_WRONG_FD CUDA_ERROR_UNKNOWN
 
+void sg_external_memory_context_end(struct sg_context *context);
 void sg_semaphores_context_end(struct sg_context *context);
+void sg_dump_external_memory(struct sg_text *text);
 void sg_dump_semaphores(struct sg_text *text);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/external/external.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/pool/pool.h"
@@ -57,12 +58,16 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     if (!range)
         range = sg_range_at(dptr, SG_RANGE_MANAGED);
     if (!range)
+        range = sg_range_at(dptr, SG_RANGE_EXTERNAL);
+    if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_allocation_wait(&range);
     if (result != CUDA_SUCCESS)
         return result;
     if (range->kind == SG_RANGE_MANAGED)
         sg_managed_free(range);
+    else if (range->kind == SG_RANGE_EXTERNAL)
+        sg_external_buffer_free(range);
     else
         sg_allocation_free(range);
     return CUDA_SUCCESS;

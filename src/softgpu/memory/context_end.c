@@ -1,5 +1,6 @@
 #include "softgpu/memory/allocation.h"
 
+#include "softgpu/external/external.h"
 #include "softgpu/ipc/memory.h"
 #include "softgpu/managed/managed.h"
 
@@ -15,6 +16,8 @@ void sg_memory_context_end(struct sg_context *context) {
                 sg_registration_end(range);
             else if (range->kind == SG_RANGE_IPC)
                 sg_ipc_memory_end(range);
+            else if (range->kind == SG_RANGE_EXTERNAL)
+                sg_external_buffer_free(range);
             else if (range->kind == SG_RANGE_MANAGED)
                 sg_managed_free(range);
         }

@@ -69,6 +69,7 @@ enum sg_range_kind {
     SG_RANGE_HOST,       /* cuMemHostAlloc */
     SG_RANGE_REGISTERED, /* cuMemHostRegister */
     SG_RANGE_IPC,        /* cuIpcOpenMemHandle */
+    SG_RANGE_EXTERNAL,   /* cuExternalMemoryGetMappedBuffer */
     SG_RANGE_MANAGED,    /* cuMemAllocManaged, and managed variables */
 };
 

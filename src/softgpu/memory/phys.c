@@ -300,6 +300,12 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     return CUDA_SUCCESS;
 }
 
+bool sg_phys_exported(int fd) {
+    struct stat status;
+    struct sg_share_trailer trailer;
+    return !read_trailer(fd, &status, &trailer);
+}
+
 CUresult sg_phys_import(int fd, struct sg_phys **phys) {
     struct stat status;
     struct sg_share_trailer trailer;

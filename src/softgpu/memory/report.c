@@ -71,6 +71,8 @@ static const char *kind_text(const struct sg_range *range) {
         return "host registration";
     case SG_RANGE_IPC:
         return "opened allocation of another process";
+    case SG_RANGE_EXTERNAL:
+        return "buffer of external memory";
     case SG_RANGE_MANAGED:
         return "managed allocation";
     default:

@@ -1,0 +1,216 @@
+/* External memory: imported, and mapped as buffers and arrays. */
+#include "softgpu/array/array.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/external/internal.h"
+#include "softgpu/external/memory_fd.h"
+#include "softgpu/memory/allocation.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+struct external {
+    uint64_t handle;
+    struct sg_context *context; /* that it dies with, referenced */
+    struct sg_external_bytes bytes;
+    size_t size;
+    /* What arrays lie in, mapped when the first is asked for: they are not to be used any more when
+     * the external memory is destroyed. */
+    struct sg_segment arrays;
+    bool has_arrays;
+};
+
+struct buffer {
+    struct sg_range range;
+    struct sg_segment segment;
+};
+
+#define ALL_DEVICES ((1u << SG_MAX_DEVICES) - 1)
+
+static struct external *external_of(CUexternalMemory handle) {
+    return sg_handle_get(SG_KIND_EXTERNAL_MEMORY, SG_HANDLE_VALUE(handle));
+}
+
+/* ---- Import and end ------------------------------------------------------------------------- */
+
+static CUresult check_description(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc) {
+    const unsigned known = CUDA_EXTERNAL_MEMORY_DEDICATED;
+    if (desc->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD || (desc->flags & ~known) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* Takes over the bytes, also on failure. */
+static CUresult publish(struct sg_context *context, struct sg_external_bytes bytes, size_t size,
+                        CUexternalMemory *out) {
+    struct external *external = calloc(1, sizeof *external);
+    uint64_t handle = external ? sg_handle_new(SG_KIND_EXTERNAL_MEMORY, external) : 0;
+    if (!handle) {
+        free(external);
+        sg_phys_unref(bytes.phys);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *external =
+        (struct external){.handle = handle, .context = context, .bytes = bytes, .size = size};
+    sg_context_ref(context);
+    *out = SG_HANDLE_POINTER(CUexternalMemory, handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuImportExternalMemory(CUexternalMemory *extMem_out,
+                                   const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
+    struct sg_context *context;
+    struct sg_external_bytes bytes;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!extMem_out || !memHandleDesc)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = check_description(memHandleDesc);
+    if (result == CUDA_SUCCESS)
+        result = sg_external_open(memHandleDesc->handle.fd, context->device, &bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (memHandleDesc->size == 0 || memHandleDesc->size > bytes.size) {
+        sg_phys_unref(bytes.phys);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    result = publish(context, bytes, (size_t)memHandleDesc->size, extMem_out);
+    if (result == CUDA_SUCCESS)
+        close(memHandleDesc->handle.fd); /* it is the driver's once it is imported */
+    return result;
+}
+
+static void end(struct external *external) {
+    sg_handle_drop(SG_KIND_EXTERNAL_MEMORY, external->handle);
+    if (external->has_arrays)
+        sg_segment_unmap(&external->arrays);
+    sg_phys_unref(external->bytes.phys);
+    sg_context_unref(external->context);
+    free(external);
+}
+
+/* Buffers stay: they have references of their own. */
+CUresult sg_cuDestroyExternalMemory(CUexternalMemory extMem) {
+    struct external *external = external_of(extMem);
+    if (!external)
+        return extMem ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
+    end(external);
+    return CUDA_SUCCESS;
+}
+
+/* ---- Buffers -------------------------------------------------------------------------------- */
+
+static CUresult make_buffer(struct sg_context *context, const struct external *external,
+                            size_t offset, size_t size, CUdeviceptr *address) {
+    struct buffer *buffer = calloc(1, sizeof *buffer);
+    if (!buffer)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_segment_map(external->bytes.phys, ALL_DEVICES, &buffer->segment);
+    if (result != CUDA_SUCCESS) {
+        free(buffer);
+        return result;
+    }
+    size_t inner = external->bytes.offset + offset;
+    buffer->range = (struct sg_range){.start = buffer->segment.address + inner,
+                                      .size = size,
+                                      .kind = SG_RANGE_EXTERNAL,
+                                      .device = external->bytes.phys->device,
+                                      .context = context,
+                                      .phys = external->bytes.phys,
+                                      .phys_offset = inner,
+                                      .owner = buffer};
+    sg_range_insert(&buffer->range);
+    sg_context_ref(context);
+    *address = buffer->range.start;
+    return CUDA_SUCCESS;
+}
+
+void sg_external_buffer_free(struct sg_range *range) {
+    struct buffer *buffer = range->owner;
+    sg_range_remove(range);
+    sg_segment_unmap(&buffer->segment);
+    sg_context_unref(range->context);
+    free(buffer);
+}
+
+static bool inside(const struct external *external, unsigned long long offset,
+                   unsigned long long size) {
+    return size != 0 && offset <= external->size && size <= external->size - offset;
+}
+
+CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
+                                            const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
+    struct sg_context *context;
+    if (!devPtr || !extMem || !bufferDesc)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct external *external = external_of(extMem);
+    if (!external)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (bufferDesc->flags != 0 || !inside(external, bufferDesc->offset, bufferDesc->size))
+        return CUDA_ERROR_INVALID_VALUE;
+    return make_buffer(context, external, (size_t)bufferDesc->offset, (size_t)bufferDesc->size,
+                       devPtr);
+}
+
+/* ---- Arrays --------------------------------------------------------------------------------- */
+
+static CUresult map_for_arrays(struct external *external) {
+    if (external->has_arrays)
+        return CUDA_SUCCESS;
+    CUresult result = sg_segment_map(external->bytes.phys, ALL_DEVICES, &external->arrays);
+    external->has_arrays = result == CUDA_SUCCESS;
+    return result;
+}
+
+CUresult sg_cuExternalMemoryGetMappedMipmappedArray(
+    CUmipmappedArray *mipmap, CUexternalMemory extMem,
+    const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc) {
+    struct sg_context *context;
+    struct sg_mipmap *made;
+    if (!mipmap || !extMem || !mipmapDesc)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct external *external = external_of(extMem);
+    if (!external)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!inside(external, mipmapDesc->offset, 1) || mipmapDesc->numLevels == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = map_for_arrays(external);
+    if (result != CUDA_SUCCESS)
+        return result;
+    size_t offset = (size_t)mipmapDesc->offset;
+    result = sg_mipmap_over(context, &mipmapDesc->arrayDesc, mipmapDesc->numLevels,
+                            external->arrays.address + external->bytes.offset + offset,
+                            external->size - offset, &made);
+    if (result == CUDA_SUCCESS)
+        *mipmap = SG_HANDLE_POINTER(CUmipmappedArray, made->handle);
+    return result;
+}
+
+/* ---- The end of a context, and reports ------------------------------------------------------- */
+
+static void end_with(uint64_t handle, void *object, void *context) {
+    (void)handle;
+    struct external *external = object;
+    if (external->context == context)
+        end(external);
+}
+
+void sg_external_memory_context_end(struct sg_context *context) {
+    sg_handle_each(SG_KIND_EXTERNAL_MEMORY, end_with, context);
+}
+
+static void dump(uint64_t handle, void *object, void *text) {
+    (void)handle;
+    const struct external *external = object;
+    sg_text_line(text, "external memory of %zu bytes", external->size);
+}
+
+void sg_dump_external_memory(struct sg_text *text) {
+    sg_handle_each(SG_KIND_EXTERNAL_MEMORY, dump, text);
+}
