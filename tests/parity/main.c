@@ -53,6 +53,7 @@ static const par_scenario *const chapters[] = {
     par_occupancy_scenarios,
     par_launch_scenarios,
     par_null_scenarios,
+    par_pool_default_scenarios,
     par_capture_scenarios,
     par_capture_fork_scenarios,
     par_capture_unsafe_scenarios,

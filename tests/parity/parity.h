@@ -79,6 +79,7 @@ extern const par_scenario par_library_scenarios[];
 extern const par_scenario par_link_scenarios[];
 extern const par_scenario par_occupancy_scenarios[];
 extern const par_scenario par_launch_scenarios[];
+extern const par_scenario par_pool_default_scenarios[];
 extern const par_scenario par_null_scenarios[];
 extern const par_scenario par_capture_scenarios[];
 extern const par_scenario par_capture_fork_scenarios[];
