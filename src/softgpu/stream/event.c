@@ -127,15 +127,27 @@ static void finish_record(struct sg_op *op) {
     sg_event_unref(event);
 }
 
-static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, struct sg_op *op) {
-    uint64_t before = event->record, done = event->done;
+void sg_event_record_begin(struct sg_event *event, struct sg_op *op) {
     event->record++;
-    uint64_t shared = event->share ? sg_event_share_record(event) : 0;
     op->finish = finish_record;
     op->data.words[0] = (uintptr_t)event;
     op->data.words[1] = event->record;
-    op->data.words[2] = shared;
+    op->data.words[2] = event->share ? sg_event_share_record(event) : 0;
     sg_event_ref(event);
+}
+
+void sg_event_record_queued(struct sg_event *event, struct sg_stream *stream, uint64_t number) {
+    sg_token_release(&event->token);
+    if (stream->completed >= number)
+        return;
+    sg_stream_ref(stream);
+    event->token = (struct sg_token){stream, number};
+}
+
+static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, struct sg_op *op) {
+    uint64_t before = event->record, done = event->done;
+    sg_event_record_begin(event, op);
+    uint64_t shared = op->data.words[2];
     CUresult result = sg_stream_submit(stream, op);
     if (result != CUDA_SUCCESS) {
         event->record = before;
@@ -145,8 +157,7 @@ static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, 
         sg_event_unref(event);
         return result;
     }
-    sg_token_release(&event->token);
-    event->token = sg_stream_token(stream);
+    sg_event_record_queued(event, stream, stream->submitted);
     return CUDA_SUCCESS;
 }
 
@@ -219,18 +230,11 @@ static bool complete(const struct sg_event *event) {
     return sg_token_complete(event->token);
 }
 
-/* Queues a wait for the event's last record. */
-static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
+void sg_event_wait_begin(struct sg_event *event, struct sg_op *op) {
     if (complete(event))
-        return CUDA_SUCCESS;
-    struct sg_op *op = sg_op_new(NULL);
-    if (!op)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return;
     /* The token lets a waiter help; what another process records is found by looking. */
-    if (!sg_op_wait_for(op, event->token)) {
-        sg_op_free(op);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    sg_op_wait_for(op, event->token);
     if (event->share) {
         op->ready = shared_ready;
         op->finish = finish_shared;
@@ -238,6 +242,20 @@ static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
         op->data.words[1] = sg_event_share_mark(event);
         sg_event_ref(event);
     }
+}
+
+/* Queues a wait for the event's last record. */
+static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
+    if (complete(event))
+        return CUDA_SUCCESS;
+    struct sg_op *op = sg_op_new(NULL);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!sg_op_reserve_waits(op, 1)) {
+        sg_op_free(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    sg_event_wait_begin(event, op);
     CUresult result = sg_stream_submit(stream, op);
     if (result != CUDA_SUCCESS && event->share)
         sg_event_unref(event);

@@ -33,6 +33,16 @@ void sg_event_ref(struct sg_event *event);
 void sg_event_unref(struct sg_event *event);
 struct sg_event *sg_event_get(CUevent handle);
 
+/*
+ * For work that is queued as a whole or not at all. The first call makes `op`, a marker, record the
+ * event, and must be followed by sg_stream_enqueue and the second call, with nothing that fails
+ * between them. The third makes `op` wait for the event's last record; it has room for one token
+ * (sg_op_reserve_waits).
+ */
+void sg_event_record_begin(struct sg_event *event, struct sg_op *op);
+void sg_event_record_queued(struct sg_event *event, struct sg_stream *stream, uint64_t number);
+void sg_event_wait_begin(struct sg_event *event, struct sg_op *op);
+
 /* ipc/event.c: the shared state of a CU_EVENT_INTERPROCESS event, and its end. */
 CUresult sg_event_share_create(struct sg_event *event);
 void sg_event_share_end(struct sg_event *event);

@@ -263,6 +263,23 @@ static CUresult submit_batch(struct sg_stream *stream, struct batch *batch) {
     return result;
 }
 
+CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sg_op **first) {
+    struct batch batch = {.count = 0};
+    CUresult result = params->count < BATCH_LIMIT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < params->count && result == CUDA_SUCCESS; i++)
+        result = add_entry(&batch, &params->paramArray[i]);
+    *first = NULL;
+    for (unsigned i = batch.count; i-- > 0;) {
+        if (result != CUDA_SUCCESS) {
+            sg_op_free(batch.ops[i]);
+            continue;
+        }
+        batch.ops[i]->next = *first;
+        *first = batch.ops[i];
+    }
+    return result;
+}
+
 CUresult sg_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
                                   CUstreamBatchMemOpParams *paramArray, unsigned int flags) {
     struct sg_stream *found;

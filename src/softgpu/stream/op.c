@@ -13,12 +13,12 @@ struct sg_op *sg_op_new(CUresult (*run)(struct sg_op *)) {
     return op;
 }
 
-static bool grow_waits(struct sg_op *op) {
-    unsigned room = op->wait_room * 4;
+static bool grow_waits(struct sg_op *op, unsigned room) {
     struct sg_token *waits = malloc(room * sizeof *waits);
     if (!waits)
         return false;
-    memcpy(waits, op->waits, op->wait_count * sizeof *waits);
+    if (op->wait_count > 0)
+        memcpy(waits, op->waits, op->wait_count * sizeof *waits);
     if (op->waits != op->own_waits)
         free(op->waits);
     op->waits = waits;
@@ -26,12 +26,17 @@ static bool grow_waits(struct sg_op *op) {
     return true;
 }
 
+bool sg_op_reserve_waits(struct sg_op *op, unsigned count) {
+    unsigned room = op->wait_count + count;
+    return room <= op->wait_room || grow_waits(op, room);
+}
+
 bool sg_op_wait_for(struct sg_op *op, struct sg_token token) {
     if (sg_token_complete(token))
         return true;
     if (!op->waits)
         op->waits = op->own_waits;
-    if (op->wait_count == op->wait_room && !grow_waits(op))
+    if (op->wait_count == op->wait_room && !grow_waits(op, op->wait_room * 4))
         return false;
     sg_stream_ref(token.stream);
     op->waits[op->wait_count++] = token;

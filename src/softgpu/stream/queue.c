@@ -127,6 +127,11 @@ void sg_op_execute(struct sg_op *op) {
     op->running = true;
     if (op->run && !sg_context_poisoned(stream->context))
         run(op);
+    if (op->again && !sg_context_poisoned(stream->context) && op->again(op)) {
+        op->running = false;
+        sg_progress_announce(); /* whoever slept because it was running may look again */
+        return;
+    }
     complete_head(stream);
     after_completion(stream);
 }

@@ -192,23 +192,16 @@ CUresult sg_streams_context_begin(struct sg_context *context) {
     return context->legacy ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Hidden streams too: those of graphs are in no list. */
+static struct sg_stream *busy_stream(const struct sg_context *context) {
+    struct sg_stream *stream = sg_working;
+    while (stream && stream->context != context)
+        stream = stream->work_next;
+    return stream;
+}
+
 /* A list holds a reference of each of its streams, and takes it back when it lets go: what the
- * analyzer thinks freed here and below is not. */
-static struct sg_stream *first_busy(struct sg_stream *list) {
-    while (list && list->completed == list->submitted)
-        list = list->next;
-    return list;
-}
-
-static struct sg_stream *busy_stream(struct sg_context *context) {
-    struct sg_stream *lists[] = {context->streams, context->per_thread, context->legacy,
-                                 context->legacy->gather, context->legacy->barriers};
-    struct sg_stream *busy = NULL;
-    for (size_t i = 0; !busy && i < sizeof lists / sizeof lists[0]; i++)
-        busy = first_busy(lists[i]); /* NOLINT(clang-analyzer-unix.Malloc): see above */
-    return busy;
-}
-
+ * analyzer thinks freed here is not. */
 static void end_list(struct sg_stream **list) {
     while (*list) {
         struct sg_stream *stream = *list;

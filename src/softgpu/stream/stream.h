@@ -50,6 +50,9 @@ struct sg_op {
     CUresult (*run)(struct sg_op *op);
     /* With the lock: is the awaited memory value there? NULL when it need not poll. */
     bool (*ready)(struct sg_op *op);
+    /* With the lock, after run: true leaves the operation where it is, to run again as soon as
+     * `ready` says so. Not asked in a poisoned context. NULL for once. */
+    bool (*again)(struct sg_op *op);
     /* With the lock, after run and before waiters are woken: frees what the operation owns. Called
      * exactly once for each submitted operation, also when the context is poisoned (then run is not
      * called). The op itself is freed by stream/. May be NULL. */
@@ -112,6 +115,8 @@ void sg_stream_unref(struct sg_stream *stream);
 struct sg_op *sg_op_new(CUresult (*run)(struct sg_op *));
 /* Adds a token to wait for; takes a reference of its own. False when out of memory. */
 bool sg_op_wait_for(struct sg_op *op, struct sg_token token);
+/* Room for so many tokens more, so that adding them cannot fail. False when out of memory. */
+bool sg_op_reserve_waits(struct sg_op *op, unsigned count);
 /* For an operation that will not be submitted. */
 void sg_op_free(struct sg_op *op);
 /*
@@ -150,6 +155,10 @@ void sg_schedule_set(enum sg_schedule schedule, uint64_t seed);
 /* Called at the end of calls that queued work, with nothing of the caller's at risk: the random
  * schedule may run some operations here, with the lock released meanwhile. */
 void sg_schedule_chance(void);
+
+/* The operations of a batch of memory operations, one after another through `next`; NULL when there
+ * is nothing to do. Checks them as cuStreamBatchMemOp does. */
+CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct sg_op **first);
 
 /* ---- Events, for other chapters ------------------------------------------------------------- */
 
