@@ -1,0 +1,301 @@
+/* User objects of graphs, and pictures of graphs. */
+#include "../parity.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SYNC CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+
+/* ---- Destructors that are waited for -------------------------------------------------------- */
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t called = PTHREAD_COND_INITIALIZER;
+static int calls;
+static bool other_thread;
+static pthread_t main_thread;
+
+static void destroy(void *data) {
+    pthread_mutex_lock(&guard);
+    calls += *(const int *)data;
+    other_thread = !pthread_equal(main_thread, pthread_self());
+    pthread_cond_broadcast(&called);
+    pthread_mutex_unlock(&guard);
+}
+
+/* Waits until the destructors have added up to `wanted`, for five seconds at most. */
+static void see_calls(const char *what, int wanted) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 5;
+    pthread_mutex_lock(&guard);
+    while (calls < wanted && pthread_cond_timedwait(&called, &guard, &until) == 0) {
+    }
+    par_see("destructor", "%s calls %d other-thread %d", what, calls, (int)other_thread);
+    pthread_mutex_unlock(&guard);
+}
+
+static CUuserObject object_of(const int *weight, unsigned count, const char *name) {
+    CUuserObject object = NULL;
+    SETUP(cuUserObjectCreate, (&object, (void *)(uintptr_t)weight, destroy, count, SYNC));
+    par_name((uint64_t)(uintptr_t)object, 0, name);
+    return object;
+}
+
+static const int one = 1, ten = 10, hundred = 100;
+
+static void begin(void) {
+    par_context();
+    main_thread = pthread_self();
+}
+
+static CUgraph new_graph(const char *name) {
+    CUgraph g = NULL;
+    SETUP(cuGraphCreate, (&g, 0));
+    par_name((uint64_t)(uintptr_t)g, 0, name);
+    return g;
+}
+
+static void objects(void) {
+    static const unsigned flags[] = {0, 1, 2, 3, ~0u};
+    static const unsigned counts[] = {0, 1, 2, INT_MAX, (unsigned)INT_MAX + 1, UINT_MAX};
+    CUuserObject object;
+    begin();
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        par_note("flags=%u", flags[i]);
+        CALLO(cuUserObjectCreate, "flags", (&object, (void *)(uintptr_t)&one, destroy, 1, flags[i]),
+              OUT_C(object));
+    }
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        par_note("count=%u", counts[i]);
+        CALLO(cuUserObjectCreate, "count",
+              (&object, (void *)(uintptr_t)&one, destroy, counts[i], SYNC), OUT_C(object));
+    }
+    CALLO(cuUserObjectCreate, "null-data", (&object, NULL, destroy, 1, SYNC), OUT_C(object));
+    CALLO(cuUserObjectCreate, "null-function", (&object, NULL, NULL, 1, SYNC), OUT_C(object));
+    CALL(cuUserObjectCreate, "null-out", (NULL, NULL, destroy, 1, SYNC));
+    CALL(cuUserObjectRetain, "null", (NULL, 1));
+    CALL(cuUserObjectRelease, "null", (NULL, 1));
+    object = object_of(&one, 1, "object");
+    CALL(cuUserObjectRetain, "zero", (object, 0));
+    CALL(cuUserObjectRetain, "one", (object, 1));
+    CALL(cuUserObjectRetain, "too-many", (object, (unsigned)INT_MAX + 1));
+    CALL(cuUserObjectRetain, "many", (object, 1000));
+    CALL(cuUserObjectRelease, "zero", (object, 0));
+    CALL(cuUserObjectRelease, "too-many", (object, (unsigned)INT_MAX + 1));
+    CALL(cuUserObjectRelease, "many", (object, 1001));
+    see_calls("still-one", 0);
+    CALL(cuUserObjectRelease, "last", (object, 1));
+    see_calls("last", 1);
+}
+
+static void without_context(void) {
+    CUuserObject object;
+    CUgraph g;
+    par_init();
+    main_thread = pthread_self();
+    CALLO(cuUserObjectCreate, "no-context", (&object, (void *)(uintptr_t)&one, destroy, 1, SYNC),
+          OUT_C(object));
+    g = new_graph("g");
+    CALL(cuGraphRetainUserObject, "no-context", (g, object, 1, 0));
+    CALL(cuGraphReleaseUserObject, "no-context", (g, object, 1));
+    CALL(cuUserObjectRetain, "no-context", (object, 1));
+    CALL(cuUserObjectRelease, "no-context", (object, 2));
+    see_calls("no-context", 1);
+}
+
+static void graph_references(void) {
+    CUuserObject a, b;
+    CUgraph g, copy, outer;
+    CUgraphNode node;
+    begin();
+    g = new_graph("g");
+    a = object_of(&one, 1, "a");
+    b = object_of(&ten, 3, "b");
+    CALL(cuGraphRetainUserObject, "zero", (g, a, 0, 0));
+    CALL(cuGraphRetainUserObject, "too-many", (g, a, (unsigned)INT_MAX + 1, 0));
+    CALL(cuGraphRetainUserObject, "bad-flags", (g, a, 1, 2));
+    CALL(cuGraphRetainUserObject, "bad-flags", (g, a, 1, 3));
+    CALL(cuGraphRetainUserObject, "null-graph", (NULL, a, 1, 0));
+    CALL(cuGraphRetainUserObject, "null-object", (g, NULL, 1, 0));
+    CALL(cuGraphReleaseUserObject, "not-retained", (g, a, 1));
+    CALL(cuGraphRetainUserObject, "ok", (g, a, 2, 0));
+    CALL(cuGraphReleaseUserObject, "zero", (g, a, 0));
+    CALL(cuGraphReleaseUserObject, "null-graph", (NULL, a, 1));
+    CALL(cuGraphReleaseUserObject, "null-object", (g, NULL, 1));
+    CALL(cuGraphReleaseUserObject, "more-than-retained", (g, a, 3));
+    CALL(cuGraphReleaseUserObject, "one", (g, a, 1));
+    CALL(cuGraphReleaseUserObject, "not-of-graph", (g, b, 1));
+    CALL(cuGraphRetainUserObject, "move", (g, b, 2, CU_GRAPH_USER_OBJECT_MOVE));
+    CALL(cuUserObjectRelease, "own-last", (b, 1));
+    CALL(cuUserObjectRelease, "own-last", (a, 1));
+    see_calls("graph-holds", 0);
+    CALLO(cuGraphClone, "with-objects", (&copy, g), OUT_C(copy));
+    outer = new_graph("outer");
+    CALLO(cuGraphAddChildGraphNode, "with-objects", (&node, outer, NULL, 0, g), OUT_C(node));
+    CALL(cuGraphDestroy, "holds", (g));
+    see_calls("clone-holds", 0);
+    CALL(cuGraphReleaseUserObject, "of-clone", (copy, a, 1));
+    CALL(cuGraphReleaseUserObject, "of-clone-again", (copy, a, 1));
+    CALL(cuGraphDestroy, "clone", (copy));
+    see_calls("child-holds", 0);
+    CALL(cuGraphDestroyNode, "child", (node));
+    see_calls("all", 11);
+}
+
+static void exec_references(void) {
+    CUuserObject a;
+    CUgraph g;
+    CUgraphExec exec;
+    begin();
+    g = new_graph("g");
+    a = object_of(&hundred, 1, "a");
+    CALL(cuGraphRetainUserObject, "move", (g, a, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    SETUP(cuGraphInstantiateWithFlags, (&exec, g, 0));
+    CALL(cuGraphDestroy, "instantiated", (g));
+    see_calls("exec-holds", 0);
+    CALL(cuGraphExecDestroy, "last", (exec));
+    see_calls("all", 100);
+}
+
+static void move_too_many(void) {
+    CUuserObject a;
+    CUgraph g;
+    begin();
+    g = new_graph("g");
+    a = object_of(&one, 1, "a");
+    CALL(cuGraphRetainUserObject, "move-more-than-owned", (g, a, 2, CU_GRAPH_USER_OBJECT_MOVE));
+}
+
+static void release_too_many(void) {
+    CUuserObject a;
+    begin();
+    a = object_of(&one, 1, "a");
+    CALL(cuUserObjectRelease, "more-than-owned", (a, 2));
+}
+
+static void stale_object(void) {
+    CUuserObject a;
+    begin();
+    a = object_of(&one, 1, "a");
+    SETUP(cuUserObjectRelease, (a, 1));
+    see_calls("gone", 1);
+    CALL(cuUserObjectRetain, "stale-handle", (a, 1));
+}
+
+static CUresult inside;
+static void call_inside(void *data) {
+    size_t free_bytes, total;
+    inside = par.api->cuMemGetInfo_v2(&free_bytes, &total);
+    destroy(data);
+}
+
+static CUresult create_inside;
+static void create_graph_inside(void *data) {
+    CUgraph g;
+    create_inside = par.api->cuGraphCreate(&g, 0);
+    destroy(data);
+}
+
+static void calls_inside(void) {
+    CUuserObject a;
+    begin();
+    SETUP(cuUserObjectCreate, (&a, (void *)(uintptr_t)&one, call_inside, 1, SYNC));
+    SETUP(cuUserObjectRelease, (a, 1));
+    see_calls("call-inside", 1);
+    par_see("inside", "cuMemGetInfo %s", par_result_name(inside));
+    SETUP(cuUserObjectCreate, (&a, (void *)(uintptr_t)&one, create_graph_inside, 1, SYNC));
+    SETUP(cuUserObjectRelease, (a, 1));
+    see_calls("create-inside", 2);
+    par_see("inside", "cuGraphCreate %s", par_result_name(create_inside));
+}
+
+/* ---- Pictures ------------------------------------------------------------------------------- */
+
+static void host_work(void *data) {
+    (void)data;
+}
+
+static char path[64];
+
+static void see_file(void) {
+    char start[8] = "";
+    size_t size = 0, arrows = 0;
+    int c, previous = 0;
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        par_see("file", "none");
+        return;
+    }
+    while ((c = getc(file)) != EOF) {
+        if (size < sizeof(start) - 1)
+            start[size] = (char)c;
+        arrows += previous == '-' && c == '>';
+        previous = c;
+        size++;
+    }
+    fclose(file);
+    unlink(path);
+    par_see("file", "%s starts '%s' arrows %zu", size ? "full" : "empty", start, arrows);
+}
+
+static void pictures(void) {
+    CUgraph g, child;
+    CUgraphNode a, b, node;
+    CUdeviceptr p;
+    CUDA_MEMSET_NODE_PARAMS set = {0};
+    CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
+    begin();
+    snprintf(path, sizeof(path), "/tmp/parity-%d.dot", (int)getpid());
+    p = par_alloc(4096);
+    g = new_graph("g");
+    CALL(cuGraphDebugDotPrint, "empty-graph", (g, path, 0));
+    see_file();
+    SETUP(cuGraphAddEmptyNode, (&a, g, NULL, 0));
+    SETUP(cuGraphAddHostNode, (&b, g, &a, 1, &host));
+    set.dst = p;
+    set.elementSize = 1;
+    set.width = 16;
+    set.height = 1;
+    SETUP(cuGraphAddMemsetNode, (&node, g, &b, 1, &set, par.primary));
+    CALL(cuGraphDebugDotPrint, "plain", (g, path, 0));
+    see_file();
+    for (unsigned bit = 0; bit <= 17; bit++) {
+        par_note("flags=0x%x", 1u << bit);
+        CALL(cuGraphDebugDotPrint, "flag", (g, path, 1u << bit));
+        see_file();
+    }
+    CALL(cuGraphDebugDotPrint, "all-flags", (g, path, 0xffff));
+    see_file();
+    CALL(cuGraphDebugDotPrint, "bad-flags", (g, path, ~0u));
+    see_file();
+    CALL(cuGraphDebugDotPrint, "null-path", (g, NULL, 0));
+    CALL(cuGraphDebugDotPrint, "null-graph", (NULL, path, 0));
+    see_file();
+    CALL(cuGraphDebugDotPrint, "missing-folder", (g, "/tmp/no-such-folder-of-parity/a.dot", 0));
+    CALL(cuGraphDebugDotPrint, "folder", (g, "/tmp", 0));
+    CALL(cuGraphDebugDotPrint, "empty-path", (g, "", 0));
+    child = new_graph("child");
+    SETUP(cuGraphAddEmptyNode, (&a, child, NULL, 0));
+    SETUP(cuGraphAddChildGraphNode, (&node, g, &b, 1, child));
+    CALL(cuGraphDebugDotPrint, "with-child", (g, path, 1));
+    see_file();
+}
+
+const par_scenario par_graph_object_scenarios[] = {
+    {"graph-object/objects", objects, 0, 0},
+    {"graph-object/no-context", without_context, 0, 0},
+    {"graph-object/graph-references", graph_references, 0, 0},
+    {"graph-object/exec-references", exec_references, 0, 0},
+    {"graph-object/move-too-many", move_too_many, 0, 0},
+    {"graph-object/release-too-many", release_too_many, 0, 0},
+    {"graph-object/stale", stale_object, 0, 0},
+    {"graph-object/calls-inside", calls_inside, 0, 0},
+    {"graph-object/pictures", pictures, 0, 0},
+    {NULL, NULL, 0, 0},
+};
