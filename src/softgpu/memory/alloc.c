@@ -59,7 +59,7 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
         range = sg_range_at(dptr, SG_RANGE_MANAGED);
     if (!range)
         range = sg_range_at(dptr, SG_RANGE_EXTERNAL);
-    if (!range)
+    if (!range || range->variable)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_allocation_wait(&range);
     if (result != CUDA_SUCCESS)

@@ -9,7 +9,7 @@ void sg_memory_context_end(struct sg_context *context) {
     struct sg_range *range = sg_range_from(0);
     while (range) {
         struct sg_range *next = sg_range_next(range);
-        if (range->context == context) {
+        if (range->context == context && !range->variable) {
             if (range->kind == SG_RANGE_DEVICE || range->kind == SG_RANGE_HOST)
                 sg_allocation_free(range);
             else if (range->kind == SG_RANGE_REGISTERED)

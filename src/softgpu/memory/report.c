@@ -83,7 +83,7 @@ static const char *kind_text(const struct sg_range *range) {
 static void allocation_lines(struct sg_text *text) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
-        const char *kind = kind_text(range);
+        const char *kind = range->variable ? NULL : kind_text(range);
         char where[24];
         if (kind)
             sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
