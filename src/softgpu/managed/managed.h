@@ -9,6 +9,7 @@
 #include "softgpu/context/context.h"
 #include "softgpu/managed/pages.h"
 #include "softgpu/memory/memory.h"
+#include "softgpu/stream/stream.h"
 
 /*
  * `size` bytes that belong to `context` (referenced), a range of kind SG_RANGE_MANAGED whose
@@ -23,5 +24,13 @@ void sg_managed_free(struct sg_range *range);
 /* The pages that [address, address + size) is part of, when all of it is managed memory of one
  * allocation; else NULL. */
 struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size);
+
+/* Its work is `stream`'s (referenced) alone, or with NULL as `flags` say. Ends with the stream:
+ * then it is as the allocation was made. */
+void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream);
+
+/* What was told of it, for the state dump. */
+struct sg_text;
+void sg_managed_dump(struct sg_text *text, const struct sg_range *range);
 
 #endif

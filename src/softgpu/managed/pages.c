@@ -19,16 +19,21 @@ void sg_pages_end(struct sg_pages *pages) {
 }
 
 /* An edit cuts at most two runs. */
-static bool make_room(struct sg_pages *pages) {
-    size_t room = pages->run_count + 2;
-    if (room <= pages->run_room)
-        return true;
-    struct sg_page_run *runs = realloc(pages->runs, 2 * room * sizeof *runs);
-    if (!runs)
-        return false;
-    pages->runs = runs;
-    pages->run_room = 2 * room;
+bool sg_pages_promise(struct sg_pages *pages) {
+    size_t room = pages->run_count + 2 * (pages->promised + 1);
+    if (room > pages->run_room) {
+        struct sg_page_run *runs = realloc(pages->runs, 2 * room * sizeof *runs);
+        if (!runs)
+            return false;
+        pages->runs = runs;
+        pages->run_room = 2 * room;
+    }
+    pages->promised++;
     return true;
+}
+
+void sg_pages_unpromise(struct sg_pages *pages) {
+    pages->promised--;
 }
 
 /* The run that holds the page. */
@@ -79,16 +84,14 @@ static size_t page_of(const struct sg_pages *pages, CUdeviceptr address) {
     return (size_t)(address - pages->start) / SG_MANAGED_PAGE;
 }
 
-bool sg_pages_edit(struct sg_pages *pages, CUdeviceptr address, size_t size, sg_page_edit *edit,
+void sg_pages_edit(struct sg_pages *pages, CUdeviceptr address, size_t size, sg_page_edit *edit,
                    const void *user) {
-    if (!make_room(pages))
-        return false;
+    pages->promised--;
     size_t first = cut(pages, page_of(pages, address));
     size_t end = cut(pages, page_of(pages, address + size - 1) + 1);
     for (size_t i = first; i < end; i++)
         edit(&pages->runs[i].facts, user);
     join(pages);
-    return true;
 }
 
 void sg_pages_look(const struct sg_pages *pages, CUdeviceptr address, size_t size,

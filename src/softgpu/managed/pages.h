@@ -29,18 +29,21 @@ struct sg_pages {
     size_t count; /* of pages */
     struct sg_page_run *runs;
     size_t run_count, run_room;
+    size_t promised;
 };
 
 /* No facts. False when out of memory. */
 bool sg_pages_begin(struct sg_pages *pages, CUdeviceptr start, size_t size);
 void sg_pages_end(struct sg_pages *pages);
 
-/*
- * Calls `edit` with the facts of each run in the pages that [address, address + size) touches,
- * which it may change. False when out of memory: nothing has changed.
- */
+/* Room for one edit to come, so that it cannot fail. False when out of memory. */
+bool sg_pages_promise(struct sg_pages *pages);
+/* For an edit that will not come. */
+void sg_pages_unpromise(struct sg_pages *pages);
+/* Keeps a promise: calls `edit` with the facts of each run in the pages that [address, address +
+ * size) touches, which it may change. */
 typedef void sg_page_edit(struct sg_page_facts *facts, const void *user);
-bool sg_pages_edit(struct sg_pages *pages, CUdeviceptr address, size_t size, sg_page_edit *edit,
+void sg_pages_edit(struct sg_pages *pages, CUdeviceptr address, size_t size, sg_page_edit *edit,
                    const void *user);
 /* Calls `look` for each run that those pages touch. */
 typedef void sg_page_look(const struct sg_page_facts *facts, void *user);

@@ -2,6 +2,7 @@
 #include "softgpu/core/handle.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
+#include "softgpu/managed/managed.h"
 #include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
 
@@ -85,10 +86,13 @@ static void allocation_lines(struct sg_text *text) {
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
         const char *kind = range->variable ? NULL : kind_text(range);
         char where[24];
-        if (kind)
-            sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
-                         location_text(range->device, where), range->flags,
-                         range->sync_memops ? ", SYNC_MEMOPS" : "");
+        if (!kind)
+            continue;
+        sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
+                     location_text(range->device, where), range->flags,
+                     range->sync_memops ? ", SYNC_MEMOPS" : "");
+        if (range->kind == SG_RANGE_MANAGED)
+            sg_managed_dump(text, range);
     }
 }
 

@@ -1,0 +1,20 @@
+/* Places that managed memory can be advised to or prefetched to. */
+#ifndef SG_MANAGED_LOCATION_H
+#define SG_MANAGED_LOCATION_H
+
+#include "softgpu/core/state.h"
+
+/* A node of the machine; 0 also on a kernel that knows no nodes. */
+bool sg_numa_node_exists(int node);
+
+/* What the first versions of the functions take: an ordinal or CU_DEVICE_CPU. INVALID_DEVICE. */
+CUresult sg_location_of_device(CUdevice device, CUmemLocation *location);
+/* Whether the type is one that there is at all: looked at before anything else. */
+bool sg_location_type_known(const CUmemLocation *location);
+/* Checks a location of a known type and makes it one of DEVICE, HOST (id 0) and HOST_NUMA. */
+CUresult sg_location_settle(CUmemLocation *location);
+
+/* "device 0", "host", "node 0"; "" for none. */
+const char *sg_location_text(const CUmemLocation *location, char text[32]);
+
+#endif
