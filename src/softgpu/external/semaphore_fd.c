@@ -34,7 +34,7 @@ int sg_semaphore_fd_new(softgpu_semaphore_kind kind, uint64_t value) {
 }
 
 static bool is_semaphore(const softgpu_semaphore *semaphore) {
-    return memcmp(semaphore->magic, SOFTGPU_SEMAPHORE_MAGIC, sizeof semaphore->magic) == 0 &&
+    return memcmp(semaphore->magic, SOFTGPU_SEMAPHORE_MAGIC, sizeof SOFTGPU_SEMAPHORE_MAGIC) == 0 &&
            semaphore->version == SOFTGPU_SEMAPHORE_VERSION &&
            (semaphore->kind == SOFTGPU_SEMAPHORE_BINARY ||
             semaphore->kind == SOFTGPU_SEMAPHORE_TIMELINE);

@@ -1,0 +1,277 @@
+/* External memory by descriptor. On hardware only a graphics driver makes descriptors that can be
+ * imported; softgpu takes memory files as well. */
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE      ((size_t)2 << 20)
+#define FD        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+#define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define NEEDS_FDS NEEDS_SOFTGPU("hardware imports what a graphics driver exported")
+
+/* A memory file, mapped; *fd is to be imported. */
+static unsigned char *memory_file(size_t size, int seals, int *fd) {
+    *fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_true(*fd >= 0);
+    assert_int_equal(ftruncate(*fd, (off_t)size), 0);
+    if (seals)
+        assert_int_equal(fcntl(*fd, F_ADD_SEALS, seals), 0);
+    unsigned char *bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    assert_true(bytes != MAP_FAILED);
+    return bytes;
+}
+
+static CUDA_EXTERNAL_MEMORY_HANDLE_DESC description(int fd, size_t size) {
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    memset(&desc, 0, sizeof desc);
+    desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+    desc.handle.fd = fd;
+    desc.size = size;
+    return desc;
+}
+
+static CUexternalMemory import(int fd, size_t size) {
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = description(fd, size);
+    CUexternalMemory memory = NULL;
+    OK(cu.cuImportExternalMemory(&memory, &desc));
+    assert_non_null(memory);
+    return memory;
+}
+
+static CUresult map_result(CUexternalMemory memory, size_t offset, size_t size, CUdeviceptr *p) {
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
+    memset(&desc, 0, sizeof desc);
+    desc.offset = offset;
+    desc.size = size;
+    return cu.cuExternalMemoryGetMappedBuffer(p, memory, &desc);
+}
+
+static CUdeviceptr map(CUexternalMemory memory, size_t offset, size_t size) {
+    CUdeviceptr p = 0;
+    OK(map_result(memory, offset, size, &p));
+    assert_true(p != 0);
+    return p;
+}
+
+static bool is_open(int fd) {
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* Bytes go both ways between `bytes` (plain memory) and a buffer of the same memory. */
+static void check_same(unsigned char *bytes, CUdeviceptr p, size_t size) {
+    unsigned char *copy = malloc(size);
+    fill_pattern(bytes, size, 1);
+    OK(cu.cuMemcpyDtoH_v2(copy, p, size));
+    assert_true(has_pattern(copy, size, 1));
+    fill_pattern(copy, size, 2);
+    OK(cu.cuMemcpyHtoD_v2(p, copy, size));
+    OK(cu.cuCtxSynchronize());
+    assert_true(has_pattern(bytes, size, 2));
+    free(copy);
+}
+
+static void a_sealed_file_is_memory(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    int fd;
+    unsigned char *bytes = memory_file(100000, SEALS, &fd);
+    CUexternalMemory memory = import(fd, 100000);
+    assert_false(is_open(fd)); /* it is the driver's now */
+    CUdeviceptr p = map(memory, 0, 100000), part = map(memory, 4096, 1000);
+    check_same(bytes, p, 100000);
+    check_same(bytes + 4096, part, 1000);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(part, 1, 1001));
+    OK(cu.cuMemFree_v2(part));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(part));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuDestroyExternalMemory(memory));
+    munmap(bytes, 100000);
+}
+
+/* What Mesa's llvmpipe makes: size of the file, where the data begin, 16 bytes of identity. */
+static void lavapipe_s_header_is_skipped(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    static const size_t starts[] = {4096, 64, 256, 65536};
+    for (size_t i = 0; i < COUNT(starts); i++) {
+        size_t size = 50000, whole = starts[i] + size;
+        int fd;
+        unsigned char *bytes = memory_file(whole, SEALS, &fd);
+        uint64_t header[2] = {whole, starts[i]};
+        memcpy(bytes, header, sizeof header);
+        CUexternalMemory memory = import(fd, size);
+        CUdeviceptr p = map(memory, 0, size);
+        check_same(bytes + starts[i], p, size);
+        FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 1, size, &p));
+        OK(cu.cuMemFree_v2(p));
+        OK(cu.cuDestroyExternalMemory(memory));
+        munmap(bytes, whole);
+    }
+}
+
+/* The header says less than there is, or more: then the file is plain memory. */
+static void a_header_that_does_not_agree_is_bytes(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    static const uint64_t headers[][2] = {{8191, 4096}, {8192, 8192}, {8192, 16}, {8192, 4097}};
+    for (size_t i = 0; i < COUNT(headers); i++) {
+        unsigned char seen[16];
+        int fd;
+        unsigned char *bytes = memory_file(8192, SEALS, &fd);
+        memcpy(bytes, headers[i], 16);
+        CUexternalMemory memory = import(fd, 8192);
+        CUdeviceptr p = map(memory, 0, 8192);
+        OK(cu.cuMemcpyDtoH_v2(seen, p, 16));
+        assert_memory_equal(seen, headers[i], 16);
+        OK(cu.cuMemFree_v2(p));
+        OK(cu.cuDestroyExternalMemory(memory));
+        munmap(bytes, 8192);
+    }
+}
+
+static int exported(CUmemGenericAllocationHandle *handle) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    int fd = -1;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    prop.requestedHandleTypes = FD;
+    OK(cu.cuMemCreate(handle, PAGE, &prop, 0));
+    OK(cu.cuMemExportToShareableHandle(&fd, *handle, FD, 0));
+    return fd;
+}
+
+static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
+    CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr p;
+    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    desc.location.id = dev;
+    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
+    OK(cu.cuMemSetAccess(p, PAGE, &desc, 1));
+    return p;
+}
+
+static void the_driver_s_own_export(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    CUmemGenericAllocationHandle handle;
+    int fd = exported(&handle);
+    CUexternalMemory memory = import(fd, PAGE);
+    CUdeviceptr mapped = map_handle(handle), p = map(memory, 0, PAGE);
+    unsigned word = 0;
+    OK(cu.cuMemsetD32_v2(mapped, 0x12345678, PAGE / 4));
+    OK(cu.cuMemcpyDtoH_v2(&word, p + PAGE - 4, 4));
+    assert_int_equal(word, 0x12345678);
+    OK(cu.cuMemUnmap(mapped, PAGE));
+    OK(cu.cuMemAddressFree(mapped, PAGE));
+    OK(cu.cuMemRelease(handle));
+    /* Memory and buffer live on, without the handle and without the external memory. */
+    OK(cu.cuDestroyExternalMemory(memory));
+    OK(cu.cuMemsetD32_v2(p, 0x0badf00d, 1));
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    assert_int_equal(word, 0x0badf00d);
+    OK(cu.cuMemFree_v2(p));
+}
+
+static void refuse(CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc) {
+    CUexternalMemory memory = (CUexternalMemory)(uintptr_t)1;
+    assert_int_not_equal(cu.cuImportExternalMemory(&memory, &desc), CUDA_SUCCESS);
+    assert_true(memory == (CUexternalMemory)(uintptr_t)1);
+}
+
+/* And a descriptor that was refused stays the caller's. */
+static void what_is_no_memory_is_refused(void **state) {
+    (void)state;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC), open_ended;
+    unsigned char *bytes = memory_file(4096, 0, &open_ended);
+    refuse(description(-1, 4096));
+    refuse(description(9999, 4096));
+    refuse(description(null, 4096));
+    refuse(description(open_ended, 4096));
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = description(null, 4096);
+    desc.type = (CUexternalMemoryHandleType)0;
+    refuse(desc);
+    desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_D3D12_HEAP;
+    desc.handle.win32.handle = NULL;
+    refuse(desc);
+    assert_true(is_open(null));
+    assert_true(is_open(open_ended));
+    close(null);
+    close(open_ended);
+    munmap(bytes, 4096);
+}
+
+static void sizes_and_flags_are_checked(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    int fd;
+    unsigned char *bytes = memory_file(8192, SEALS, &fd);
+    refuse(description(fd, 0));
+    refuse(description(fd, 8193));
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc = description(fd, 8192);
+    desc.flags = 2;
+    refuse(desc);
+    desc.flags = CUDA_EXTERNAL_MEMORY_DEDICATED;
+    CUexternalMemory memory;
+    assert_true(is_open(fd));
+    OK(cu.cuImportExternalMemory(&memory, &desc));
+    CUdeviceptr p = 7;
+    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 0, 0, &p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 0, 8193, &p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, 8192, 1, &p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, map_result(memory, SIZE_MAX, 2, &p));
+    assert_int_equal(p, 7);
+    OK(cu.cuDestroyExternalMemory(memory));
+    munmap(bytes, 8192);
+}
+
+static void nothing_answers_a_stale_handle(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    CUdeviceptr p;
+    int fd;
+    unsigned char *bytes = memory_file(4096, SEALS, &fd);
+    CUexternalMemory memory = import(fd, 4096);
+    OK(cu.cuDestroyExternalMemory(memory));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalMemory(memory));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, map_result(memory, 0, 4096, &p));
+    munmap(bytes, 4096);
+}
+
+/* Buffers and memory of a context that ends, with it: the state is as before. */
+static void a_context_takes_them_along(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    CUcontext other;
+    CUdeviceptr p;
+    int fd;
+    unsigned char *bytes = memory_file(4096, SEALS, &fd);
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUexternalMemory memory = import(fd, 4096);
+    p = map(memory, 0, 4096);
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxSetCurrent(ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalMemory(memory));
+    munmap(bytes, 4096);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_sealed_file_is_memory),
+        TEST(lavapipe_s_header_is_skipped),
+        TEST(a_header_that_does_not_agree_is_bytes),
+        TEST(the_driver_s_own_export),
+        TEST(what_is_no_memory_is_refused),
+        TEST(sizes_and_flags_are_checked),
+        TEST(nothing_answers_a_stale_handle),
+        TEST(a_context_takes_them_along),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,285 @@
+/* External semaphores. Descriptors of hardware's come from a graphics driver; here they are of
+ * softgpu's format, made by its controls and signaled by hand. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define NEEDS_FDS NEEDS_SOFTGPU("semaphores of a graphics driver would be needed")
+#define BINARY    CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD
+#define TIMELINE  CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
+
+/* A semaphore as the driver has it and as the other side does. */
+struct both {
+    CUexternalSemaphore semaphore;
+    softgpu_semaphore *shared;
+};
+
+static CUresult import(CUexternalSemaphore *semaphore, CUexternalSemaphoreHandleType type, int fd) {
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc;
+    memset(&desc, 0, sizeof desc);
+    desc.type = type;
+    desc.handle.fd = fd;
+    return cu.cuImportExternalSemaphore(semaphore, &desc);
+}
+
+static struct both make(CUexternalSemaphoreHandleType type, uint64_t value) {
+    struct both both = {0};
+    int fd = soft->semaphore_create(
+        type == BINARY ? SOFTGPU_SEMAPHORE_BINARY : SOFTGPU_SEMAPHORE_TIMELINE, value);
+    assert_true(fd >= 0);
+    both.shared = mmap(NULL, SOFTGPU_SEMAPHORE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true((void *)both.shared != MAP_FAILED);
+    OK(import(&both.semaphore, type, fd));
+    assert_int_equal(fcntl(fd, F_GETFD), -1); /* it is the driver's now */
+    return both;
+}
+
+static void end(struct both both) {
+    OK(cu.cuDestroyExternalSemaphore(both.semaphore));
+    munmap(both.shared, SOFTGPU_SEMAPHORE_SIZE);
+}
+
+static uint64_t value_of(struct both both) {
+    return __atomic_load_n(&both.shared->value, __ATOMIC_ACQUIRE);
+}
+
+static void set(struct both both, uint64_t value) {
+    __atomic_store_n(&both.shared->value, value, __ATOMIC_RELEASE);
+}
+
+static CUresult signal_to(struct both both, uint64_t value, CUstream stream) {
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS params;
+    memset(&params, 0, sizeof params);
+    params.params.fence.value = value;
+    return cu.cuSignalExternalSemaphoresAsync(&both.semaphore, &params, 1, stream);
+}
+
+static CUresult wait_for(struct both both, uint64_t value, CUstream stream) {
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS params;
+    memset(&params, 0, sizeof params);
+    params.params.fence.value = value;
+    return cu.cuWaitExternalSemaphoresAsync(&both.semaphore, &params, 1, stream);
+}
+
+static CUstream new_stream(void) {
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    return stream;
+}
+
+static void a_timeline_orders_streams(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both timeline = make(TIMELINE, 5);
+    CUstream producer = new_stream(), consumer = new_stream();
+    OK(wait_for(timeline, 7, consumer));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(consumer));
+    OK(signal_to(timeline, 6, producer));
+    OK(cu.cuStreamSynchronize(producer));
+    assert_int_equal(value_of(timeline), 6);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(consumer));
+    OK(signal_to(timeline, 9, producer));
+    OK(cu.cuStreamSynchronize(consumer));
+    assert_int_equal(value_of(timeline), 9);
+    OK(wait_for(timeline, 9, consumer)); /* reached values stay reached */
+    OK(wait_for(timeline, 1, consumer));
+    OK(cu.cuStreamSynchronize(consumer));
+    OK(cu.cuStreamDestroy_v2(producer));
+    OK(cu.cuStreamDestroy_v2(consumer));
+    end(timeline);
+}
+
+static void a_signal_comes_after_the_work_before_it(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both timeline = make(TIMELINE, 0);
+    struct gate gate;
+    CUstream stream = new_stream();
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    OK(signal_to(timeline, 1, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    assert_int_equal(value_of(timeline), 0);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(value_of(timeline), 1);
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+    end(timeline);
+}
+
+/* "Therefore for every signal operation, there can only be one wait operation." */
+static void a_binary_one_is_taken_by_one_wait(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both binary = make(BINARY, 0);
+    CUstream first = new_stream(), second = new_stream();
+    OK(signal_to(binary, 0, first));
+    OK(cu.cuStreamSynchronize(first));
+    assert_int_equal(value_of(binary), 1);
+    OK(wait_for(binary, 0, first));
+    OK(cu.cuStreamSynchronize(first));
+    assert_int_equal(value_of(binary), 0);
+    OK(wait_for(binary, 0, second));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(second));
+    set(binary, 1); /* by the other side */
+    OK(cu.cuStreamSynchronize(second));
+    assert_int_equal(value_of(binary), 0);
+    OK(cu.cuStreamDestroy_v2(first));
+    OK(cu.cuStreamDestroy_v2(second));
+    end(binary);
+}
+
+static void several_at_once(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    enum { MANY = 20 };
+    struct both all[MANY];
+    CUexternalSemaphore list[MANY];
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signals[MANY];
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS waits[MANY];
+    CUstream stream = new_stream(), other = new_stream();
+    memset(signals, 0, sizeof signals);
+    memset(waits, 0, sizeof waits);
+    for (unsigned i = 0; i < MANY; i++) {
+        all[i] = make(i % 2 ? BINARY : TIMELINE, 0);
+        list[i] = all[i].semaphore;
+        signals[i].params.fence.value = waits[i].params.fence.value = 100 + i;
+    }
+    OK(cu.cuWaitExternalSemaphoresAsync(list, waits, MANY, stream));
+    for (unsigned i = 0; i < MANY - 1; i++)
+        set(all[i], i % 2 ? 1 : 100 + i);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream)); /* the last one lacks */
+    OK(cu.cuSignalExternalSemaphoresAsync(list, signals, MANY, other));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamSynchronize(other));
+    assert_int_equal(value_of(all[18]), 118);
+    for (unsigned i = 0; i < MANY; i++)
+        end(all[i]);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuStreamDestroy_v2(other));
+}
+
+/* The child takes `shared` over by its descriptor, waits for 1 and signals 2. */
+static int answering(int argc, char **argv) {
+    CUexternalSemaphore semaphore;
+    if (argc != 2)
+        return 9;
+    init_driver();
+    OK(import(&semaphore, TIMELINE, atoi(argv[1])));
+    struct both both = {.semaphore = semaphore};
+    OK(wait_for(both, 1, NULL));
+    OK(signal_to(both, 2, NULL));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuDestroyExternalSemaphore(semaphore));
+    return 0;
+}
+
+static void between_processes(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0), copy = fcntl(fd, F_DUPFD, 10);
+    struct both both = {0};
+    CUstream stream = new_stream();
+    char text[16];
+    OK(import(&both.semaphore, TIMELINE, fd));
+    snprintf(text, sizeof text, "%d", copy);
+    int child = start_child("answering", text, NULL);
+    close(copy);
+    OK(signal_to(both, 1, stream));
+    OK(wait_for(both, 2, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(wait_child(child), 0);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuDestroyExternalSemaphore(both.semaphore));
+}
+
+static void what_is_no_semaphore_is_refused(void **state) {
+    (void)state;
+    CUexternalSemaphore semaphore = (CUexternalSemaphore)(uintptr_t)1;
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    assert_int_not_equal(import(&semaphore, BINARY, null), CUDA_SUCCESS);
+    assert_int_not_equal(import(&semaphore, TIMELINE, null), CUDA_SUCCESS);
+    assert_int_not_equal(import(&semaphore, BINARY, -1), CUDA_SUCCESS);
+    assert_int_not_equal(import(&semaphore, (CUexternalSemaphoreHandleType)77, null), CUDA_SUCCESS);
+    assert_true(semaphore == (CUexternalSemaphore)(uintptr_t)1);
+    assert_true(fcntl(null, F_GETFD) >= 0);
+    close(null);
+}
+
+static void the_type_must_be_the_semaphore_s(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    CUexternalSemaphore semaphore;
+    int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_BINARY, 0);
+    assert_int_not_equal(import(&semaphore, TIMELINE, fd), CUDA_SUCCESS);
+    OK(import(&semaphore, BINARY, fd));
+    OK(cu.cuDestroyExternalSemaphore(semaphore));
+    assert_int_equal(soft->semaphore_create((softgpu_semaphore_kind)3, 0), -1);
+}
+
+static void nothing_answers_a_stale_handle(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both binary = make(BINARY, 1), live = make(BINARY, 1);
+    end(binary);
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, signal_to(binary, 1, NULL));
+    CUexternalSemaphore list[2] = {live.semaphore, binary.semaphore};
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS waits[2];
+    memset(waits, 0, sizeof waits);
+    /* All or none. */
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuWaitExternalSemaphoresAsync(list, waits, 2, NULL));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(value_of(live), 1);
+    end(live);
+}
+
+/* A wait that is queued holds the semaphore. */
+static void destroyed_while_waited_for(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both timeline = make(TIMELINE, 0);
+    CUstream stream = new_stream();
+    OK(wait_for(timeline, 1, stream));
+    OK(cu.cuDestroyExternalSemaphore(timeline.semaphore));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    set(timeline, 1);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    munmap(timeline.shared, SOFTGPU_SEMAPHORE_SIZE);
+}
+
+static void a_context_takes_them_along(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    struct both binary = make(BINARY, 0);
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxSetCurrent(ctx));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuDestroyExternalSemaphore(binary.semaphore));
+    munmap(binary.shared, SOFTGPU_SEMAPHORE_SIZE);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_timeline_orders_streams),
+        TEST(a_signal_comes_after_the_work_before_it),
+        TEST(a_binary_one_is_taken_by_one_wait),
+        TEST(several_at_once),
+        TEST(between_processes),
+        TEST(what_is_no_semaphore_is_refused),
+        TEST(the_type_must_be_the_semaphore_s),
+        TEST(nothing_answers_a_stale_handle),
+        TEST(destroyed_while_waited_for),
+        TEST(a_context_takes_them_along),
+    };
+    const struct child children[] = {{"answering", answering}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

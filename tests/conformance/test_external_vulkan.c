@@ -1,0 +1,162 @@
+/* Memory that a Vulkan driver allocated and exported, seen by both: with lavapipe, which needs no
+ * GPU, or whatever Vulkan driver the device has. */
+#include "harness.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#if __has_include(<vulkan/vulkan.h>)
+#include <vulkan/vulkan.h>
+
+#define OPAQUE  VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT
+#define SKIPPED 77
+
+static PFN_vkGetInstanceProcAddr find;
+static VkInstance instance;
+static VkDevice device;
+
+/* ISO C has no cast from an object pointer to a function pointer. */
+#define GLOBAL(name) PFN_##name name = (PFN_##name)find(NULL, #name)
+#define LOCAL(name)  PFN_##name name = (PFN_##name)find(instance, #name)
+
+static bool open_vulkan(void) {
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return false;
+    *(void **)&find = dlsym(library, "vkGetInstanceProcAddr");
+    GLOBAL(vkCreateInstance);
+    VkApplicationInfo application = {.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                     .apiVersion = VK_API_VERSION_1_1};
+    VkInstanceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                                 .pApplicationInfo = &application};
+    return vkCreateInstance && vkCreateInstance(&info, NULL, &instance) == VK_SUCCESS;
+}
+
+/* On softgpu the driver on the CPU; on hardware the device of the same name. */
+static bool choose(VkPhysicalDevice *chosen) {
+    LOCAL(vkEnumeratePhysicalDevices);
+    LOCAL(vkGetPhysicalDeviceProperties);
+    VkPhysicalDevice all[16];
+    uint32_t count = COUNT(all);
+    char name[256] = "";
+    if (vkEnumeratePhysicalDevices(instance, &count, all) < 0)
+        return false;
+    OK(cu.cuDeviceGetName(name, sizeof name, dev));
+    for (uint32_t i = 0; i < count; i++) {
+        VkPhysicalDeviceProperties properties;
+        vkGetPhysicalDeviceProperties(all[i], &properties);
+        *chosen = all[i];
+        if (soft ? properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU
+                 : strcmp(properties.deviceName, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool open_device(void) {
+    VkPhysicalDevice chosen;
+    if (!open_vulkan() || !choose(&chosen))
+        return false;
+    LOCAL(vkCreateDevice);
+    const char *extension = "VK_KHR_external_memory_fd";
+    float priority = 1;
+    VkDeviceQueueCreateInfo queue = {.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                     .queueCount = 1,
+                                     .pQueuePriorities = &priority};
+    VkDeviceCreateInfo info = {.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                               .queueCreateInfoCount = 1,
+                               .pQueueCreateInfos = &queue,
+                               .enabledExtensionCount = 1,
+                               .ppEnabledExtensionNames = &extension};
+    return vkCreateDevice(chosen, &info, NULL, &device) == VK_SUCCESS;
+}
+
+static int export_memory(VkDeviceSize size, VkDeviceMemory *memory) {
+    LOCAL(vkAllocateMemory);
+    LOCAL(vkGetMemoryFdKHR);
+    int fd = -1;
+    VkExportMemoryAllocateInfo export = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
+                                         .handleTypes = OPAQUE};
+    VkMemoryAllocateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &export, .allocationSize = size};
+    VkMemoryGetFdInfoKHR get = {.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
+                                .handleType = OPAQUE};
+    assert_int_equal(vkAllocateMemory(device, &info, NULL, memory), VK_SUCCESS);
+    get.memory = *memory;
+    assert_int_equal(vkGetMemoryFdKHR(device, &get, &fd), VK_SUCCESS);
+    return fd;
+}
+
+static void check_both_ways(unsigned char *mapped, CUdeviceptr p, size_t size) {
+    unsigned char *bytes = malloc(size);
+    fill_pattern(mapped, size, 1);
+    OK(cu.cuMemcpyDtoH_v2(bytes, p, size));
+    assert_true(has_pattern(bytes, size, 1));
+    fill_pattern(bytes, size, 2);
+    OK(cu.cuMemcpyHtoD_v2(p, bytes, size));
+    OK(cu.cuCtxSynchronize());
+    assert_true(has_pattern(mapped, size, 2));
+    free(bytes);
+}
+
+static void share(size_t size) {
+    LOCAL(vkMapMemory);
+    LOCAL(vkFreeMemory);
+    VkDeviceMemory memory;
+    CUexternalMemory external;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
+    CUdeviceptr p;
+    void *mapped;
+    memset(&desc, 0, sizeof desc);
+    desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+    desc.handle.fd = export_memory(size, &memory);
+    desc.size = size;
+    OK(cu.cuImportExternalMemory(&external, &desc));
+    memset(&buffer, 0, sizeof buffer);
+    buffer.size = size;
+    OK(cu.cuExternalMemoryGetMappedBuffer(&p, external, &buffer));
+    assert_int_equal(vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, &mapped), VK_SUCCESS);
+    check_both_ways(mapped, p, size);
+    vkFreeMemory(device, memory, NULL);
+    OK(cu.cuMemsetD8_v2(p, 1, size)); /* it lives as long as somebody has it */
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuDestroyExternalMemory(external));
+}
+
+/* In a process of its own: a Vulkan driver leaves threads and memory behind. */
+static int vulkan(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    if (!open_device())
+        _exit(SKIPPED);
+    share(100000);
+    share((size_t)5 << 20);
+    fflush(NULL);
+    _exit(0);
+}
+#else
+#define SKIPPED 78
+static int vulkan(int argc, char **argv) {
+    (void)argc, (void)argv;
+    return SKIPPED;
+}
+#endif
+
+static void memory_of_vulkan(void **state) {
+    (void)state;
+    int status = run_child("vulkan", NULL);
+    if (status == SKIPPED)
+        SKIP("%s", SKIPPED == 78 ? "built without vulkan/vulkan.h"
+                                 : "no Vulkan driver that exports memory for this device");
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(memory_of_vulkan)};
+    const struct child children[] = {{"vulkan", vulkan}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
