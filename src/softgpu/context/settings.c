@@ -1,6 +1,7 @@
 /* What the current context is and how it is set up. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
 #include "softgpu/stream/stream.h"
 
@@ -235,7 +236,9 @@ CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffin
 
 static CUresult synchronize(struct sg_context *context) {
     sg_context_ref(context);
-    CUresult result = sg_context_wait(context);
+    CUresult result = sg_capture_context(context);
+    if (result == CUDA_SUCCESS)
+        result = sg_context_wait(context);
     if (result == CUDA_SUCCESS)
         sg_pools_synchronized(context, NULL);
     sg_context_unref(context);

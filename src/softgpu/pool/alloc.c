@@ -2,6 +2,7 @@
 #include "softgpu/pool/internal.h"
 
 #include "softgpu/core/config.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/memory/phys.h"
 
@@ -144,8 +145,31 @@ static CUresult begin(CUdeviceptr *address, CUstream handle, struct sg_stream **
     return result == CUDA_SUCCESS && !address ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
+/* "The allocation is owned by the graph instead of the memory pool. The memory pool's properties
+ * are used to set the node's creation parameters." */
+static CUresult capture_alloc(const struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
+                              CUdeviceptr *address) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
+    params.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    params.alloc.poolProps.location.id = pool->device;
+    params.alloc.bytesize = bytes;
+    CUresult result = sg_capture_node(stream, &params);
+    if (result == CUDA_SUCCESS)
+        *address = params.alloc.dptr;
+    return result;
+}
+
+static CUresult capture_free(struct sg_stream *stream, CUdeviceptr address) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE};
+    params.free.dptr = address;
+    return sg_capture_node(stream, &params);
+}
+
 static CUresult allocate_or_null(struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
                                  CUdeviceptr *address) {
+    if (stream->capture)
+        return capture_alloc(pool, stream, bytes, address);
     return bytes > 0 ? allocate(pool, stream, bytes, address) : CUDA_SUCCESS;
 }
 
@@ -255,6 +279,8 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS || dptr == 0)
         return result;
+    if (stream->capture)
+        return capture_free(stream, dptr);
     struct sg_range *range = sg_range_find(dptr);
     if (!range || range->start != dptr)
         return CUDA_ERROR_INVALID_VALUE;

@@ -4,7 +4,7 @@
 
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (!value)
@@ -44,7 +44,7 @@ static bool priority_valid(int priority) {
 CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
                                  const CUstreamAttrValue *param) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (!param)
@@ -82,9 +82,9 @@ CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 
 CUresult sg_cuStreamCopyAttributes(CUstream dst, CUstream src) {
     struct sg_stream *to, *from;
-    CUresult result = sg_stream_from_handle(dst, &to);
+    CUresult result = sg_stream_find(dst, &to);
     if (result == CUDA_SUCCESS)
-        result = sg_stream_from_handle(src, &from);
+        result = sg_stream_find(src, &from);
     if (result != CUDA_SUCCESS)
         return result;
     if (to->context != from->context)

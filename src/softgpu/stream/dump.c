@@ -15,9 +15,9 @@ static void stream_line(uint64_t handle, void *object, void *user) {
     (void)handle;
     const struct sg_stream *stream = object;
     struct lines *lines = user;
-    sg_text_line(lines->text, "stream %u: device %d flags %u priority %d pending %llu",
+    sg_text_line(lines->text, "stream %u: device %d flags %u priority %d pending %llu%s",
                  ++lines->number, stream->context->device, stream->flags, stream->priority,
-                 (unsigned long long)pending(stream));
+                 (unsigned long long)pending(stream), stream->capture ? " capturing" : "");
 }
 
 static void event_line(uint64_t handle, void *object, void *user) {

@@ -1,6 +1,7 @@
 /* Event objects, and the operations that record and await them. */
 #include "softgpu/stream/event.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
 #include "softgpu/stream/schedule.h"
 
@@ -26,6 +27,7 @@ void sg_event_unref(struct sg_event *event) {
         return;
     struct sg_context *context = event->context;
     sg_token_release(&event->token);
+    sg_capture_forget_event(event);
     sg_event_share_end(event);
     free(event);
     sg_context_unref(context);
@@ -138,6 +140,7 @@ void sg_event_record_begin(struct sg_event *event, struct sg_op *op) {
 
 void sg_event_record_queued(struct sg_event *event, struct sg_stream *stream, uint64_t number) {
     sg_token_release(&event->token);
+    sg_capture_forget_event(event);
     if (stream->completed >= number)
         return;
     sg_stream_ref(stream);
@@ -161,6 +164,16 @@ static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, 
     return CUDA_SUCCESS;
 }
 
+/* In a capture a record is no work: the event stands for what the stream's next node would depend
+ * on. Only an external one is a node. */
+static CUresult capture_record(struct sg_event *event, struct sg_stream *stream, unsigned flags) {
+    if (flags != CU_EVENT_RECORD_EXTERNAL)
+        return sg_capture_record(event, stream);
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
+    params.eventRecord.event = SG_HANDLE_POINTER(CUevent, event->handle);
+    return sg_capture_node(stream, &params);
+}
+
 CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned int flags) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
@@ -173,6 +186,8 @@ CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
         return CUDA_ERROR_INVALID_VALUE;
     if (event->context != stream->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture)
+        return capture_record(event, stream, flags);
     if (flags == CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_ILLEGAL_STATE; /* for capturing streams only */
     struct sg_op *op = sg_op_new(NULL);
@@ -201,6 +216,9 @@ CUresult sg_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_event *event = sg_event_get(hEvent);
     if (!event || event->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
+    result = sg_capture_context(context);
+    if (result != CUDA_SUCCESS)
+        return result;
     struct sg_stream *gather = sg_stream_hidden(context, &context->legacy->gather);
     struct sg_op *op = sg_op_new(NULL);
     if (!gather || !op || !sg_op_wait_for_all(op, context)) {
@@ -262,6 +280,14 @@ static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
     return result;
 }
 
+static CUresult capture_wait(struct sg_event *event, struct sg_stream *stream, unsigned flags) {
+    if (flags != CU_EVENT_WAIT_EXTERNAL)
+        return sg_capture_wait(stream, event);
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+    params.eventWait.event = SG_HANDLE_POINTER(CUevent, event->handle);
+    return sg_capture_node(stream, &params);
+}
+
 CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Flags) {
     if (Flags > CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -272,8 +298,12 @@ CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
         return not_an_event(hEvent);
+    if (stream->capture)
+        return capture_wait(event, stream, Flags);
     if (Flags == CU_EVENT_WAIT_EXTERNAL)
         return CUDA_ERROR_ILLEGAL_STATE; /* for capturing streams only */
+    if (event->capture)
+        return sg_capture_wait(stream, event);
     result = submit_wait(event, stream);
     sg_schedule_chance();
     return result;
@@ -294,6 +324,10 @@ CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
         return not_an_event(hEvent);
+    bool captured = sg_capture_event(event) != CUDA_SUCCESS;
+    result = sg_capture_context(context);
+    if (captured || result != CUDA_SUCCESS)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
     if (!barriers)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -314,7 +348,8 @@ static CUresult get(CUevent handle, struct sg_event **event) {
     *event = sg_event_get(handle);
     if (!*event)
         return not_an_event(handle);
-    return (*event)->context->sticky;
+    CUresult sticky = (*event)->context->sticky;
+    return sticky == CUDA_SUCCESS ? sg_capture_event(*event) : sticky;
 }
 
 CUresult sg_cuEventQuery(CUevent hEvent) {
@@ -369,12 +404,17 @@ CUresult sg_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEn
     struct sg_event *start = sg_event_get(hStart), *end = sg_event_get(hEnd);
     if (!start || !end || start->context != end->context)
         return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = sg_capture_event(start);
+    if (result == CUDA_SUCCESS)
+        result = sg_capture_event(end);
+    if (result != CUDA_SUCCESS)
+        return result;
     bool untimed = (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING;
     if (untimed || start->record == 0 || end->record == 0)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!pMilliseconds)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_cuEventQuery(hStart);
+    result = sg_cuEventQuery(hStart);
     if (result == CUDA_SUCCESS)
         result = sg_cuEventQuery(hEnd);
     if (result != CUDA_SUCCESS)

@@ -23,6 +23,8 @@ struct sg_event {
     struct sg_token token;
     struct sg_event_share *share; /* NULL when not interprocess */
     void *share_map;              /* the maker's table, mapped for an event that was opened here */
+    struct sg_capture *capture;   /* in which it was recorded last, referenced; or NULL */
+    struct sg_dependencies dependencies; /* with `capture`: what who waits for it depends on */
 };
 
 /* One reference, no handle. NULL when out of memory. */

@@ -1,5 +1,6 @@
 /* cuLaunchHostFunc and cuStreamAddCallback: the application's functions in a stream's order. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/stream/schedule.h"
 
 struct call {
@@ -24,11 +25,23 @@ static CUresult run_callback(struct sg_op *op) {
     return CUDA_SUCCESS;
 }
 
+/* Callbacks have no node. */
+static CUresult capture(struct sg_stream *stream, const struct call *call) {
+    if (call->callback)
+        return sg_capture_refuse(stream);
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_HOST};
+    params.host.fn = call->function;
+    params.host.userData = call->user;
+    return sg_capture_node(stream, &params);
+}
+
 static CUresult submit(CUstream handle, CUresult (*run)(struct sg_op *), struct call call) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return capture(stream, &call);
     struct sg_op *op = sg_op_new(run);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -5,6 +5,7 @@
  * need nothing here: every operation ends under the lock, which orders it before all that follows.
  */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
@@ -149,6 +150,31 @@ static struct sg_op *make(const struct access *access) {
     return op;
 }
 
+static CUresult capture_batch(struct sg_stream *stream, CUstreamBatchMemOpParams *ops,
+                              unsigned count) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP};
+    params.memOp.count = count;
+    params.memOp.paramArray = ops;
+    return sg_capture_node(stream, &params);
+}
+
+static CUresult capture_one(struct sg_stream *stream, const struct access *access) {
+    CUstreamBatchMemOpParams op = {0};
+    if (access->write) {
+        op.writeValue.operation =
+            access->width == 4 ? CU_STREAM_MEM_OP_WRITE_VALUE_32 : CU_STREAM_MEM_OP_WRITE_VALUE_64;
+        op.writeValue.address = access->address;
+        op.writeValue.value64 = access->value;
+    } else {
+        op.waitValue.operation =
+            access->width == 4 ? CU_STREAM_MEM_OP_WAIT_VALUE_32 : CU_STREAM_MEM_OP_WAIT_VALUE_64;
+        op.waitValue.address = access->address;
+        op.waitValue.value64 = access->value;
+        op.waitValue.flags = access->condition;
+    }
+    return capture_batch(stream, &op, 1);
+}
+
 static CUresult submit_one(CUstream handle, struct access access, CUresult flags) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -158,6 +184,8 @@ static CUresult submit_one(CUstream handle, struct access access, CUresult flags
         result = check(&access);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return capture_one(stream, &access);
     struct sg_op *op = make(&access);
     result = op ? sg_stream_submit(stream, op) : CUDA_ERROR_OUT_OF_MEMORY;
     sg_schedule_chance();
@@ -288,6 +316,8 @@ CUresult sg_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
         return result;
     if (count >= BATCH_LIMIT || flags != 0 || (count > 0 && !paramArray))
         return CUDA_ERROR_INVALID_VALUE;
+    if (found->capture)
+        return capture_batch(found, paramArray, count);
     struct batch batch = {.count = 0};
     for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
         result = add_entry(&batch, &paramArray[i]);

@@ -1,5 +1,6 @@
 /* Stream objects: making, finding and ending them. */
 #include "softgpu/stream/stream.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
@@ -65,6 +66,7 @@ void sg_stream_unlist(struct sg_stream *stream) {
 void sg_stream_destroy(struct sg_stream *stream) {
     sg_handle_drop(SG_KIND_STREAM, stream->handle);
     stream->destroyed = true;
+    sg_capture_stream_gone(stream);
     /* Queued work keeps its place in the default-stream order, so it stays listed until drained. */
     if (!stream->head)
         sg_stream_unlist(stream);
@@ -165,7 +167,7 @@ static CUresult default_stream(bool of_thread, struct sg_stream **stream) {
     return CUDA_SUCCESS;
 }
 
-CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream) {
+CUresult sg_stream_find(CUstream handle, struct sg_stream **stream) {
     if (!handle)
         return default_stream(sg_thread()->per_thread_stream, stream);
     if (handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
@@ -177,6 +179,13 @@ CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream) {
         return found->context->sticky;
     *stream = found;
     return CUDA_SUCCESS;
+}
+
+CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream) {
+    CUresult result = sg_stream_find(handle, stream);
+    if (result == CUDA_SUCCESS && (*stream)->capturing_blocking > 0)
+        result = sg_capture_implicit((*stream)->context);
+    return result;
 }
 
 /* ---- With the context ----------------------------------------------------------------------- */
@@ -208,6 +217,7 @@ static void end_list(struct sg_stream **list) {
         /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): see above */
         sg_handle_drop(SG_KIND_STREAM, stream->handle);
         stream->destroyed = true;
+        sg_capture_stream_gone(stream);
         sg_stream_unlist(stream);
     }
 }

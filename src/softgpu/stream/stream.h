@@ -31,6 +31,13 @@ struct sg_token {
     uint64_t number;
 };
 
+/* Nodes that the next captured node depends on, and the data of the edges; graph/capture.h. */
+struct sg_dependencies {
+    CUgraphNode *nodes;
+    CUgraphEdgeData *data;
+    size_t count, room;
+};
+
 struct sg_op {
     struct sg_op *next;
     struct sg_stream *stream;
@@ -83,7 +90,10 @@ struct sg_stream {
     uint64_t walk;
     bool listed; /* in a list of the context: created streams stay there until drained */
 
-    struct sg_capture *capture; /* NULL when it does not capture (graph/capture.h) */
+    struct sg_capture *capture;          /* NULL when it does not capture (graph/capture.h) */
+    struct sg_dependencies dependencies; /* while it captures */
+    struct sg_stream *capture_next;      /* among the streams of its capture */
+    unsigned capturing_blocking;         /* in the legacy stream: blocking streams that capture */
 
     /* Default-stream rules. `seen` is what the other side has already waited for. */
     unsigned busy_blocking;  /* in the legacy stream: blocking streams with work */
@@ -105,9 +115,12 @@ struct sg_stream {
 /*
  * A stream argument: 0 (legacy, or per-thread in a twin call), CU_STREAM_LEGACY,
  * CU_STREAM_PER_THREAD or a handle. INVALID_CONTEXT without a current context where one is needed,
- * INVALID_HANDLE or CONTEXT_IS_DESTROYED as recorded.
+ * INVALID_HANDLE or CONTEXT_IS_DESTROYED as recorded. The legacy stream while a blocking stream of
+ * its context captures: STREAM_CAPTURE_IMPLICIT, and those captures are invalidated.
  */
 CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream);
+/* The same for what only asks about a stream: captures do not matter. */
+CUresult sg_stream_find(CUstream handle, struct sg_stream **stream);
 void sg_stream_ref(struct sg_stream *stream);
 void sg_stream_unref(struct sg_stream *stream);
 

@@ -1,5 +1,6 @@
 /* cuStream*: making streams, asking about them, waiting for them. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
 #include "softgpu/stream/schedule.h"
 
@@ -51,6 +52,8 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return sg_capture_refuse(stream);
     if (stream == stream->context->legacy && stream->busy_blocking > 0)
         sg_context_settle(stream->context);
     else
@@ -77,6 +80,8 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return sg_capture_refuse(stream);
     if (stream == stream->context->legacy && stream->busy_blocking > 0) {
         result = synchronize_legacy(stream);
     } else {
@@ -95,7 +100,7 @@ CUresult sg_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *flags = stream->flags;
     return result;
@@ -105,7 +110,7 @@ CUresult sg_cuStreamGetPriority(CUstream hStream, int *priority) {
     if (!priority)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *priority = stream->priority;
     return result;
@@ -115,7 +120,7 @@ CUresult sg_cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
     if (!streamId)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *streamId = stream->id;
     return result;
@@ -125,7 +130,7 @@ CUresult sg_cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *device = stream->context->device;
     return result;
@@ -135,7 +140,7 @@ CUresult sg_cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *pctx = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
     return result;
@@ -145,7 +150,7 @@ CUresult sg_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
     if (!phCtx)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *phCtx = NULL; /* there are no green contexts here */
     return result;
