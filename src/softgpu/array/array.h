@@ -3,7 +3,8 @@
  *
  * An array's bytes lie at an address of softgpu's that no range of the application's covers, so
  * that copies treat arrays as boxes of rows: `pitch` bytes from row to row, `layer` from slice to
- * slice. Sparse arrays have storage only where tiles are mapped.
+ * slice. Sparse arrays have storage only where tiles are mapped, and arrays of deferred mapping as
+ * soon as memory is mapped: these have a `view` of pieces instead of an address (tiles.h).
  */
 #ifndef SG_ARRAY_ARRAY_H
 #define SG_ARRAY_ARRAY_H
@@ -12,18 +13,26 @@
 #include "softgpu/memory/memory.h"
 
 struct sg_mipmap;
+struct sg_array_storage;
+struct sg_tile_view;
 
 struct sg_array {
     uint64_t handle;
     struct sg_context *context; /* that it dies with, referenced */
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
-    unsigned element;                 /* bytes of an element: format times channels */
-    CUdeviceptr address;              /* of element (0, 0, 0); 0 for sparse arrays */
+    unsigned element;    /* bytes of an element: format times channels; of a block, if compressed */
+    CUdeviceptr address; /* of element (0, 0, 0); 0 for sparse arrays */
     size_t width_bytes, rows, slices; /* as stored: block-compressed formats count blocks */
     size_t pitch, layer;
     struct sg_mipmap *mipmap; /* whose level it is, or NULL */
     unsigned level;
     unsigned users; /* texture and surface objects, external memory, graph nodes */
+
+    struct sg_array_storage *storage; /* owned: its own, of no level or plane */
+    struct sg_tile_view *view;        /* of sparse and deferred arrays, else NULL */
+    struct sg_array *whole;           /* whose plane it is, or NULL */
+    struct sg_array *planes;          /* plane_count of them; handles like those of levels */
+    unsigned plane_count;
 };
 
 struct sg_mipmap {
@@ -32,6 +41,8 @@ struct sg_mipmap {
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
     unsigned level_count;
     struct sg_array *levels; /* level_count of them; handles are made when first asked for */
+    struct sg_array_storage *storage; /* owned; NULL over memory of others, and for tiles */
+    struct sg_tiles *tiles;           /* sparse and deferred ones */
 };
 
 struct sg_array *sg_array_get(CUarray handle);
@@ -53,5 +64,8 @@ CUresult sg_mipmap_over(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTO
                         unsigned levels, CUdeviceptr address, size_t size,
                         struct sg_mipmap **mipmap);
 void sg_mipmap_free(struct sg_mipmap *mipmap);
+
+/* Ends the arrays and mipmapped arrays of a context. */
+void sg_arrays_context_end(struct sg_context *context);
 
 #endif

@@ -75,12 +75,14 @@ void sg_dump_contexts(struct sg_text *text);
 void sg_dump_memory(struct sg_text *text);
 void sg_dump_pools(struct sg_text *text);
 void sg_dump_streams(struct sg_text *text);
+void sg_dump_arrays(struct sg_text *text);
 void sg_dump_external(struct sg_text *text);
 /* One line per live object that the application should have freed. */
 void sg_leaks_contexts(struct sg_text *text);
 void sg_leaks_memory(struct sg_text *text);
 void sg_leaks_pools(struct sg_text *text);
 void sg_leaks_streams(struct sg_text *text);
+void sg_leaks_arrays(struct sg_text *text);
 void sg_leaks_external(struct sg_text *text);
 
 /* The reports, from malloc; NULL when out of memory. They take the lock. */

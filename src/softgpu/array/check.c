@@ -1,0 +1,116 @@
+/* Which arrays a device can have: the table of sizes of cuArray3DCreate, from its attributes. */
+#include "softgpu/array/internal.h"
+#include "softgpu/device/device.h"
+
+#define KNOWN_FLAGS 0x1ffu
+
+struct size {
+    size_t width, height, depth;
+};
+
+#define LIMIT(name) CU_DEVICE_ATTRIBUTE_MAXIMUM_##name
+
+/* Attributes that bound a kind of array; 0: the dimension is 0. */
+struct bounds {
+    CUdevice_attribute width, height, depth;
+};
+
+enum kind { LINE, PLANE, SOLID, LINES, PLANES, CUBE, CUBES };
+
+static const struct bounds texture_bounds[] = {
+    [LINE] = {LIMIT(TEXTURE1D_WIDTH), 0, 0},
+    [PLANE] = {LIMIT(TEXTURE2D_WIDTH), LIMIT(TEXTURE2D_HEIGHT), 0},
+    [SOLID] = {LIMIT(TEXTURE3D_WIDTH), LIMIT(TEXTURE3D_HEIGHT), LIMIT(TEXTURE3D_DEPTH)},
+    [LINES] = {LIMIT(TEXTURE1D_LAYERED_WIDTH), 0, LIMIT(TEXTURE1D_LAYERED_LAYERS)},
+    [PLANES] = {LIMIT(TEXTURE2D_LAYERED_WIDTH), LIMIT(TEXTURE2D_LAYERED_HEIGHT),
+                LIMIT(TEXTURE2D_LAYERED_LAYERS)},
+    [CUBE] = {LIMIT(TEXTURECUBEMAP_WIDTH), LIMIT(TEXTURECUBEMAP_WIDTH), 0},
+    [CUBES] = {LIMIT(TEXTURECUBEMAP_LAYERED_WIDTH), LIMIT(TEXTURECUBEMAP_LAYERED_WIDTH),
+               LIMIT(TEXTURECUBEMAP_LAYERED_LAYERS)},
+};
+static const struct bounds surface_bounds[] = {
+    [LINE] = {LIMIT(SURFACE1D_WIDTH), 0, 0},
+    [PLANE] = {LIMIT(SURFACE2D_WIDTH), LIMIT(SURFACE2D_HEIGHT), 0},
+    [SOLID] = {LIMIT(SURFACE3D_WIDTH), LIMIT(SURFACE3D_HEIGHT), LIMIT(SURFACE3D_DEPTH)},
+    [LINES] = {LIMIT(SURFACE1D_LAYERED_WIDTH), 0, LIMIT(SURFACE1D_LAYERED_LAYERS)},
+    [PLANES] = {LIMIT(SURFACE2D_LAYERED_WIDTH), LIMIT(SURFACE2D_LAYERED_HEIGHT),
+                LIMIT(SURFACE2D_LAYERED_LAYERS)},
+    [CUBE] = {LIMIT(SURFACECUBEMAP_WIDTH), LIMIT(SURFACECUBEMAP_WIDTH), 0},
+    [CUBES] = {LIMIT(SURFACECUBEMAP_LAYERED_WIDTH), LIMIT(SURFACECUBEMAP_LAYERED_WIDTH),
+               LIMIT(SURFACECUBEMAP_LAYERED_LAYERS)},
+};
+static const struct bounds alternate_bounds = {LIMIT(TEXTURE3D_WIDTH_ALTERNATE),
+                                               LIMIT(TEXTURE3D_HEIGHT_ALTERNATE),
+                                               LIMIT(TEXTURE3D_DEPTH_ALTERNATE)};
+static const struct bounds gather_bounds = {LIMIT(TEXTURE2D_GATHER_WIDTH),
+                                            LIMIT(TEXTURE2D_GATHER_HEIGHT), 0};
+static const struct bounds mipmap_bounds = {LIMIT(TEXTURE2D_MIPMAPPED_WIDTH),
+                                            LIMIT(TEXTURE2D_MIPMAPPED_HEIGHT), 0};
+static const struct bounds mipmap_line_bounds = {LIMIT(TEXTURE1D_MIPMAPPED_WIDTH), 0, 0};
+
+static bool within(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct bounds *bounds) {
+    const struct sg_context *context = sg_context_peek();
+    const struct sg_device *device = sg_device(context ? context->device : 0);
+    const int *attributes = device->attributes;
+    return (!bounds->width || d->Width <= (size_t)attributes[bounds->width]) &&
+           (!bounds->height || d->Height <= (size_t)attributes[bounds->height]) &&
+           (!bounds->depth || d->Depth <= (size_t)attributes[bounds->depth]);
+}
+
+/* False for sizes and flags that make no array. */
+static bool find_kind(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind *kind) {
+    bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
+    if (d->Width == 0)
+        return false;
+    if (d->Flags & CUDA_ARRAY3D_CUBEMAP) {
+        *kind = layered ? CUBES : CUBE;
+        return d->Width == d->Height && d->Depth && (layered ? d->Depth % 6 == 0 : d->Depth == 6);
+    }
+    if (layered) {
+        *kind = d->Height ? PLANES : LINES;
+        return d->Depth != 0;
+    }
+    *kind = d->Depth ? SOLID : d->Height ? PLANE : LINE;
+    return d->Height || !d->Depth;
+}
+
+static bool size_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, unsigned levels) {
+    bool fits = within(d, &texture_bounds[kind]) || (kind == SOLID && within(d, &alternate_bounds));
+    if (d->Flags & CUDA_ARRAY3D_SURFACE_LDST)
+        fits = fits && within(d, &surface_bounds[kind]);
+    if (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER)
+        fits = fits && within(d, &gather_bounds);
+    if (levels)
+        fits = fits && (kind != PLANE || within(d, &mipmap_bounds)) &&
+               (kind != LINE || within(d, &mipmap_line_bounds));
+    return fits;
+}
+
+static bool flags_fit(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind) {
+    const unsigned tiled = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+    if (d->Flags & ~KNOWN_FLAGS || (d->Flags & tiled) == tiled)
+        return false;
+    if ((d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER) && kind != PLANE)
+        return false;
+    return !(d->Flags & CUDA_ARRAY3D_SPARSE) || (kind != LINE && kind != LINES);
+}
+
+/* Blocks, planes and pairs of pixels are of planes only. */
+static bool format_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_format *format,
+                        enum kind kind) {
+    if (!sg_array_element(d->Format, d->NumChannels))
+        return false;
+    if (format->block > 1)
+        return kind == PLANE || kind == PLANES || kind == CUBE || kind == CUBES;
+    return format->plane_count == 0 || kind == PLANE;
+}
+
+CUresult sg_array_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+    const struct sg_format *format = sg_format_find(descriptor->Format);
+    enum kind kind;
+    if (!format || !find_kind(descriptor, &kind))
+        return CUDA_ERROR_INVALID_VALUE;
+    bool fits = size_fits(descriptor, kind, levels) && flags_fit(descriptor, kind) &&
+                format_fits(descriptor, format, kind);
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}

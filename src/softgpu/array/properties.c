@@ -1,0 +1,67 @@
+/* What sparse and deferred arrays say of the memory that they want. */
+#include "softgpu/array/internal.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
+
+#include <string.h>
+
+static CUresult sparse_properties(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                                  const struct sg_tiles *tiles, unsigned levels,
+                                  CUDA_ARRAY_SPARSE_PROPERTIES *properties) {
+    if (!(descriptor->Flags & CUDA_ARRAY3D_SPARSE))
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(properties, 0, sizeof *properties);
+    properties->tileExtent.width = tiles->tile_width;
+    properties->tileExtent.height = tiles->tile_height;
+    properties->tileExtent.depth = tiles->tile_depth;
+    properties->miptailFirstLevel = tiles->tail_bytes ? tiles->tail_level : levels;
+    properties->miptailSize = tiles->tail_bytes;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+                                       CUarray array) {
+    const struct sg_array *found = sg_array_get(array);
+    if (!sparseProperties || !found || found->mipmap || !found->view)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sparse_properties(&found->descriptor, found->view->tiles, 0, sparseProperties);
+}
+
+CUresult sg_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sparseProperties,
+                                                CUmipmappedArray mipmap) {
+    const struct sg_mipmap *found = sg_mipmap_get(mipmap);
+    if (!sparseProperties || !found || !found->tiles)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sparse_properties(&found->descriptor, found->tiles, found->level_count,
+                             sparseProperties);
+}
+
+static CUresult requirements(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                             const struct sg_tiles *tiles, CUdevice device,
+                             CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
+    if (!(descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sg_device(device))
+        return CUDA_ERROR_INVALID_DEVICE;
+    memset(answer, 0, sizeof *answer);
+    answer->size = tiles->count * SG_TILE;
+    answer->alignment = SG_TILE;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                         CUarray array, CUdevice device) {
+    const struct sg_array *found = sg_array_get(array);
+    if (!memoryRequirements || !found || found->mipmap || !found->view)
+        return CUDA_ERROR_INVALID_VALUE;
+    return requirements(&found->descriptor, found->view->tiles, device, memoryRequirements);
+}
+
+CUresult
+sg_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
+                                         CUmipmappedArray mipmap, CUdevice device) {
+    const struct sg_mipmap *found = sg_mipmap_get(mipmap);
+    if (!memoryRequirements || !found || !found->tiles)
+        return CUDA_ERROR_INVALID_VALUE;
+    return requirements(&found->descriptor, found->tiles, device, memoryRequirements);
+}

@@ -1,0 +1,189 @@
+#include "softgpu/array/internal.h"
+
+#include <stdlib.h>
+
+struct sg_tiles *sg_tiles_new(size_t count) {
+    struct sg_tiles *tiles = calloc(1, sizeof *tiles);
+    if (!tiles)
+        return NULL;
+    tiles->refs = 1;
+    tiles->count = count;
+    tiles->pieces = calloc(count, sizeof *tiles->pieces);
+    if (tiles->pieces)
+        return tiles;
+    free(tiles);
+    return NULL;
+}
+
+void sg_tiles_ref(struct sg_tiles *tiles) {
+    tiles->refs++;
+}
+
+void sg_tiles_unref(struct sg_tiles *tiles) {
+    if (!tiles || --tiles->refs)
+        return;
+    for (size_t i = 0; i < tiles->count; i++)
+        if (tiles->pieces[i].phys)
+            sg_phys_unref(tiles->pieces[i].phys);
+    free(tiles->pieces);
+    free(tiles);
+}
+
+/* ---- Looking up ------------------------------------------------------------------------------ */
+
+/* A place in the pieces, and how many bytes from it on lie in one row of one piece. */
+struct spot {
+    size_t piece, offset, left;
+};
+
+static struct spot linear_spot(const struct sg_tile_view *view, size_t z, size_t in_slice) {
+    size_t at = view->base + z * view->slice + in_slice;
+    return (struct spot){view->first + at / SG_TILE, at % SG_TILE, SG_TILE - at % SG_TILE};
+}
+
+static struct spot tiled_spot(const struct sg_tile_view *view, size_t z, size_t in_slice) {
+    size_t y = in_slice / view->pitch, x = in_slice % view->pitch;
+    size_t tile = (z / view->tile_slices * view->down + y / view->tile_rows) * view->across +
+                  x / view->tile_bytes;
+    size_t row = z % view->tile_slices * view->tile_rows + y % view->tile_rows;
+    size_t in_row = x % view->tile_bytes, left = view->tile_bytes - in_row;
+    if (left > view->pitch - x)
+        left = view->pitch - x;
+    return (struct spot){view->first + tile, row * view->tile_bytes + in_row, left};
+}
+
+unsigned char *sg_tile_bytes(const struct sg_tile_view *view, size_t offset, size_t want,
+                             size_t *span) {
+    size_t z = offset / view->layer, in_slice = offset % view->layer;
+    struct spot spot =
+        view->linear ? linear_spot(view, z, in_slice) : tiled_spot(view, z, in_slice);
+    /* Slices of a tail lie apart. */
+    if (spot.left > view->layer - in_slice)
+        spot.left = view->layer - in_slice;
+    *span = spot.left < want ? spot.left : want;
+    unsigned char *bytes =
+        atomic_load_explicit(&view->tiles->pieces[spot.piece].bytes, memory_order_acquire);
+    return bytes ? bytes + spot.offset : NULL;
+}
+
+/* ---- Laying out ------------------------------------------------------------------------------ */
+
+static unsigned log2_of(size_t bytes) {
+    unsigned log = 0;
+    while (bytes >>= 1)
+        log++;
+    return log;
+}
+
+/* 64 KiB of elements: the usual shapes, which H200 has, too. */
+static void choose_tile(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, size_t element,
+                        struct sg_tiles *tiles) {
+    static const unsigned short flat[][3] = {
+        {256, 256, 1}, {256, 128, 1}, {128, 128, 1}, {128, 64, 1}, {64, 64, 1}};
+    static const unsigned short deep[][3] = {
+        {64, 32, 32}, {32, 32, 32}, {32, 32, 16}, {32, 16, 16}, {16, 16, 16}};
+    bool three = descriptor->Depth && !sg_is_layered(descriptor);
+    const unsigned short *shape = (three ? deep : flat)[log2_of(element)];
+    unsigned block = sg_format_find(descriptor->Format)->block;
+    tiles->tile_width = shape[0] * block;
+    tiles->tile_height = shape[1] * block;
+    tiles->tile_depth = shape[2];
+}
+
+static size_t tiles_over(size_t size, size_t tile) {
+    return (size + tile - 1) / tile;
+}
+
+static bool fills_a_tile(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_tiles *tiles) {
+    bool deep = sg_is_layered(d) || d->Depth == 0 || d->Depth >= tiles->tile_depth;
+    return d->Width >= tiles->tile_width && d->Height >= tiles->tile_height && deep;
+}
+
+/* Sets the view of a level in tiles of its own, from piece `next` on; returns the piece behind. */
+static size_t lay_level(struct sg_array *level, struct sg_tiles *tiles, size_t next) {
+    struct sg_tile_view *view = level->view;
+    unsigned block = sg_format_find(level->descriptor.Format)->block;
+    view->first = next;
+    view->tile_bytes = (size_t)tiles->tile_width / block * level->element;
+    view->tile_rows = tiles->tile_height / block;
+    view->tile_slices = sg_is_layered(&level->descriptor) ? 1 : tiles->tile_depth;
+    view->across = tiles_over(level->width_bytes, view->tile_bytes);
+    view->down = tiles_over(level->rows, view->tile_rows);
+    return next + view->across * view->down * tiles_over(level->slices, view->tile_slices);
+}
+
+/* The levels from `from` on follow each other, once for each layer when there are layers. */
+static void lay_linear(struct sg_array *levels, unsigned from, unsigned count,
+                       struct sg_tiles *tiles, size_t first) {
+    bool layered = sg_is_layered(&levels[0].descriptor);
+    size_t base = 0;
+    for (unsigned i = from; i < count; i++) {
+        struct sg_tile_view *view = levels[i].view;
+        view->linear = true;
+        view->first = first;
+        view->base = base;
+        base += (layered ? levels[i].layer : sg_array_bytes(&levels[i])) + 511;
+        base = base / 512 * 512;
+    }
+    tiles->tail_bytes = tiles_over(base, SG_TILE) * SG_TILE;
+    for (unsigned i = from; i < count; i++)
+        levels[i].view->slice = layered ? tiles->tail_bytes : levels[i].layer;
+}
+
+static bool make_views(struct sg_array *levels, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        levels[i].view = calloc(1, sizeof *levels[i].view);
+        if (!levels[i].view)
+            return false;
+        levels[i].view->pitch = levels[i].pitch;
+        levels[i].view->layer = levels[i].layer;
+    }
+    return true;
+}
+
+static void drop_views(struct sg_array *levels, unsigned count) {
+    for (unsigned i = 0; i < count; i++) {
+        free(levels[i].view);
+        levels[i].view = NULL;
+    }
+}
+
+/* Gives every level its place; returns the number of pieces. */
+static size_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
+                      unsigned count, struct sg_tiles *tiles) {
+    unsigned tail = 0;
+    size_t next = 0;
+    if (descriptor->Flags & CUDA_ARRAY3D_SPARSE) {
+        choose_tile(descriptor, levels[0].element, tiles);
+        for (; tail < count && fills_a_tile(&levels[tail].descriptor, tiles); tail++)
+            next = lay_level(&levels[tail], tiles, next);
+    }
+    tiles->tail_level = tail;
+    tiles->tail_first = next;
+    if (tail == count)
+        return next;
+    lay_linear(levels, tail, count, tiles, next);
+    size_t tails = sg_is_layered(descriptor) ? levels[0].slices : 1;
+    return next + tiles->tail_bytes / SG_TILE * tails;
+}
+
+CUresult sg_tiles_for(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
+                      unsigned count, struct sg_tiles **tiles) {
+    struct sg_tiles shape = {0}, *made = NULL;
+    if (make_views(levels, count)) {
+        size_t pieces = lay_out(descriptor, levels, count, &shape);
+        made = sg_tiles_new(pieces);
+    }
+    if (!made) {
+        drop_views(levels, count);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    shape.refs = made->refs;
+    shape.count = made->count;
+    shape.pieces = made->pieces;
+    *made = shape;
+    for (unsigned i = 0; i < count; i++)
+        levels[i].view->tiles = made;
+    *tiles = made;
+    return CUDA_SUCCESS;
+}

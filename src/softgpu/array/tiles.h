@@ -1,0 +1,62 @@
+/*
+ * Memory in pieces: what sparse and deferred arrays have instead of an address.
+ *
+ * A piece is 64 KiB of the array that is mapped or not: one tile of a sparse array, or the next
+ * 64 KiB of a mip tail or of a deferred array. Pieces of a mipmapped array are numbered through all
+ * its levels. Copies look them up while they run, without the lock: mapping replaces one pointer,
+ * and memory that was mapped is reused only after the work that may still see it (sg_phys_unref).
+ */
+#ifndef SG_ARRAY_TILES_H
+#define SG_ARRAY_TILES_H
+
+#include "softgpu/array/array.h"
+
+#define SG_TILE ((size_t)64 << 10)
+
+struct sg_piece {
+    _Atomic(unsigned char *) bytes; /* NULL where nothing is mapped */
+    struct sg_phys *phys;           /* referenced; NULL where nothing is mapped */
+};
+
+struct sg_tiles {
+    unsigned refs; /* the array's, and those of copies and mappings under way */
+    size_t count;
+    struct sg_piece *pieces;
+    /* The sparse properties and, for deferred arrays, all there is. */
+    unsigned tile_width, tile_height, tile_depth; /* in elements; 0 for deferred arrays */
+    unsigned tail_level;                          /* the first level in the tail */
+    size_t tail_bytes;                            /* of one tail, a multiple of SG_TILE; or 0 */
+    size_t tail_first;                            /* its first piece */
+    bool single_tail;                             /* one for all layers */
+};
+
+/* Where one array or level lies in the pieces. Offsets count bytes as if the array were linear:
+ * z * layer + y * pitch + x. */
+struct sg_tile_view {
+    struct sg_tiles *tiles; /* not referenced here: the array's reference */
+    size_t pitch, layer;    /* of the linear offsets */
+    size_t first;           /* its first piece */
+    bool linear;            /* in a tail or deferred: bytes follow each other */
+    size_t base, slice;     /* linear: of the first byte in the pieces, and from slice to slice */
+    size_t tile_bytes, tile_rows, tile_slices; /* not linear: of one tile */
+    size_t across, down;                       /* tiles in a row of tiles, and rows of tiles */
+};
+
+/* NULL when out of memory. One reference. */
+struct sg_tiles *sg_tiles_new(size_t count);
+void sg_tiles_ref(struct sg_tiles *tiles);
+/* At 0 unmaps all pieces. */
+void sg_tiles_unref(struct sg_tiles *tiles);
+
+/* Makes `tiles` and the views of an array, or of all levels of a mipmapped array. */
+CUresult sg_tiles_for(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
+                      unsigned count, struct sg_tiles **tiles);
+
+/*
+ * Without the lock, in running work: the bytes at a linear offset, or NULL where nothing is mapped;
+ * *span (<= want) is how many bytes are alike.
+ */
+unsigned char *sg_tile_bytes(const struct sg_tile_view *view, size_t offset, size_t want,
+                             size_t *span);
+
+#endif
