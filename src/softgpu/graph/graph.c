@@ -1,6 +1,7 @@
 /* Graphs and nodes as objects: made, filled, freed. */
 #include "softgpu/graph/graph.h"
 
+#include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/nodes.h"
 
@@ -245,5 +246,36 @@ CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencie
     else if (made->child)
         sg_graph_count_memory(graph, (int64_t)made->child->memory_nodes);
     *node = made;
+    return CUDA_SUCCESS;
+}
+
+/* ---- The driver's calls --------------------------------------------------------------------- */
+
+CUresult sg_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
+    if (!phGraph || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_graph *graph = sg_graph_new();
+    if (!graph)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *phGraph = SG_HANDLE_POINTER(CUgraph, graph->handle);
+    return CUDA_SUCCESS;
+}
+
+/* An embedded graph belongs to its node. */
+CUresult sg_cuGraphDestroy(CUgraph hGraph) {
+    struct sg_graph *graph = sg_graph_get(hGraph);
+    if (!graph || graph->owner)
+        return CUDA_ERROR_INVALID_VALUE;
+    sg_graph_free(graph);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuGraphDestroyNode(CUgraphNode hNode) {
+    struct sg_node *node = sg_node_get(hNode);
+    if (!node)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (node->graph->memory_nodes)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    sg_node_free(node);
     return CUDA_SUCCESS;
 }

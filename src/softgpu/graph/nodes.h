@@ -31,7 +31,20 @@ void sg_conditions_free(struct sg_graph *graph);
 /* The box of bytes that a copy's descriptor names, as the checks of copy/ take it. */
 CUresult sg_params_box(const CUDA_MEMCPY3D *copy, struct sg_box *box);
 
-/* node_kernel.c */
+/* node_layouts.c */
+void sg_memset_widen(CUDA_MEMSET_NODE_PARAMS_v2 *to, const CUDA_MEMSET_NODE_PARAMS *from,
+                     CUcontext context);
+void sg_kernel_widen_v1(CUDA_KERNEL_NODE_PARAMS_v3 *to, const CUDA_KERNEL_NODE_PARAMS_v1 *from);
+void sg_kernel_narrow_v1(CUDA_KERNEL_NODE_PARAMS_v1 *to, const CUDA_KERNEL_NODE_PARAMS_v3 *from);
+void sg_kernel_widen(CUDA_KERNEL_NODE_PARAMS_v3 *to, const CUDA_KERNEL_NODE_PARAMS *from);
+void sg_kernel_narrow(CUDA_KERNEL_NODE_PARAMS *to, const CUDA_KERNEL_NODE_PARAMS_v3 *from);
+/* "All unused bytes [...] must be set to zero." */
+bool sg_params_unused_zero(const CUgraphNodeParams *params);
+
+/* Replaces a node's parameters by checked copies of the given ones, of the same type. */
+CUresult sg_node_set(struct sg_node *node, CUgraphNodeParams *params);
+
+/* node_kernel_params.c */
 CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params);
 CUresult sg_kernel_params_copy(CUDA_KERNEL_NODE_PARAMS_v3 *to,
                                const CUDA_KERNEL_NODE_PARAMS_v3 *from, bool deep);
