@@ -29,6 +29,17 @@ foreach(library zstd lz4)
     endif()
 endforeach()
 
+# DEFLATE, as a device's engine for decompression knows it.
+find_path(GPUMEM_ZLIB_INCLUDE zlib.h)
+find_library(GPUMEM_ZLIB_LIBRARY NAMES libz.a z)
+if(GPUMEM_ZLIB_INCLUDE AND GPUMEM_ZLIB_LIBRARY)
+    add_library(gpumem_zlib INTERFACE)
+    target_include_directories(gpumem_zlib SYSTEM INTERFACE ${GPUMEM_ZLIB_INCLUDE})
+    target_link_libraries(gpumem_zlib INTERFACE ${GPUMEM_ZLIB_LIBRARY})
+else()
+    list(APPEND missing zlib1g-dev)
+endif()
+
 # Header only: who includes it defines XXH_INLINE_ALL, so that libgpumem needs nothing but libc.
 find_path(GPUMEM_XXHASH_INCLUDE xxhash.h)
 if(GPUMEM_XXHASH_INCLUDE)

@@ -257,7 +257,8 @@ CUresult sg_cuCtxSynchronize_v2(CUcontext ctx) {
     return result == CUDA_SUCCESS ? synchronize(context) : result;
 }
 
-/* Remote writes need GPUDirect RDMA, which is not claimed; hardware without it refuses. */
+/* Writes of other devices, through a DMA buffer, come straight to the bytes: they are seen once the
+ * processor has put its own reads behind them. */
 CUresult sg_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                        CUflushGPUDirectRDMAWritesScope scope) {
     struct sg_context *context;
@@ -267,5 +268,12 @@ CUresult sg_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
     bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
                  (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
                   scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
-    return known ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    if (!known)
+        return CUDA_ERROR_INVALID_VALUE;
+    int options = sg_device(context->device)
+                      ->attributes[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS];
+    if (!(options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    atomic_thread_fence(memory_order_seq_cst);
+    return CUDA_SUCCESS;
 }

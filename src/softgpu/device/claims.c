@@ -3,7 +3,9 @@
  * attribute by which a program decides to call something must be true of softgpu. Attributes that
  * only describe the device (sizes, clocks, limits of kernels) stay the profile's.
  */
+#include "softgpu/decompress/decompress.h"
 #include "softgpu/device/profile.h"
+#include "softgpu/memory/dma_buf.h"
 
 #define ATTRIBUTE(name) CU_DEVICE_ATTRIBUTE_##name
 
@@ -27,24 +29,26 @@ static const struct claim {
     {ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED), false, 0, "no other device can reach the bytes"},
     {ATTRIBUTE(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED), false, 0,
      "no other device can reach the bytes"},
-    {ATTRIBUTE(GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS), false, 0,
-     "cuFlushGPUDirectRDMAWrites is refused: there are no such writes"},
-    {ATTRIBUTE(GPU_DIRECT_RDMA_WRITES_ORDERING), false, 0, "there are no such writes"},
-    {ATTRIBUTE(DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
+    {ATTRIBUTE(DMA_BUF_SUPPORTED), false, 0, "/dev/udmabuf cannot be used"},
     {ATTRIBUTE(HOST_ALLOC_DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
-    {ATTRIBUTE(HANDLE_TYPE_FABRIC_SUPPORTED), false, 0, "there is no fabric"},
     {ATTRIBUTE(HOST_NUMA_MULTINODE_IPC_SUPPORTED), false, 0, "there is no fabric"},
-    {ATTRIBUTE(MULTICAST_SUPPORTED), false, 0, "cuMulticast* is refused"},
     {ATTRIBUTE(MEMPOOL_SUPPORTED_HANDLE_TYPES), true, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
      "pools are shared by file descriptor only"},
-    {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, 0, "cuMemBatchDecompressAsync is refused"},
-    {ATTRIBUTE(MEM_DECOMPRESS_MAXIMUM_LENGTH), false, 0, "cuMemBatchDecompressAsync is refused"},
+    {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, SG_DECOMPRESS_ALGORITHMS,
+     "Snappy is not implemented"},
     {ATTRIBUTE(D3D12_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
 };
 
+/* What depends on the machine. */
+static bool is_true_here(CUdevice_attribute attribute) {
+    return attribute == ATTRIBUTE(DMA_BUF_SUPPORTED) && sg_dma_buf_usable();
+}
+
 void sg_claims_apply(int attributes[SG_ATTRIBUTE_LIMIT]) {
     for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
+        if (is_true_here(claims[i].attribute))
+            continue;
         int *value = &attributes[claims[i].attribute];
         if (claims[i].mask)
             *value &= claims[i].most;

@@ -1,0 +1,136 @@
+/*
+ * cuMemGetHandleForAddressRange: the pages of memory files as a DMA buffer. The kernel makes one
+ * through /dev/udmabuf, where there is one and the process may open it.
+ */
+#include "softgpu/memory/dma_buf.h"
+
+#include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
+#include "softgpu/device/device.h"
+#include "softgpu/memory/memfile.h"
+#include "softgpu/memory/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/udmabuf.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static int make(struct udmabuf_create_list *list, size_t count) {
+    int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+    if (maker < 0)
+        return -1;
+    list->flags = UDMABUF_FLAGS_CLOEXEC;
+    list->count = (uint32_t)count;
+    int fd = ioctl(maker, UDMABUF_CREATE_LIST, list);
+    int error = errno;
+    close(maker);
+    errno = error;
+    return fd;
+}
+
+static struct udmabuf_create_list *new_list(size_t count) {
+    return calloc(1,
+                  sizeof(struct udmabuf_create_list) + count * sizeof(struct udmabuf_create_item));
+}
+
+/* The kernel wants a file that cannot shrink under the buffer. Files of memory only grow. */
+static bool seal(int file) {
+    int seals = fcntl(file, F_GET_SEALS);
+    return seals >= 0 &&
+           ((seals & F_SEAL_SHRINK) != 0 || fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
+}
+
+static bool try_one_page(void) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct udmabuf_create_list *list = new_list(1);
+    int file = list && access("/dev/udmabuf", R_OK | W_OK) == 0
+                   ? sg_memfile_new("softgpu probe", page)
+                   : -1;
+    int fd = -1;
+    if (file >= 0 && seal(file)) {
+        list->list[0] = (struct udmabuf_create_item){.memfd = (uint32_t)file, .size = page};
+        fd = make(list, 1);
+    }
+    free(list);
+    if (file >= 0)
+        close(file);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+bool sg_dma_buf_usable(void) {
+    static int usable = -1;
+    if (usable < 0)
+        usable = try_one_page();
+    return usable == 1;
+}
+
+/* The bytes behind [address, end): how many pieces, or 0 when some of it is no device memory. Fills
+ * `list` unless it is NULL. */
+static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_create_list *list) {
+    size_t count = 0;
+    while (address < end) {
+        const struct sg_range *range = sg_range_find(address);
+        if (!range || range->device < 0 || !range->phys)
+            return 0;
+        CUdeviceptr stop = range->start + range->size;
+        size_t size = (size_t)((stop < end ? stop : end) - address);
+        if (list)
+            list->list[count] = (struct udmabuf_create_item){
+                .memfd = (uint32_t)range->phys->file,
+                .offset = range->phys->file_offset + range->phys_offset + (address - range->start),
+                .size = size};
+        count++;
+        address += size;
+    }
+    return count;
+}
+
+static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!seal((int)list->list[i].memfd))
+            return false;
+    return true;
+}
+
+static CUresult export_range(CUdeviceptr address, size_t size, int *fd) {
+    int device;
+    if (address + size < address || sg_memory_where(address, size, &device) != SG_WHERE_DEVICE)
+        return CUDA_ERROR_INVALID_VALUE;
+    size_t count = collect(address, address + size, NULL);
+    if (count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!sg_device(device)->attributes[CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct udmabuf_create_list *list = new_list(count);
+    if (!list)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    collect(address, address + size, list);
+    int made = seal_all(list, count) ? make(list, count) : -1;
+    free(list);
+    if (made < 0) {
+        sg_log(0, "making a DMA buffer of %zu bytes: %s", size, strerror(errno));
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *fd = made;
+    return CUDA_SUCCESS;
+}
+
+/* As recorded: the numbers are looked at first, and then the descriptor becomes -1. */
+CUresult sg_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
+                                          CUmemRangeHandleType handleType,
+                                          unsigned long long flags) {
+    size_t mask = (size_t)sysconf(_SC_PAGESIZE) - 1;
+    if (!handle || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
+        flags > CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE || size == 0 ||
+        ((dptr | size) & mask) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    int fd = -1;
+    CUresult result = flags ? CUDA_ERROR_NOT_SUPPORTED : export_range(dptr, size, &fd);
+    memcpy(handle, &fd, sizeof fd);
+    return result;
+}
