@@ -1,6 +1,7 @@
 /* Pinned host memory. */
 #include "softgpu/core/calls.h"
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/old.h"
 
 #define ALLOC_FLAGS                                                                                \
     (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)
@@ -22,7 +23,8 @@ CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
         return CUDA_SUCCESS;
     struct sg_range *range;
     /* With unified addresses everything is mapped for the device, and says so. */
-    result = sg_allocate(context, -1, bytesize, Flags | CU_MEMHOSTALLOC_DEVICEMAP, &range);
+    unsigned mapped = sg_old_is(context) ? 0 : CU_MEMHOSTALLOC_DEVICEMAP;
+    result = sg_allocate(context, -1, bytesize, Flags | mapped, &range);
     if (result == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)range->start;
     return result;
