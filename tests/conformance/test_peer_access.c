@@ -1,6 +1,11 @@
 /* Contexts of two devices, and which may access the other's memory. */
 #include "harness.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 static void needs_peers(void) {
     int can = 0;
     NEEDS_DEVICES(2);
@@ -105,11 +110,102 @@ static void ends_with_either_context(void **state) {
         OK(cu.cuCtxPopCurrent_v2(NULL));
 }
 
+/* ---- Devices that cannot reach each other ---------------------------------------------------- */
+
+#define PAGE ((size_t)2 << 20)
+
+static void access_of(CUmemAccessDesc *access, int device) {
+    memset(access, 0, sizeof *access);
+    access->location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access->location.id = device;
+    access->flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+}
+
+static void mapping_stays_the_owner_s(void) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemGenericAllocationHandle handle;
+    CUmemAccessDesc access;
+    CUdeviceptr p;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = 1;
+    OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
+    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
+    access_of(&access, 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetAccess(p, PAGE, &access, 1));
+    access_of(&access, 1);
+    OK(cu.cuMemSetAccess(p, PAGE, &access, 1));
+    OK(cu.cuMemUnmap(p, PAGE));
+    OK(cu.cuMemAddressFree(p, PAGE));
+    OK(cu.cuMemRelease(handle));
+}
+
+static void copies_go_through(CUcontext other) {
+    CUdeviceptr a, b;
+    unsigned word = 0;
+    OK(cu.cuMemAlloc_v2(&a, 64));
+    OK(cu.cuMemsetD32_v2(a, 0x31415926, 16));
+    OK(cu.cuCtxPushCurrent_v2(other));
+    OK(cu.cuMemAlloc_v2(&b, 64));
+    OK(cu.cuMemcpyPeer(b, other, a, ctx, 64));
+    OK(cu.cuMemcpyDtoH_v2(&word, b + 60, 4));
+    assert_int_equal(word, 0x31415926);
+    OK(cu.cuMemFree_v2(b));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuMemFree_v2(a));
+}
+
+/* Of three devices 0 and 1 are not linked. */
+static int strangers(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUcontext other;
+    int value = -1;
+    init_driver();
+    OK(cu.cuDeviceCanAccessPeer(&value, 0, 1));
+    assert_int_equal(value, 0);
+    OK(cu.cuDeviceCanAccessPeer(&value, 1, 2));
+    assert_int_equal(value, 1);
+    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, 1, 0));
+    assert_int_equal(value, 0);
+    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK, 1, 0));
+    assert_int_equal(value, 3);
+    OK(cu.cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, 2, 0));
+    assert_int_equal(value, 1);
+    OK(cu.cuDevicePrimaryCtxRetain(&other, 1));
+    FAILS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cu.cuCtxEnablePeerAccess(other, 0));
+    mapping_stays_the_owner_s();
+    copies_go_through(other);
+    OK(cu.cuDevicePrimaryCtxRelease_v2(1));
+    return 0;
+}
+
+static void links_come_from_the_profile(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its profiles");
+    static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
+                                  "[links]\nnative_atomics = 1\n"
+                                  "[links 0 1]\npeer_access = 0\nperformance_rank = 3\n";
+    char path[] = "/tmp/softgpu-links-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, profile, sizeof profile - 1), sizeof profile - 1);
+    close(fd);
+    setenv("SOFTGPU_PROFILE", path, 1);
+    setenv("SOFTGPU_DEVICES", "3", 1);
+    int status = run_child("strangers", NULL);
+    unsetenv("SOFTGPU_PROFILE");
+    unsetenv("SOFTGPU_DEVICES");
+    unlink(path);
+    assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(links_are_described),    TEST(enabled_once_and_in_one_direction),
-        TEST(shown_in_the_state),     TEST(arguments_are_checked),
-        TEST(same_device_needs_none), TEST(ends_with_either_context),
+        TEST(links_are_described),         TEST(enabled_once_and_in_one_direction),
+        TEST(shown_in_the_state),          TEST(arguments_are_checked),
+        TEST(same_device_needs_none),      TEST(ends_with_either_context),
+        TEST(links_come_from_the_profile),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"strangers", strangers}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

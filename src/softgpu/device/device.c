@@ -33,7 +33,8 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
         .uuid = make_uuid(number),
         .total_memory = limit,
         .limit = limit / SG_PAGE * SG_PAGE, /* what is free can be allocated, by pages */
-        .links = profile->links,
+        .multicast = profile->multicast,
+        .fabric = profile->fabric,
         .context = profile->context,
     };
     struct sg_pci pci = profile->pci;
@@ -49,6 +50,18 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
     for (int i = 0; i < SG_ATTRIBUTE_LIMIT; i++)
         device.has_attribute[i] = sg_attribute_name(i) != NULL;
     return device;
+}
+
+bool sg_device_reaches(int device, int owner) {
+    return device == owner || devices[device].links[owner].peer_access;
+}
+
+/* What only several devices have together: a team of one is none. */
+static void claim_machine(int count) {
+    for (int i = 0; i < count; i++) {
+        devices[i].multicast = devices[i].multicast && count > 1;
+        devices[i].attributes[CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED] = devices[i].multicast;
+    }
 }
 
 CUresult sg_devices_init(void) {
@@ -77,6 +90,10 @@ CUresult sg_devices_init(void) {
         devices[i] = make_device(&profile, order[i], limit);
         devices[i].ordinal = i;
     }
+    for (int i = 0; i < visible; i++)
+        for (int j = 0; j < visible; j++)
+            devices[i].links[j] = sg_profile_links(&profile, order[i], order[j]);
+    claim_machine(visible);
     device_count = visible;
     return CUDA_SUCCESS;
 }

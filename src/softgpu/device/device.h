@@ -7,10 +7,11 @@
 
 #define SG_ATTRIBUTE_LIMIT 256
 
-/* What connects devices of one profile with each other. */
+/* What connects two devices. */
 struct sg_links {
     bool peer_access;
-    int performance_rank;
+    int performance_rank; /* 0 is the best */
+    bool native_atomics, partial_atomics, array_access;
 };
 
 /* How a context begins. A limit that the device does not have is refused with UNSUPPORTED_LIMIT. */
@@ -29,7 +30,8 @@ struct sg_device {
     uint64_t limit;        /* physical bytes that may be allocated */
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
-    struct sg_links links;
+    struct sg_links links[SG_MAX_DEVICES]; /* to the device of that ordinal */
+    bool multicast, fabric;                /* the machine's devices can be teams, share by fabric */
     struct sg_context_defaults context;
 
     /* context/: */
@@ -46,5 +48,7 @@ CUresult sg_devices_init(void);
 int sg_device_count(void);
 /* NULL when there is no such ordinal. */
 struct sg_device *sg_device(int ordinal);
+/* May work of `device` reach memory of `owner` (which may be the same)? */
+bool sg_device_reaches(int device, int owner);
 
 #endif

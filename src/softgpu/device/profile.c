@@ -15,7 +15,8 @@ struct reader {
     struct sg_profile *profile;
     /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
     bool any, name, memory, pci;
-    bool links[2];
+    bool links[5], multicast, fabric;
+    bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
     bool limits[CU_LIMIT_MAX];
     char what[256]; /* the first mistake; inih says in which line it was */
@@ -134,24 +135,120 @@ static int read_device(struct reader *reader, const char *key, const char *value
     return wrong(reader, "[device] has no key %s: it has like, name, memory, pci", key);
 }
 
-static int read_links(struct reader *reader, const char *key, const char *value) {
-    static const char *const keys[] = {"peer_access", "performance_rank"};
-    struct sg_links *links = &reader->profile->links;
+enum link_key { PEER_ACCESS, RANK, ATOMICS, PARTIAL, ARRAYS, LINK_KEYS };
+static const char *const link_keys[LINK_KEYS] = {
+    "peer_access", "performance_rank", "native_atomics", "partial_atomics", "array_access"};
+
+static enum link_key find_link_key(const char *key) {
     int which = 0;
-    while (which < 2 && strcmp(key, keys[which]) != 0)
+    while (which < LINK_KEYS && strcmp(key, link_keys[which]) != 0)
         which++;
-    if (which == 2)
-        return wrong(reader, "[links] has no key %s", key);
-    if (!first_time(reader, &reader->links[which], key))
-        return 0;
-    long number;
-    if (!parse_int(value, 0, which == 1 ? INT_MAX : 1, &number))
-        return wrong(reader, "%s = %s: wanted %s", key, value, which == 1 ? "a number" : "0 or 1");
-    if (which == 0)
+    return (enum link_key)which;
+}
+
+static void set_link(struct sg_links *links, enum link_key key, int number) {
+    switch (key) {
+    case PEER_ACCESS:
         links->peer_access = number != 0;
-    else
-        links->performance_rank = (int)number;
+        break;
+    case RANK:
+        links->performance_rank = number;
+        break;
+    case ATOMICS:
+        links->native_atomics = number != 0;
+        break;
+    case PARTIAL:
+        links->partial_atomics = number != 0;
+        break;
+    case ARRAYS:
+        links->array_access = number != 0;
+        break;
+    case LINK_KEYS:
+        break;
+    }
+}
+
+static int link_number(struct reader *reader, enum link_key which, const char *value, int *number) {
+    long parsed;
+    if (!parse_int(value, 0, which == RANK ? INT_MAX : 1, &parsed))
+        return wrong(reader, "%s = %s: wanted %s", link_keys[which], value,
+                     which == RANK ? "a number" : "0 or 1");
+    *number = (int)parsed;
     return 1;
+}
+
+static int read_machine(struct reader *reader, const char *key, const char *value) {
+    bool multicast = strcmp(key, "multicast") == 0;
+    long number;
+    if (!multicast && strcmp(key, "fabric") != 0)
+        return wrong(reader, "[links] has no key %s", key);
+    if (!first_time(reader, multicast ? &reader->multicast : &reader->fabric, key))
+        return 0;
+    if (!parse_int(value, 0, 1, &number))
+        return wrong(reader, "%s = %s: wanted 0 or 1", key, value);
+    *(multicast ? &reader->profile->multicast : &reader->profile->fabric) = number != 0;
+    return 1;
+}
+
+static int read_links(struct reader *reader, const char *key, const char *value) {
+    enum link_key which = find_link_key(key);
+    int number;
+    if (which == LINK_KEYS)
+        return read_machine(reader, key, value);
+    if (!first_time(reader, &reader->links[which], key) ||
+        !link_number(reader, which, value, &number))
+        return 0;
+    set_link(&reader->profile->links, which, number);
+    return 1;
+}
+
+/* "0 1" of [links 0 1]. */
+static bool parse_pair(const char *text, int *a, int *b) {
+    *a = text[0] - '0';
+    *b = text[0] && text[1] == ' ' ? text[2] - '0' : -1;
+    bool digits = *a >= 0 && *b >= 0 && *a < SG_MAX_DEVICES && *b < SG_MAX_DEVICES;
+    return digits && text[3] == '\0' && *a < *b;
+}
+
+static bool *has_of(struct sg_pair_links *pair, enum link_key which) {
+    bool *const has[LINK_KEYS] = {&pair->has_peer_access, &pair->has_performance_rank,
+                                  &pair->has_native_atomics, &pair->has_partial_atomics,
+                                  &pair->has_array_access};
+    return has[which];
+}
+
+static int read_pair(struct reader *reader, const char *pair, const char *key, const char *value) {
+    enum link_key which = find_link_key(key);
+    int a, b, number;
+    if (!parse_pair(pair, &a, &b))
+        return wrong(reader,
+                     "[links %s]: wanted two device numbers from 0 to %d, the smaller first", pair,
+                     SG_MAX_DEVICES - 1);
+    if (which == LINK_KEYS)
+        return wrong(reader, "[links %s] has no key %s", pair, key);
+    if (!first_time(reader, &reader->pairs[a][b][which], key) ||
+        !link_number(reader, which, value, &number))
+        return 0;
+    struct sg_pair_links *links = &reader->profile->pairs[a][b];
+    set_link(&links->links, which, number);
+    *has_of(links, which) = true;
+    return 1;
+}
+
+struct sg_links sg_profile_links(const struct sg_profile *profile, int a, int b) {
+    struct sg_links links = profile->links;
+    const struct sg_pair_links *pair = a < b ? &profile->pairs[a][b] : &profile->pairs[b][a];
+    if (pair->has_peer_access)
+        links.peer_access = pair->links.peer_access;
+    if (pair->has_performance_rank)
+        links.performance_rank = pair->links.performance_rank;
+    if (pair->has_native_atomics)
+        links.native_atomics = pair->links.native_atomics;
+    if (pair->has_partial_atomics)
+        links.partial_atomics = pair->links.partial_atomics;
+    if (pair->has_array_access)
+        links.array_access = pair->links.array_access;
+    return links;
 }
 
 static int read_attribute(struct reader *reader, const char *key, const char *value) {
@@ -219,6 +316,10 @@ static int read_line(void *user, const char *section, const char *key, const cha
             reader->any = true;
             return read;
         }
+    if (strncmp(section, "links ", 6) == 0) {
+        reader->any = true;
+        return read_pair(reader, section + 6, key, value);
+    }
     if (!section[0])
         return wrong(reader, "%s comes before the first [section]", key);
     return wrong(reader, "there is no section [%s]", section);

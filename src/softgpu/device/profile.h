@@ -10,6 +10,13 @@ struct sg_pci {
     unsigned domain, bus, device, function;
 };
 
+/* What [links A B] says of two devices, where it differs from [links]. */
+struct sg_pair_links {
+    struct sg_links links;
+    bool has_peer_access, has_performance_rank, has_native_atomics, has_partial_atomics,
+        has_array_access;
+};
+
 struct sg_profile {
     char name[256];
     uint64_t memory; /* bytes */
@@ -18,6 +25,8 @@ struct sg_profile {
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
     struct sg_links links;
+    struct sg_pair_links pairs[SG_MAX_DEVICES][SG_MAX_DEVICES]; /* the smaller number first */
+    bool multicast, fabric;
     struct sg_context_defaults context;
 };
 
@@ -37,6 +46,9 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
 
 /* The text of profiles/h200.ini, compiled in, so that the libraries alone are enough. */
 const char *sg_profile_builtin(void);
+
+/* What the profile says of the link between two devices of the machine. */
+struct sg_links sg_profile_links(const struct sg_profile *profile, int a, int b);
 
 /* "0000:0a:00.0", with function and domain optional. False when it is no PCI address. */
 bool sg_pci_parse(const char *text, struct sg_pci *pci);

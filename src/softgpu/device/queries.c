@@ -162,7 +162,7 @@ CUresult sg_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice pee
         return CUDA_ERROR_INVALID_VALUE;
     if (!device || !sg_device(peerDev))
         return CUDA_ERROR_INVALID_DEVICE;
-    *canAccessPeer = dev != peerDev && device->links.peer_access;
+    *canAccessPeer = dev != peerDev && device->links[peerDev].peer_access;
     return CUDA_SUCCESS;
 }
 
@@ -173,17 +173,22 @@ CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
         return CUDA_ERROR_INVALID_VALUE;
     if (!source || !sg_device(dstDevice) || srcDevice == dstDevice)
         return CUDA_ERROR_INVALID_DEVICE;
+    const struct sg_links *links = &source->links[dstDevice];
     switch ((int)attrib) {
     case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
-        *value = source->links.performance_rank;
+        *value = links->performance_rank;
         return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED:
-        *value = source->links.peer_access;
+        *value = links->peer_access;
         return CUDA_SUCCESS;
-    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:     /* Only kernels make them. */
-    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED: /* CUDA arrays are refused. */
+    case CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED:
+        *value = links->native_atomics;
+        return CUDA_SUCCESS;
+    case CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED:
+        *value = links->array_access;
+        return CUDA_SUCCESS;
     case CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED:
-        *value = 0;
+        *value = links->partial_atomics;
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;

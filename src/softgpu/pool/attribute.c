@@ -110,12 +110,11 @@ static CUresult check_access(const struct sg_pool *pool, const CUmemAccessDesc *
         return CUDA_ERROR_INVALID_VALUE;
     if (desc->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return check_host_access(pool, desc);
-    const struct sg_device *device = sg_device(desc->location.id);
-    if (!device)
+    if (!sg_device(desc->location.id))
         return CUDA_ERROR_INVALID_DEVICE;
     if (pool->device == desc->location.id)
         return none ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
-    bool reachable = pool->device < 0 || device->links.peer_access;
+    bool reachable = pool->device < 0 || sg_device_reaches(desc->location.id, pool->device);
     return reachable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 

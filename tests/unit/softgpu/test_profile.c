@@ -82,12 +82,37 @@ static void says_line_and_mistake(void **state) {
          "here:2: STACK_SIZE = -1: wanted a number, suffixes K M G T"},
         {"[links]\nspeed = 1\n", "here:2: [links] has no key speed"},
         {"[links]\npeer_access = 2\n", "here:2: peer_access = 2: wanted 0 or 1"},
+        {"[links]\nfabric = yes\n", "here:2: fabric = yes: wanted 0 or 1"},
+        {"[links 1 0]\npeer_access = 1\n",
+         "here:2: [links 1 0]: wanted two device numbers from 0 to 7, the smaller first"},
+        {"[links 0 8]\npeer_access = 1\n",
+         "here:2: [links 0 8]: wanted two device numbers from 0 to 7, the smaller first"},
+        {"[links 0 1]\nmulticast = 1\n", "here:2: [links 0 1] has no key multicast"},
+        {"[links 0 1]\npeer_access = 1\npeer_access = 1\n", "here:3: peer_access is given twice"},
         {"[device]\nwhat is this\n", "here:2: wanted [section] or key = value"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_false(parse(cases[i].text));
         assert_string_equal(message, cases[i].message);
     }
+}
+
+static void pairs_of_devices_differ(void **state) {
+    (void)state;
+    assert_true(parse(GOOD "[links 0 2]\npeer_access = 0\nperformance_rank = 7\n"
+                           "[links]\npeer_access = 1\nnative_atomics = 1\nmulticast = 1\n"
+                           "[links 1 2]\narray_access = 1\npartial_atomics = 1\n"));
+    struct sg_links links = sg_profile_links(&profile, 2, 0);
+    assert_false(links.peer_access);
+    assert_int_equal(links.performance_rank, 7);
+    assert_true(links.native_atomics);
+    assert_false(links.array_access);
+    links = sg_profile_links(&profile, 1, 2);
+    assert_true(links.peer_access && links.array_access && links.partial_atomics);
+    assert_int_equal(links.performance_rank, 0);
+    assert_true(sg_profile_links(&profile, 0, 1).peer_access);
+    assert_true(profile.multicast);
+    assert_false(profile.fabric);
 }
 
 static void first_mistake_is_reported(void **state) {
@@ -195,6 +220,7 @@ int main(void) {
         cmocka_unit_test(reads_every_section),
         cmocka_unit_test(says_line_and_mistake),
         cmocka_unit_test(first_mistake_is_reported),
+        cmocka_unit_test(pairs_of_devices_differ),
         cmocka_unit_test(like_begins_as_h200),
         cmocka_unit_test(built_in_is_the_file),
         cmocka_unit_test(h200_is_as_recorded),
