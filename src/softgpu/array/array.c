@@ -63,7 +63,6 @@ void sg_array_end(struct sg_array *array) {
     for (unsigned i = 0; i < array->plane_count; i++)
         sg_array_end(&array->planes[i]);
     free(array->planes);
-    free(array->view);
     if (array->handle)
         sg_handle_drop(SG_KIND_ARRAY, array->handle);
     sg_context_unref(array->context);

@@ -2,19 +2,6 @@
 
 #include <stdlib.h>
 
-struct sg_tiles *sg_tiles_new(size_t count) {
-    struct sg_tiles *tiles = calloc(1, sizeof *tiles);
-    if (!tiles)
-        return NULL;
-    tiles->refs = 1;
-    tiles->count = count;
-    tiles->pieces = calloc(count, sizeof *tiles->pieces);
-    if (tiles->pieces)
-        return tiles;
-    free(tiles);
-    return NULL;
-}
-
 void sg_tiles_ref(struct sg_tiles *tiles) {
     tiles->refs++;
 }
@@ -26,6 +13,7 @@ void sg_tiles_unref(struct sg_tiles *tiles) {
         if (tiles->pieces[i].phys)
             sg_phys_unref(tiles->pieces[i].phys);
     free(tiles->pieces);
+    free(tiles->views);
     free(tiles);
 }
 
@@ -130,24 +118,6 @@ static void lay_linear(struct sg_array *levels, unsigned from, unsigned count,
         levels[i].view->slice = layered ? tiles->tail_bytes : levels[i].layer;
 }
 
-static bool make_views(struct sg_array *levels, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        levels[i].view = calloc(1, sizeof *levels[i].view);
-        if (!levels[i].view)
-            return false;
-        levels[i].view->pitch = levels[i].pitch;
-        levels[i].view->layer = levels[i].layer;
-    }
-    return true;
-}
-
-static void drop_views(struct sg_array *levels, unsigned count) {
-    for (unsigned i = 0; i < count; i++) {
-        free(levels[i].view);
-        levels[i].view = NULL;
-    }
-}
-
 /* Gives every level its place; returns the number of pieces. */
 static size_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
                       unsigned count, struct sg_tiles *tiles) {
@@ -167,23 +137,36 @@ static size_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array
     return next + tiles->tail_bytes / SG_TILE * tails;
 }
 
+static struct sg_tiles *make(struct sg_array *levels, unsigned count) {
+    struct sg_tiles *tiles = calloc(1, sizeof *tiles);
+    if (!tiles)
+        return NULL;
+    tiles->refs = 1;
+    tiles->views = calloc(count, sizeof *tiles->views);
+    for (unsigned i = 0; tiles->views && i < count; i++) {
+        tiles->views[i].tiles = tiles;
+        tiles->views[i].pitch = levels[i].pitch;
+        tiles->views[i].layer = levels[i].layer;
+        levels[i].view = &tiles->views[i];
+    }
+    return tiles;
+}
+
 CUresult sg_tiles_for(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
                       unsigned count, struct sg_tiles **tiles) {
-    struct sg_tiles shape = {0}, *made = NULL;
-    if (make_views(levels, count)) {
-        size_t pieces = lay_out(descriptor, levels, count, &shape);
-        made = sg_tiles_new(pieces);
+    struct sg_tiles *made = make(levels, count);
+    if (made && made->views) {
+        made->count = lay_out(descriptor, levels, count, made);
+        made->pieces = calloc(made->count, sizeof *made->pieces);
     }
-    if (!made) {
-        drop_views(levels, count);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (made && made->pieces) {
+        *tiles = made;
+        return CUDA_SUCCESS;
     }
-    shape.refs = made->refs;
-    shape.count = made->count;
-    shape.pieces = made->pieces;
-    *made = shape;
     for (unsigned i = 0; i < count; i++)
-        levels[i].view->tiles = made;
-    *tiles = made;
-    return CUDA_SUCCESS;
+        levels[i].view = NULL;
+    if (made)
+        made->count = 0;
+    sg_tiles_unref(made);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -22,6 +22,7 @@ struct sg_tiles {
     unsigned refs; /* the array's, and those of copies and mappings under way */
     size_t count;
     struct sg_piece *pieces;
+    struct sg_tile_view *views; /* one for each level */
     /* The sparse properties and, for deferred arrays, all there is. */
     unsigned tile_width, tile_height, tile_depth; /* in elements; 0 for deferred arrays */
     unsigned tail_level;                          /* the first level in the tail */
@@ -33,7 +34,7 @@ struct sg_tiles {
 /* Where one array or level lies in the pieces. Offsets count bytes as if the array were linear:
  * z * layer + y * pitch + x. */
 struct sg_tile_view {
-    struct sg_tiles *tiles; /* not referenced here: the array's reference */
+    struct sg_tiles *tiles; /* whose view it is: lives as long */
     size_t pitch, layer;    /* of the linear offsets */
     size_t first;           /* its first piece */
     bool linear;            /* in a tail or deferred: bytes follow each other */
@@ -42,13 +43,12 @@ struct sg_tile_view {
     size_t across, down;                       /* tiles in a row of tiles, and rows of tiles */
 };
 
-/* NULL when out of memory. One reference. */
-struct sg_tiles *sg_tiles_new(size_t count);
 void sg_tiles_ref(struct sg_tiles *tiles);
 /* At 0 unmaps all pieces. */
 void sg_tiles_unref(struct sg_tiles *tiles);
 
-/* Makes `tiles` and the views of an array, or of all levels of a mipmapped array. */
+/* Makes the pieces, with one reference, and the views of an array or of all levels of a mipmapped
+ * array. */
 CUresult sg_tiles_for(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array *levels,
                       unsigned count, struct sg_tiles **tiles);
 

@@ -132,8 +132,13 @@ CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
 static CUresult place(const CUmemcpy3DOperand *operand, const struct sg_box *box,
                       struct sg_place *place) {
     static const size_t origin[3] = {0, 0, 0};
+    if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+        const CUoffset3D *at = &operand->op.array.offset;
+        const size_t offset[3] = {at->x, at->y, at->z};
+        return sg_place_in_array(place, box, offset, operand->op.array.array);
+    }
     if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
-        return CUDA_ERROR_INVALID_VALUE; /* there are no arrays here */
+        return CUDA_ERROR_INVALID_VALUE;
     place->address = operand->op.ptr.ptr;
     place->role = SG_ROLE_ANY;
     return sg_place_in_rows(place, box, origin, operand->op.ptr.rowLength,

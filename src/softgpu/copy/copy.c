@@ -1,6 +1,9 @@
 /* Moving bytes between two boxes, and when a call returns. */
 #include "softgpu/copy/copy.h"
+
+#include "softgpu/array/tiles.h"
 #include "softgpu/device/device.h"
+#include "softgpu/graph/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +25,22 @@ struct move {
     int to_device, from_device;
     bool through_host; /* one end is in host memory */
     void *snapshot;    /* owned; NULL, or where `from` points */
+    /* Of arrays in pieces, whose `tiles` are referenced; else NULL. */
+    const struct sg_tile_view *to_view, *from_view;
 };
 _Static_assert(sizeof(struct move) <= sizeof(((struct sg_op *)0)->data), "fits an operation");
 
 static struct move *move_of(struct sg_op *op) {
     return (void *)op->data.bytes;
+}
+
+/* Gives up what it owns. */
+static void release(const struct move *move) {
+    free(move->snapshot);
+    if (move->to_view)
+        sg_tiles_unref(move->to_view->tiles);
+    if (move->from_view)
+        sg_tiles_unref(move->from_view->tiles);
 }
 
 static size_t bytes_of(const struct sg_box *box) {
@@ -56,6 +70,8 @@ static bool extent(const struct sg_place *place, const struct sg_box *box, size_
 
 static CUresult check_place(struct sg_place *place, const struct sg_box *box, unsigned rights) {
     size_t bytes;
+    if (place->role == SG_ROLE_ARRAY)
+        return CUDA_SUCCESS;
     if (!place->address || !extent(place, box, &bytes))
         return CUDA_ERROR_INVALID_VALUE;
     place->device = -1;
@@ -73,6 +89,8 @@ CUresult sg_box_check(struct sg_box *box) {
 
 static void look_at(struct sg_place *place, const struct sg_box *box) {
     size_t bytes;
+    if (place->role == SG_ROLE_ARRAY)
+        return;
     place->device = -1;
     place->where = extent(place, box, &bytes)
                        ? sg_memory_where(place->address, bytes, &place->device)
@@ -101,21 +119,35 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
     return bytes;
 }
 
-/* False when the device may not touch an end. */
+/* False when the device may not touch an end. What is not mapped of an array takes nothing, and
+ * reads as 0. */
+static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from,
+                      size_t *size) {
+    size_t span = *size, from_span = *size;
+    void *into = move->to_view ? sg_tile_bytes(move->to_view, to, *size, &span)
+                               : sg_copy_bytes(device, move->to_device, to, *size, SG_WRITE, &span);
+    const void *out = move->from_view ? sg_tile_bytes(move->from_view, from, *size, &from_span)
+                                      : sg_copy_bytes(device, move->from_device, from, *size,
+                                                      SG_READ, &from_span);
+    if ((!into && !move->to_view) || (!out && !move->from_view))
+        return false;
+    *size = from_span < span ? from_span : span;
+    if (into && out)
+        memmove(into, out, *size);
+    else if (into)
+        memset(into, 0, *size);
+    return true;
+}
+
 static bool move_row(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from) {
     size_t left = move->width;
     while (left > 0) {
-        size_t span, from_span;
-        void *into = sg_copy_bytes(device, move->to_device, to, left, SG_WRITE, &span);
-        const void *out = sg_copy_bytes(device, move->from_device, from, left, SG_READ, &from_span);
-        if (!into || !out)
+        size_t size = left;
+        if (!move_part(device, move, to, from, &size))
             return false;
-        if (from_span < span)
-            span = from_span;
-        memmove(into, out, span);
-        to += span;
-        from += span;
-        left -= span;
+        to += size;
+        from += size;
+        left -= size;
     }
     return true;
 }
@@ -138,7 +170,7 @@ static CUresult run_move(struct sg_op *op) {
 }
 
 static void finish_move(struct sg_op *op) {
-    free(move_of(op)->snapshot);
+    release(move_of(op));
 }
 
 /* Rows that follow each other without a gap are one row. */
@@ -169,7 +201,15 @@ struct sg_op *sg_copy_op(const struct sg_box *box) {
                           .depth = box->depth,
                           .to_device = box->to.device,
                           .from_device = box->from.device,
-                          .through_host = on_host(&box->to) || on_host(&box->from)};
+                          .through_host = on_host(&box->to) || on_host(&box->from),
+                          .to_view = box->to.view,
+                          .from_view = box->from.view};
+    if (move->to_view)
+        sg_tiles_ref(move->to_view->tiles);
+    if (move->from_view)
+        sg_tiles_ref(move->from_view->tiles);
+    if (move->to_view || move->from_view)
+        op->finish = finish_move;
     join_rows(move);
     op->little = bytes_of(box) <= LITTLE_COPY;
     return op;
@@ -196,11 +236,42 @@ static bool take_snapshot(struct sg_op *op) {
     return true;
 }
 
+/* ---- Capture --------------------------------------------------------------------------------- */
+
+static void describe(const struct sg_place *place, CUmemorytype *type, const void **host,
+                     CUdeviceptr *device) {
+    if (place->role == SG_ROLE_HOST) {
+        *type = CU_MEMORYTYPE_HOST;
+        *host = (const void *)(uintptr_t)place->address;
+    } else {
+        *type = place->role == SG_ROLE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_UNIFIED;
+        *device = place->address;
+    }
+}
+
+/* A copy of one row as the node that it becomes. */
+static CUDA_MEMCPY3D row_as_3d(const struct sg_box *box) {
+    CUDA_MEMCPY3D copy = {.WidthInBytes = box->width, .Height = 1, .Depth = 1};
+    const void *host = NULL;
+    describe(&box->to, &copy.dstMemoryType, &host, &copy.dstDevice);
+    copy.dstHost = (void *)(uintptr_t)host;
+    describe(&box->from, &copy.srcMemoryType, &copy.srcHost, &copy.srcDevice);
+    return copy;
+}
+
+static CUresult capture(struct sg_stream *stream, const struct sg_box *box) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMCPY};
+    params.memcpy.copyCtx = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
+    params.memcpy.copyParams = box->copy ? *box->copy : row_as_3d(box);
+    return sg_capture_node(stream, &params);
+}
+
 /* ---- When a call returns -------------------------------------------------------------------- */
 
 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory stay until done. */
 static bool always_waits(const struct sg_place *place) {
-    const struct sg_range *range = sg_range_find(place->address);
+    const struct sg_range *range =
+        place->role == SG_ROLE_ARRAY ? NULL : sg_range_find(place->address);
     return range && range->sync_memops;
 }
 
@@ -215,10 +286,27 @@ static bool must_wait(const struct sg_box *box, enum sg_manner manner) {
 }
 
 CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op) {
-    void *snapshot = move_of(op)->snapshot;
+    const struct move move = *move_of(op);
     CUresult result = sg_stream_submit(stream, op);
     if (result != CUDA_SUCCESS)
-        free(snapshot);
+        release(&move);
+    return result;
+}
+
+/* Queues it and waits: sg_stream_run for one that owns something. */
+static CUresult run_to_end(struct sg_stream *stream, struct sg_op *op) {
+    if (!op->finish)
+        return sg_stream_run(stream, op);
+    CUresult result = sg_copy_submit(stream, op);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_stream_ref(stream);
+    struct sg_token token = sg_stream_token(stream);
+    result = sg_token_wait(token);
+    if (result == CUDA_SUCCESS)
+        result = stream->context->sticky;
+    sg_token_release(&token);
+    sg_stream_unref(stream);
     return result;
 }
 
@@ -232,14 +320,16 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     result = sg_box_check(&box);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return capture(stream, &box);
     struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool little = manner == SG_MANNER_SYNC || bytes_of(&box) <= SHORT_COPY;
     if (must_wait(&box, manner) || (little && sg_stream_free(stream)))
-        return sg_stream_run(stream, op);
+        return run_to_end(stream, op);
     if (box.from.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
-        sg_op_free(op);
+        sg_copy_discard(op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     result = sg_copy_submit(stream, op);
@@ -264,7 +354,7 @@ CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op 
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool snapshot = now && cpu_may_read(&box->from);
     if (snapshot && !take_snapshot(*op)) {
-        sg_op_free(*op);
+        sg_copy_discard(*op);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *wait |= now && !snapshot;
@@ -272,6 +362,6 @@ CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op 
 }
 
 void sg_copy_discard(struct sg_op *op) {
-    free(move_of(op)->snapshot);
+    release(move_of(op));
     sg_op_free(op);
 }

@@ -9,7 +9,8 @@
 enum sg_role {
     SG_ROLE_HOST,   /* void *: host memory, or a unified address */
     SG_ROLE_DEVICE, /* CUdeviceptr of a typed copy: known to the driver */
-    SG_ROLE_ANY     /* CUdeviceptr of a copy that finds out by itself */
+    SG_ROLE_ANY,    /* CUdeviceptr of a copy that finds out by itself */
+    SG_ROLE_ARRAY   /* an array: checked when the place was found */
 };
 
 /* One end of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
@@ -17,6 +18,8 @@ struct sg_place {
     CUdeviceptr address;
     size_t pitch, layer;
     enum sg_role role;
+    /* Arrays in pieces: `address` is then a linear offset in them (array/tiles.h). */
+    const struct sg_tile_view *view;
     /* Found by the check. */
     enum sg_where where;
     int device;
@@ -25,6 +28,7 @@ struct sg_place {
 struct sg_box {
     struct sg_place to, from;
     size_t width, height, depth; /* bytes, rows, layers */
+    const CUDA_MEMCPY3D *copy;   /* what was asked for, for capture; NULL for one row */
 };
 
 /* A box of one row. */
@@ -57,6 +61,10 @@ CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);
  * `place` holds; INVALID_VALUE when the box does not fit its rows and layers. */
 CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
                           size_t pitch, size_t rows);
+/* The end of a copy in an array: (x, y, z) in bytes, rows and slices. INVALID_VALUE when there is
+ * no such array, the box leaves it, or begins or ends inside an element. */
+CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
+                           CUarray array);
 
 /* ---- Work of graphs ---------------------------------------------------------------------------
  */

@@ -1,4 +1,4 @@
-/* cuMemcpy2D, cuMemcpy3D and their kin: boxes of linear memory. */
+/* cuMemcpy2D, cuMemcpy3D and their kin: boxes of memory and of arrays. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/graph.h"
@@ -11,6 +11,7 @@ struct end {
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
+    CUarray array;
     size_t pitch, height; /* height: rows of a layer; 0 in two dimensions */
 };
 
@@ -28,8 +29,6 @@ static CUresult base_of(const struct end *end, struct sg_place *place) {
         place->address = end->device;
         place->role = SG_ROLE_ANY;
         return CUDA_SUCCESS;
-    case CU_MEMORYTYPE_ARRAY:
-        /* There are no arrays here, so no handle of one can be right. */
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -58,8 +57,10 @@ CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, cons
 }
 
 static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
-    CUresult result = base_of(end, place);
     const size_t offset[3] = {end->x, end->y, end->z};
+    if (end->type == CU_MEMORYTYPE_ARRAY)
+        return sg_place_in_array(place, box, offset, end->array);
+    CUresult result = base_of(end, place);
     if (result == CUDA_SUCCESS)
         result = sg_place_in_rows(place, box, offset, end->pitch, end->height);
     return result;
@@ -85,38 +86,6 @@ static CUresult no_descriptor(void) {
     return sg_context_peek() ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_manner manner) {
-    if (!copy)
-        return no_descriptor();
-    struct end to = {.x = copy->dstXInBytes,
-                     .y = copy->dstY,
-                     .type = copy->dstMemoryType,
-                     .host = copy->dstHost,
-                     .device = copy->dstDevice,
-                     .pitch = copy->dstPitch};
-    struct end from = {.x = copy->srcXInBytes,
-                       .y = copy->srcY,
-                       .type = copy->srcMemoryType,
-                       .host = copy->srcHost,
-                       .device = copy->srcDevice,
-                       .pitch = copy->srcPitch};
-    struct sg_box box = {.width = copy->WidthInBytes, .height = copy->Height, .depth = 1};
-    return copy_ends(&to, &from, box, stream, manner);
-}
-
-CUresult sg_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
-    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
-}
-
-/* Alignment is no matter here, so that this is the same. */
-CUresult sg_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
-    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
-}
-
-CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
-    return copy_2d(pCopy, hStream, SG_MANNER_ASYNC);
-}
-
 static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *from,
                        struct sg_box *box) {
     *to = (struct end){.x = copy->dstXInBytes,
@@ -125,6 +94,7 @@ static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *fr
                        .type = copy->dstMemoryType,
                        .host = copy->dstHost,
                        .device = copy->dstDevice,
+                       .array = copy->dstArray,
                        .pitch = copy->dstPitch,
                        .height = copy->dstHeight};
     *from = (struct end){.x = copy->srcXInBytes,
@@ -133,6 +103,7 @@ static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *fr
                          .type = copy->srcMemoryType,
                          .host = copy->srcHost,
                          .device = copy->srcDevice,
+                         .array = copy->srcArray,
                          .pitch = copy->srcPitch,
                          .height = copy->srcHeight};
     *box =
@@ -145,7 +116,35 @@ static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_mann
     if (!copy)
         return no_descriptor();
     ends_of_3d(copy, &to, &from, &box);
+    box.copy = copy;
     return copy_ends(&to, &from, box, stream, manner);
+}
+
+static CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D *copy) {
+    return (CUDA_MEMCPY3D){.srcXInBytes = copy->srcXInBytes,
+                           .srcY = copy->srcY,
+                           .srcMemoryType = copy->srcMemoryType,
+                           .srcHost = copy->srcHost,
+                           .srcDevice = copy->srcDevice,
+                           .srcArray = copy->srcArray,
+                           .srcPitch = copy->srcPitch,
+                           .dstXInBytes = copy->dstXInBytes,
+                           .dstY = copy->dstY,
+                           .dstMemoryType = copy->dstMemoryType,
+                           .dstHost = copy->dstHost,
+                           .dstDevice = copy->dstDevice,
+                           .dstArray = copy->dstArray,
+                           .dstPitch = copy->dstPitch,
+                           .WidthInBytes = copy->WidthInBytes,
+                           .Height = copy->Height,
+                           .Depth = 1};
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_manner manner) {
+    if (!copy)
+        return no_descriptor();
+    CUDA_MEMCPY3D solid = as_3d(copy);
+    return copy_3d(&solid, stream, manner);
 }
 
 /* ---- Nodes of graphs ------------------------------------------------------------------------ */
@@ -191,6 +190,19 @@ CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, 
 
 /* ---- Rows of functions.def ------------------------------------------------------------------ */
 
+CUresult sg_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+}
+
+/* Alignment is no matter here, so that this is the same. */
+CUresult sg_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
+    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+}
+
+CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
+    return copy_2d(pCopy, hStream, SG_MANNER_ASYNC);
+}
+
 CUresult sg_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
     return copy_3d(pCopy, NULL, SG_MANNER_SYNC);
 }
@@ -215,6 +227,7 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum 
                           .srcMemoryType = peer->srcMemoryType,
                           .srcHost = peer->srcHost,
                           .srcDevice = peer->srcDevice,
+                          .srcArray = peer->srcArray,
                           .srcPitch = peer->srcPitch,
                           .srcHeight = peer->srcHeight,
                           .dstXInBytes = peer->dstXInBytes,
@@ -224,6 +237,7 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum 
                           .dstMemoryType = peer->dstMemoryType,
                           .dstHost = peer->dstHost,
                           .dstDevice = peer->dstDevice,
+                          .dstArray = peer->dstArray,
                           .dstPitch = peer->dstPitch,
                           .dstHeight = peer->dstHeight,
                           .WidthInBytes = peer->WidthInBytes,

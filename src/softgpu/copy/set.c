@@ -1,6 +1,7 @@
 /* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/graph/graph.h"
 
 #include <string.h>
@@ -118,6 +119,18 @@ static struct sg_op *make(struct set set) {
     return op;
 }
 
+static CUresult capture(struct sg_stream *stream, const struct set *set) {
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_MEMSET};
+    params.memset.dst = set->to;
+    params.memset.pitch = set->pitch;
+    params.memset.value = set->value;
+    params.memset.elementSize = set->element;
+    params.memset.width = set->width / set->element;
+    params.memset.height = set->height;
+    params.memset.ctx = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
+    return sg_capture_node(stream, &params);
+}
+
 static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -131,6 +144,8 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     result = check(&set, &where);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return capture(stream, &set);
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
