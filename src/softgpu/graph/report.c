@@ -1,0 +1,70 @@
+/* Graphs and user objects in the state dump and the leak report. */
+#include "softgpu/entry/entry.h"
+#include "softgpu/graph/graph.h"
+#include "softgpu/graph/user_object.h"
+
+struct lines {
+    struct sg_text *text;
+    unsigned number;
+};
+
+static size_t count_edges(const struct sg_graph *graph) {
+    size_t edges = 0;
+    for (const struct sg_node *node = graph->first; node; node = node->next)
+        edges += node->to.count;
+    return edges;
+}
+
+static unsigned count_objects(const struct sg_graph *graph) {
+    unsigned references = 0;
+    for (const struct sg_held_object *entry = graph->objects; entry; entry = entry->next)
+        references += entry->count;
+    return references;
+}
+
+static unsigned count_conditions(const struct sg_graph *graph) {
+    unsigned conditions = 0;
+    for (const struct sg_condition *entry = graph->conditions; entry; entry = entry->next)
+        conditions++;
+    return conditions;
+}
+
+static void graph_line(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    const struct sg_graph *graph = object;
+    struct lines *lines = user;
+    sg_text_line(
+        lines->text, "graph %u: nodes %zu edges %zu memory-nodes %llu objects %u conditions %u%s",
+        ++lines->number, graph->count, count_edges(graph), (unsigned long long)graph->memory_nodes,
+        count_objects(graph), count_conditions(graph), graph->owner ? " embedded" : "");
+}
+
+static void object_line(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    struct lines *lines = user;
+    sg_text_line(lines->text, "user object %u: owned %llu held %llu", ++lines->number,
+                 (unsigned long long)sg_user_object_owned(object),
+                 (unsigned long long)sg_user_object_held(object));
+}
+
+void sg_dump_graphs(struct sg_text *text) {
+    struct lines graphs = {text, 0}, objects = {text, 0};
+    sg_handle_each(SG_KIND_GRAPH, graph_line, &graphs);
+    sg_handle_each(SG_KIND_USER_OBJECT, object_line, &objects);
+}
+
+/* What is embedded goes with the graph around it. */
+static void leaked_graph(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    const struct sg_graph *graph = object;
+    struct lines *lines = user;
+    if (!graph->owner)
+        sg_text_line(lines->text, "graph %u: %zu node%s, not destroyed", ++lines->number,
+                     graph->count, graph->count == 1 ? "" : "s");
+}
+
+void sg_leaks_graphs(struct sg_text *text) {
+    struct lines graphs = {text, 0}, objects = {text, 0};
+    sg_handle_each(SG_KIND_GRAPH, leaked_graph, &graphs);
+    sg_handle_each(SG_KIND_USER_OBJECT, object_line, &objects);
+}

@@ -1,0 +1,226 @@
+/*
+ * User objects: reference counts of the application's, and destructors.
+ *
+ * Destructors run on a thread of their own: "they are executed by a shared internal thread". A
+ * worker of stream/ would not do, because an object belongs to no stream and may end without any
+ * context.
+ */
+#include "softgpu/graph/user_object.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
+#include "softgpu/graph/graph.h"
+
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+struct sg_user_object {
+    uint64_t handle;
+    uint64_t owned; /* references of the application */
+    uint64_t held;  /* references of graphs and execs */
+    CUhostFn destroy;
+    void *data;
+    struct sg_user_object *next; /* of those whose destructor is still to run */
+};
+
+static struct sg_user_object *get(CUuserObject handle) {
+    return sg_handle_get(SG_KIND_USER_OBJECT, SG_HANDLE_VALUE(handle));
+}
+
+/* ---- The thread of the destructors ---------------------------------------------------------- */
+
+static struct sg_user_object *first_ended, **last_ended = &first_ended;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
+static bool thread_runs;
+
+static void run_first(void) {
+    struct sg_user_object *object = first_ended;
+    first_ended = object->next;
+    if (!first_ended)
+        last_ended = &first_ended;
+    sg_thread()->in_host_function = true;
+    sg_unlock();
+    object->destroy(object->data);
+    sg_lock();
+    sg_thread()->in_host_function = false;
+    free(object);
+}
+
+static void *run_destructors(void *unused) {
+    (void)unused;
+    prctl(PR_SET_NAME, "softgpu-objects");
+    sg_lock();
+    for (;;) {
+        while (!first_ended && !atomic_load(&sg_exiting))
+            sg_wait(&ended, 0);
+        if (atomic_load(&sg_exiting))
+            break;
+        run_first();
+    }
+    sg_unlock();
+    /* What the destructors use may be gone: the thread ends with the process. */
+    for (;;)
+        pause();
+    return NULL;
+}
+
+static bool start_thread(void) {
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    if (thread_runs)
+        return true;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    /* The application's signal handlers run on its own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_t thread;
+    thread_runs = pthread_create(&thread, &attributes, run_destructors, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    return thread_runs;
+}
+
+/* Gives the object to the thread once nobody refers to it. Without a thread it stays in the queue
+ * for the one that a later end may start. */
+static void end_when_unused(struct sg_user_object *object) {
+    if (object->owned || object->held)
+        return;
+    sg_handle_drop(SG_KIND_USER_OBJECT, object->handle);
+    object->next = NULL;
+    *last_ended = object;
+    last_ended = &object->next;
+    if (start_thread())
+        pthread_cond_signal(&ended);
+    else
+        sg_log(0, "no thread for the destructors of user objects");
+}
+
+/* ---- References of graphs ------------------------------------------------------------------- */
+
+bool sg_held_objects_copy(struct sg_held_object **to, const struct sg_held_object *from) {
+    struct sg_held_object *made = NULL, **end = &made;
+    for (const struct sg_held_object *entry = from; entry; entry = entry->next) {
+        struct sg_held_object *copy = malloc(sizeof *copy);
+        if (!copy) {
+            sg_held_objects_drop(&made);
+            return false;
+        }
+        *copy = (struct sg_held_object){.object = entry->object, .count = entry->count};
+        copy->object->held += copy->count;
+        *end = copy;
+        end = &copy->next;
+    }
+    *end = *to;
+    *to = made;
+    return true;
+}
+
+void sg_held_objects_drop(struct sg_held_object **objects) {
+    while (*objects) {
+        struct sg_held_object *entry = *objects;
+        *objects = entry->next;
+        entry->object->held -= entry->count;
+        end_when_unused(entry->object);
+        free(entry);
+    }
+}
+
+static struct sg_held_object **find_held(struct sg_graph *graph, const struct sg_user_object *of) {
+    struct sg_held_object **at = &graph->objects;
+    while (*at && (*at)->object != of)
+        at = &(*at)->next;
+    return at;
+}
+
+static bool is_count(unsigned count) {
+    return count > 0 && count <= INT_MAX;
+}
+
+CUresult sg_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count,
+                                    unsigned int flags) {
+    struct sg_graph *holder = sg_graph_get(graph);
+    struct sg_user_object *held = get(object);
+    if (!holder || !held || !is_count(count) || flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE)
+        return CUDA_ERROR_INVALID_VALUE;
+    bool moves = flags & CU_GRAPH_USER_OBJECT_MOVE;
+    struct sg_held_object **at = find_held(holder, held);
+    if ((moves && held->owned < count) || (*at && (*at)->count > UINT_MAX - count))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!*at) {
+        *at = calloc(1, sizeof **at);
+        if (!*at)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        (*at)->object = held;
+    }
+    (*at)->count += count;
+    held->held += count;
+    if (moves)
+        held->owned -= count;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
+    struct sg_graph *holder = sg_graph_get(graph);
+    struct sg_user_object *held = get(object);
+    if (!holder || !held || !is_count(count))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_held_object **at = find_held(holder, held), *entry = *at;
+    if (!entry || entry->count < count)
+        return CUDA_ERROR_INVALID_VALUE;
+    entry->count -= count;
+    held->held -= count;
+    if (entry->count == 0) {
+        *at = entry->next;
+        free(entry);
+    }
+    end_when_unused(held);
+    return CUDA_SUCCESS;
+}
+
+/* ---- References of the application ---------------------------------------------------------- */
+
+CUresult sg_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
+                               unsigned int initialRefcount, unsigned int flags) {
+    if (!object_out || !destroy || !is_count(initialRefcount) ||
+        flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_user_object *object = calloc(1, sizeof *object);
+    uint64_t handle = object ? sg_handle_new(SG_KIND_USER_OBJECT, object) : 0;
+    if (!handle) {
+        free(object);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *object = (struct sg_user_object){
+        .handle = handle, .owned = initialRefcount, .destroy = destroy, .data = ptr};
+    *object_out = SG_HANDLE_POINTER(CUuserObject, handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuUserObjectRetain(CUuserObject object, unsigned int count) {
+    struct sg_user_object *found = get(object);
+    if (!found || !is_count(count))
+        return CUDA_ERROR_INVALID_VALUE;
+    found->owned += count;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuUserObjectRelease(CUuserObject object, unsigned int count) {
+    struct sg_user_object *found = get(object);
+    if (!found || !is_count(count) || found->owned < count)
+        return CUDA_ERROR_INVALID_VALUE;
+    found->owned -= count;
+    end_when_unused(found);
+    return CUDA_SUCCESS;
+}
+
+uint64_t sg_user_object_owned(const struct sg_user_object *object) {
+    return object->owned;
+}
+
+uint64_t sg_user_object_held(const struct sg_user_object *object) {
+    return object->held;
+}
