@@ -36,6 +36,7 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
         .multicast = profile->multicast,
         .fabric = profile->fabric,
         .context = profile->context,
+        .kernels = profile->kernels,
     };
     struct sg_pci pci = profile->pci;
     pci.bus += (unsigned)number;

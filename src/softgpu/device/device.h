@@ -14,6 +14,11 @@ struct sg_links {
     bool native_atomics, partial_atomics, array_access;
 };
 
+/* What no image of PTX says, because a compiler would decide it. */
+struct sg_kernels {
+    unsigned ptx_registers; /* a thread's */
+};
+
 /* How a context begins. A limit that the device does not have is refused with UNSUPPORTED_LIMIT. */
 struct sg_context_defaults {
     size_t limits[CU_LIMIT_MAX];
@@ -32,6 +37,7 @@ struct sg_device {
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
     struct sg_links links[SG_MAX_DEVICES]; /* to the device of that ordinal */
     bool multicast, fabric;                /* the machine's devices can be teams, share by fabric */
+    struct sg_kernels kernels;
     struct sg_context_defaults context;
 
     /* context/: */

@@ -15,7 +15,7 @@ struct reader {
     struct sg_profile *profile;
     /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
     bool any, name, memory, pci;
-    bool links[5], multicast, fabric;
+    bool links[5], multicast, fabric, ptx_registers;
     bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
     bool limits[CU_LIMIT_MAX];
@@ -251,6 +251,18 @@ struct sg_links sg_profile_links(const struct sg_profile *profile, int a, int b)
     return links;
 }
 
+static int read_kernels(struct reader *reader, const char *key, const char *value) {
+    long number;
+    if (strcmp(key, "ptx_registers") != 0)
+        return wrong(reader, "[kernels] has no key %s: it has ptx_registers", key);
+    if (!first_time(reader, &reader->ptx_registers, key))
+        return 0;
+    if (!parse_int(value, 1, 255, &number))
+        return wrong(reader, "ptx_registers = %s: wanted 1 to 255", value);
+    reader->profile->kernels.ptx_registers = (unsigned)number;
+    return 1;
+}
+
 static int read_attribute(struct reader *reader, const char *key, const char *value) {
     struct sg_profile *profile = reader->profile;
     int attribute = sg_attribute_find(key);
@@ -308,6 +320,7 @@ static int read_line(void *user, const char *section, const char *key, const cha
         int (*read)(struct reader *, const char *, const char *);
     } sections[] = {{"device", read_device},
                     {"links", read_links},
+                    {"kernels", read_kernels},
                     {"attributes", read_attribute},
                     {"limits", read_limit}};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++)
