@@ -1,0 +1,135 @@
+/* Much at once: a thousand streams, a million queued operations. Memory comes back. */
+#include "harness.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAMS    1000
+#define OPERATIONS 1000000
+#define PER_STREAM 20
+
+/* What the process has from malloc, in bytes. */
+static size_t heap(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void a_thousand_streams_work_together(void **state) {
+    (void)state;
+    CUstream *streams = calloc(STREAMS, sizeof *streams);
+    CUevent *events = calloc(STREAMS, sizeof *events);
+    CUdeviceptr memory;
+    unsigned char bytes[STREAMS];
+    assert_true(streams && events);
+    OK(cu.cuMemAlloc_v2(&memory, STREAMS));
+    OK(cu.cuMemsetD8_v2(memory, 0, STREAMS));
+    OK(cu.cuCtxSynchronize());
+    for (unsigned i = 0; i < STREAMS; i++) {
+        OK(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
+        OK(cu.cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+    }
+    /* Each stream sets its byte, and copies on what the stream before it has. */
+    for (unsigned i = 0; i < STREAMS; i++) {
+        for (unsigned k = 0; k < PER_STREAM; k++)
+            OK(cu.cuMemsetD8Async(memory + i, (unsigned char)(i + k), 1, streams[i]));
+        if (i > 0)
+            OK(cu.cuStreamWaitEvent(streams[i], events[i - 1], 0));
+        if (i % 10)
+            OK(cu.cuMemcpyDtoDAsync_v2(memory + i, memory + i - 1, 1, streams[i]));
+        OK(cu.cuEventRecord(events[i], streams[i]));
+    }
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemcpyDtoH_v2(bytes, memory, STREAMS));
+    for (unsigned i = 0; i < STREAMS; i++)
+        assert_int_equal(bytes[i], (unsigned char)(i / 10 * 10 + PER_STREAM - 1));
+    for (unsigned i = 0; i < STREAMS; i++) {
+        OK(cu.cuStreamDestroy_v2(streams[i]));
+        OK(cu.cuEventDestroy_v2(events[i]));
+    }
+    OK(cu.cuMemFree_v2(memory));
+    free(streams);
+    free(events);
+}
+
+/* Pages that the process holds. */
+static size_t resident(void) {
+    char text[128] = "";
+    size_t all = 0, held = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    assert_int_equal(sscanf(text, "%zu %zu", &all, &held), 2);
+    return held;
+}
+
+/* Hardware has queues of some thousand entries, and blocks when they are full. */
+static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memory) {
+    struct gate gate;
+    gate_make(&gate);
+    size_t before = heap(), pages = resident();
+    for (unsigned i = 0; i < count; i++)
+        gate_hold(&gate, streams[i]);
+    for (unsigned i = 0; i < OPERATIONS; i++)
+        OK(cu.cuMemsetD8Async(memory + i % 4096, (unsigned char)i, 1, streams[i % count]));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[0]));
+    size_t each = (heap() - before) / OPERATIONS;
+    print_message("%zu bytes for each queued operation\n", each);
+    assert_in_range(each, 1, 400);
+    gate_release(&gate);
+    OK(cu.cuCtxSynchronize());
+    size_t after = heap();
+    assert_in_range(after, 0, before + 65536);
+    malloc_trim(0);
+    assert_in_range(resident(), 0, pages + 4096);
+    gate_free(&gate);
+}
+
+static void see_bytes(CUdeviceptr memory) {
+    unsigned char bytes[4096];
+    OK(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
+    for (unsigned i = 0; i < sizeof bytes; i++) {
+        unsigned last = (OPERATIONS - 1 - i) / 4096 * 4096 + i;
+        assert_int_equal(bytes[i], (unsigned char)last);
+    }
+}
+
+static void a_million_operations_in_one_stream(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware's queues are shorter");
+    CUstream stream;
+    CUdeviceptr memory;
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    queue_and_drain(&stream, 1, memory);
+    see_bytes(memory);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
+}
+
+static void a_million_operations_in_a_thousand_streams(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware's queues are shorter");
+    CUstream *streams = calloc(STREAMS, sizeof *streams);
+    CUdeviceptr memory;
+    assert_non_null(streams);
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    for (unsigned i = 0; i < STREAMS; i++)
+        OK(cu.cuStreamCreate(&streams[i], i % 2 ? CU_STREAM_NON_BLOCKING : 0));
+    queue_and_drain(streams, STREAMS, memory);
+    for (unsigned i = 0; i < STREAMS; i++)
+        OK(cu.cuStreamDestroy_v2(streams[i]));
+    OK(cu.cuMemFree_v2(memory));
+    free(streams);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_thousand_streams_work_together),
+        TEST(a_million_operations_in_one_stream),
+        TEST(a_million_operations_in_a_thousand_streams),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
