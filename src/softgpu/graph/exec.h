@@ -1,9 +1,14 @@
 /*
  * Executable graphs. Everything here wants the lock.
  *
- * An exec is a copy of a graph in topological order, cut into lanes. A lane is a hidden stream that
- * the exec owns: nodes that follow one another lie in one lane, and a dependency between lanes is a
- * token. A launch queues a marker in the stream (the gate that all roots wait for), the nodes'
+ * An exec is a copy of a graph: a tree of parts (the graph, embedded graphs, bodies of conditional
+ * nodes), which remembers where each node came from, and over it a plan: the steps of a launch in
+ * topological order, cut into lanes. A lane is a hidden stream that the exec owns: steps that
+ * follow one another lie in one lane, and a dependency between lanes is a token. Empty nodes, and
+ * the begin and end of embedded graphs, are no steps as long as leaving them out does not multiply
+ * the dependencies.
+ *
+ * A launch queues a marker in the stream (the gate that first steps wait for), the steps'
  * operations in their lanes, and a marker in the stream that waits for the end of every lane. So
  * graphs are scheduled, helped, faulted and drained by stream/ like any other work.
  */
@@ -11,19 +16,165 @@
 #define SG_GRAPH_EXEC_H
 
 #include "softgpu/graph/graph.h"
+#include "softgpu/stream/event.h"
 #include "softgpu/stream/stream.h"
 
-struct sg_exec;
+struct sg_exec_part;
+
+/* A node, with copies of what it needs to run. */
+struct sg_exec_node {
+    uint64_t id;              /* of the graph's node */
+    CUgraphNodeParams params; /* deep */
+    bool enabled;
+    struct sg_context *context; /* that it runs in; referenced. NULL: the exec's */
+    struct sg_event *event;     /* event nodes; referenced */
+    size_t *from;               /* places in its part, in order of the edges */
+    CUgraphEdgeData *edges;     /* as many */
+    size_t from_count;
+    struct sg_exec_part **parts; /* child graph: one; conditional: its bodies */
+    unsigned part_count;
+    unsigned value;                    /* conditional: what its handle begins a launch with */
+    CUkernelNodeAttrValue *attributes; /* kernel nodes: as in sg_node */
+    bool *attribute_set;
+};
+
+struct sg_exec_part {
+    uint64_t graph_id;
+    struct sg_exec_node *nodes; /* in order of creation */
+    size_t count;
+};
+
+/* One operation, or one after another, of a launch. */
+struct sg_step {
+    struct sg_exec_node *node; /* NULL: only joins */
+    unsigned lane;
+    size_t first_wait, wait_count; /* in sg_plan.waits: earlier steps in other lanes */
+    bool gated; /* nothing of this launch is before it in its lane, or waited for */
+};
+
+struct sg_lane {
+    struct sg_stream *stream;
+    size_t last; /* step, while lanes are made */
+    bool blocks; /* holds a step that may wait for somebody outside */
+};
+
+struct sg_plan {
+    struct sg_step *steps;
+    size_t count;
+    size_t *waits;
+    size_t wait_count, wait_room;
+    struct sg_lane *lanes;
+    unsigned lane_count, lane_room;
+};
+
+struct sg_exec {
+    uint64_t handle; /* 0 once destroyed */
+    unsigned refs;   /* the handle, and launches and uploads that are not complete */
+    uint64_t number; /* in order of making, for reports */
+    uint64_t graph_id;
+    cuuint64_t flags;
+    struct sg_context *context; /* current when it was made; referenced */
+    struct sg_exec_part *root;
+    struct sg_plan plan;
+    struct {
+        uint64_t id;
+        struct sg_exec_node *node;
+    } * index; /* all nodes, by id */
+    size_t node_count, memory_nodes;
+    struct sg_token last; /* end of the last launch or upload */
+    struct sg_held_object *objects;
+    struct sg_exec *next, *previous; /* all that have a handle */
+};
+
+extern struct sg_exec *sg_execs;
 
 struct sg_exec *sg_exec_get(CUgraphExec handle);
+/* Where and how an instantiation failed. */
+struct sg_exec_error {
+    CUgraphInstantiateResult result;
+    CUgraphNode node;
+};
+/* An exec with a handle. */
+CUresult sg_exec_new(struct sg_graph *graph, cuuint64_t flags, struct sg_exec **exec,
+                     struct sg_exec_error *error);
+/* Ends the handle; the exec goes with its last launch. */
+void sg_exec_destroy(struct sg_exec *exec);
+void sg_exec_ref(struct sg_exec *exec);
+void sg_exec_unref(struct sg_exec *exec);
+/* The copy of a graph's node, or NULL when it was not there. */
+struct sg_exec_node *sg_exec_node_find(const struct sg_exec *exec, CUgraphNode node);
+
+/* ---- Parts (exec_part.c) ------------------------------------------------------------------------
+ */
+
+/* Copies a graph with all that it embeds. */
+CUresult sg_exec_part_new(struct sg_graph *graph, struct sg_exec_part **part);
+void sg_exec_part_free(struct sg_exec_part *part);
+/* Replaces what a node does: a deep copy of `params`, with the context and event that it names. On
+ * failure nothing has changed. */
+CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *params);
+/* Calls `visit` for each node of a part and of those in it. */
+void sg_exec_part_each(struct sg_exec_part *part,
+                       void (*visit)(struct sg_exec_node *node, void *user), void *user);
+
+/* Whether a graph may be instantiated with these flags (exec_check.c). */
+CUresult sg_exec_check(struct sg_graph *graph, cuuint64_t flags, struct sg_exec_error *error);
+
+/* ---- The plan (lanes.c) -------------------------------------------------------------------------
+ */
+
+/* Makes the plan of an exec anew. On failure the old one stays. */
+CUresult sg_plan_make(struct sg_exec *exec);
+void sg_plan_free(struct sg_plan *plan);
+/* The part that a conditional node runs with its value, or NULL; not for loops. */
+struct sg_exec_part *sg_condition_chooses(const struct sg_exec_node *node);
+bool sg_condition_loops(const struct sg_exec_node *node);
+
+/* ---- Work (work.c, conditional_run.c) -----------------------------------------------------------
+ */
 
 /*
  * Makes the operation of a node that does one thing on the device: copy, set, host function, batch
- * of memory operations, semaphore signal or wait. The parameters must outlive the operation. Types
- * that are not one operation (child, conditional, memory, event, empty) are exec's own matter, and
- * kernels answer NOT_SUPPORTED.
+ * of memory operations (several, linked through `next`), semaphore signal or wait. The parameters
+ * of host functions, sets and copies are taken over into it. Types that are not operations (child,
+ * conditional, memory, event, empty) are exec's own matter, and kernels answer NOT_SUPPORTED.
  */
 CUresult sg_work_make(struct sg_context *context, const CUgraphNodeParams *params,
                       struct sg_op **op);
+/* Frees operations that sg_work_make made and that will not be queued. */
+void sg_work_discard(const CUgraphNodeParams *params, struct sg_op *op);
+/* The operation of a WHILE node whose condition holds: runs its body again and again. */
+CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *node,
+                      struct sg_op **op);
+void sg_loop_discard(struct sg_op *op);
+
+/* ---- Launching (launch.c) -----------------------------------------------------------------------
+ */
+
+CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream);
+/* Memory for its allocation nodes; ordered after what was launched before. */
+CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
+
+/* The launch as a node of what `stream` captures (exec_capture.c). */
+CUresult sg_exec_capture(struct sg_exec *exec, struct sg_stream *stream);
+
+/* ---- Graph memory for launches (memory.c) -------------------------------------------------------
+ */
+
+/*
+ * What a launch will do to memory, in order of the steps: allocations need memory and must not be
+ * left over from an earlier launch (unless `automatic`), frees need an allocation. Changes what the
+ * host knows; sg_memory_undo takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone.
+ */
+CUresult sg_memory_begin(struct sg_exec *exec, bool automatic);
+void sg_memory_undo(struct sg_exec *exec);
+/* After a successful begin, with nothing that fails behind it. */
+void sg_memory_commit(struct sg_exec *exec);
+/* Gives the operation of an allocation or free node its effect. */
+void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op);
+/* A launch is over: memory that nothing uses goes back to the device's pool for graphs. */
+void sg_memory_end(struct sg_exec *exec);
+/* Memory for the exec's allocations is set aside, without a launch. */
+CUresult sg_memory_upload(struct sg_exec *exec);
 
 #endif

@@ -15,6 +15,8 @@
 #include "softgpu/context/context.h"
 
 struct sg_node;
+struct sg_range;
+struct sg_stream;
 struct sg_user_object;
 
 struct sg_edge {
@@ -123,8 +125,15 @@ CUresult sg_graph_memory_reserve(CUgraphNodeParams *params);
  * reserve and one for each retain. */
 void sg_graph_memory_retain(CUdeviceptr address);
 void sg_graph_memory_release(CUdeviceptr address);
-/* Is it the address of a graph allocation? For cuGraphAddMemFreeNode and cuMemFreeAsync. */
+/* Does it lie in a graph allocation, whether there is memory now or not? Is it the first byte? */
 bool sg_graph_memory_is(CUdeviceptr address);
+bool sg_graph_memory_starts(CUdeviceptr address);
+/* cuMemFreeAsync and cuMemFree of a range of kind SG_RANGE_GRAPH: what a launch left. The second
+ * waits for the work of the current context. */
+CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *stream);
+CUresult sg_graph_memory_free(struct sg_range *range);
+/* Gives back what is idle in the device's pool for graphs. Returns the bytes. */
+uint64_t sg_graph_memory_reclaim(int device);
 
 /* ---- User objects (user_object.c) -------------------------------------------------------------
  */

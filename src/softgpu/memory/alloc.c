@@ -4,6 +4,7 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/graph/graph.h"
 #include "softgpu/external/external.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
@@ -54,6 +55,9 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     struct sg_range *range = sg_range_at(dptr, SG_RANGE_POOL);
     if (range)
         return sg_pool_free(range);
+    range = sg_range_at(dptr, SG_RANGE_GRAPH);
+    if (range)
+        return sg_graph_memory_free(range);
     range = sg_range_at(dptr, SG_RANGE_DEVICE);
     if (!range)
         range = sg_range_at(dptr, SG_RANGE_MANAGED);

@@ -71,6 +71,7 @@ enum sg_range_kind {
     SG_RANGE_IPC,        /* cuIpcOpenMemHandle */
     SG_RANGE_EXTERNAL,   /* cuExternalMemoryGetMappedBuffer */
     SG_RANGE_MANAGED,    /* cuMemAllocManaged, and managed variables */
+    SG_RANGE_GRAPH,      /* what a launch of a graph left allocated */
 };
 
 struct sg_range {

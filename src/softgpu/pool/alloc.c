@@ -288,6 +288,8 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         return free_in_order(range->owner, stream);
     if (range->kind == SG_RANGE_DEVICE)
         return free_plain(range, stream);
+    if (range->kind == SG_RANGE_GRAPH)
+        return sg_graph_memory_free_async(range, stream);
     return CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -1,4 +1,5 @@
 /* What pools hold of the machine: growing, shrinking, giving back. */
+#include "softgpu/graph/graph.h"
 #include "softgpu/pool/internal.h"
 
 #include <stdlib.h>
@@ -129,7 +130,7 @@ CUresult sg_pool_grow(struct sg_pool *pool, size_t size) {
 /* ---- Giving back ----------------------------------------------------------------------------- */
 
 uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
-    uint64_t given = 0;
+    uint64_t given = sg_graph_memory_reclaim(device);
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool && given < bytes; pool = next) {
         next = pool->next;

@@ -1,0 +1,167 @@
+/*
+ * WHILE nodes whose condition holds. Nothing here can change a condition, so such a node runs until
+ * its context ends: its body again and again, with a pause after each time, in which other work has
+ * the threads.
+ */
+#include "softgpu/graph/exec.h"
+
+#include <stdlib.h>
+
+#define PAUSE 1000000u /* ns between two runs of a body */
+
+/* The body's operations in order, made once and run each time; they are never queued. */
+struct loop {
+    struct item {
+        struct sg_op *op;
+        CUgraphNodeType type;
+    } * items;
+    size_t count, room;
+    size_t again; /* where the second and later runs begin: behind this an inner loop never ends */
+    bool endless; /* that inner loop is there: nothing behind it is reached */
+    uint64_t due;
+};
+
+static struct loop *loop_of(struct sg_op *op) {
+    return (struct loop *)(uintptr_t)op->data.words[0];
+}
+
+static void free_loop(struct loop *loop) {
+    for (size_t i = 0; i < loop->count; i++)
+        sg_op_free(loop->items[i].op);
+    free(loop->items);
+    free(loop);
+}
+
+/* ---- Making --------------------------------------------------------------------------------- */
+
+static CUresult add_part(struct loop *loop, struct sg_context *context,
+                         const struct sg_exec_part *part);
+
+static CUresult add_work(struct loop *loop, struct sg_context *context,
+                         const struct sg_exec_node *node) {
+    if (loop->count == loop->room) {
+        size_t room = loop->room ? loop->room * 2 : 8;
+        struct item *items = reallocarray(loop->items, room, sizeof *items);
+        if (!items)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        loop->items = items;
+        loop->room = room;
+    }
+    struct sg_op *op;
+    CUresult result = sg_work_make(context, &node->params, &op);
+    if (result == CUDA_SUCCESS)
+        loop->items[loop->count++] = (struct item){op, node->params.type};
+    return result;
+}
+
+static CUresult add_inner_loop(struct loop *loop, struct sg_context *context,
+                               const struct sg_exec_node *node) {
+    loop->again = loop->count;
+    CUresult result = add_part(loop, context, node->parts[0]);
+    loop->endless = true;
+    return result;
+}
+
+static CUresult add_node(struct loop *loop, struct sg_context *context,
+                         const struct sg_exec_node *node) {
+    const struct sg_exec_part *inner = NULL;
+    if (!node->enabled)
+        return CUDA_SUCCESS;
+    switch (node->params.type) {
+    case CU_GRAPH_NODE_TYPE_EMPTY:
+        return CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return add_part(loop, context, node->parts[0]);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        if (sg_condition_loops(node))
+            return add_inner_loop(loop, context, node);
+        inner = sg_condition_chooses(node);
+        return inner ? add_part(loop, context, inner) : CUDA_SUCCESS;
+    default:
+        return add_work(loop, context, node);
+    }
+}
+
+/* Nodes whose dependencies are in come next, until all are in. */
+static CUresult add_in_order(struct loop *loop, struct sg_context *context,
+                             const struct sg_exec_part *part, bool *in) {
+    CUresult result = CUDA_SUCCESS;
+    for (bool moved = true; moved && result == CUDA_SUCCESS;) {
+        moved = false;
+        for (size_t i = 0; i < part->count && result == CUDA_SUCCESS && !loop->endless; i++) {
+            const struct sg_exec_node *node = &part->nodes[i];
+            bool ready = !in[i];
+            for (size_t k = 0; k < node->from_count; k++)
+                ready = ready && in[node->from[k]];
+            if (!ready)
+                continue;
+            in[i] = moved = true;
+            result = add_node(loop, context, node);
+        }
+    }
+    return result;
+}
+
+static CUresult add_part(struct loop *loop, struct sg_context *context,
+                         const struct sg_exec_part *part) {
+    bool *in = calloc(part->count + 1, sizeof *in);
+    if (!in)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = add_in_order(loop, context, part, in);
+    free(in);
+    return result;
+}
+
+/* ---- Running -------------------------------------------------------------------------------- */
+
+static CUresult run_body(struct sg_op *op) {
+    struct loop *loop = loop_of(op);
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = loop->due ? loop->again : 0; i < loop->count && result == CUDA_SUCCESS; i++) {
+        struct sg_op *work = loop->items[i].op;
+        work->stream = op->stream;
+        if (work->run)
+            result = work->run(work);
+    }
+    return result;
+}
+
+static bool is_due(struct sg_op *op) {
+    return !op->stream->context->alive || sg_now() >= loop_of(op)->due;
+}
+
+static bool goes_on(struct sg_op *op) {
+    loop_of(op)->due = sg_now() + PAUSE;
+    return op->stream->context->alive && !atomic_load(&sg_exiting);
+}
+
+static void finish_loop(struct sg_op *op) {
+    free_loop(loop_of(op));
+}
+
+CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *node,
+                      struct sg_op **out) {
+    struct loop *loop = calloc(1, sizeof *loop);
+    struct sg_op *op = sg_op_new(run_body);
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (loop && op)
+        result = add_part(loop, context, node->parts[0]);
+    if (result != CUDA_SUCCESS) {
+        if (loop)
+            free_loop(loop);
+        if (op)
+            sg_op_free(op);
+        return result;
+    }
+    op->ready = is_due;
+    op->again = goes_on;
+    op->finish = finish_loop;
+    op->data.words[0] = (uintptr_t)loop;
+    *out = op;
+    return CUDA_SUCCESS;
+}
+
+void sg_loop_discard(struct sg_op *op) {
+    free_loop(loop_of(op));
+    sg_op_free(op);
+}

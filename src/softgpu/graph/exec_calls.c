@@ -1,0 +1,142 @@
+/* cuGraphInstantiate and its kin, upload, launch, destroy. */
+#include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
+#include "softgpu/graph/exec.h"
+#include "softgpu/stream/schedule.h"
+
+#define KNOWN_FLAGS                                                                                \
+    ((cuuint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                                \
+                  CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | \
+                  CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
+
+/* What an exec shows of its flags. */
+static cuuint64_t kept(cuuint64_t flags) {
+    return flags & ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+}
+
+static CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, cuuint64_t flags,
+                            struct sg_exec **exec, struct sg_exec_error *error) {
+    struct sg_graph *graph = sg_graph_get(graph_handle);
+    *error = (struct sg_exec_error){CUDA_GRAPH_INSTANTIATE_ERROR, NULL};
+    if (!handle || !graph || (flags & ~KNOWN_FLAGS))
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_exec_new(graph, kept(flags), exec, error);
+}
+
+CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                        unsigned long long flags) {
+    struct sg_exec *exec;
+    struct sg_exec_error error;
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* there is no stream to do it in */
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = instantiate(phGraphExec, hGraph, flags, &exec, &error);
+    if (result == CUDA_SUCCESS)
+        *phGraphExec = SG_HANDLE_POINTER(CUgraphExec, exec->handle);
+    return result;
+}
+
+/* The log buffer gets an empty text: there is nothing to say beside the error and the node. */
+CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                  CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize) {
+    struct sg_exec *exec;
+    struct sg_exec_error error;
+    CUresult result = instantiate(phGraphExec, hGraph, 0, &exec, &error);
+    if (result == CUDA_SUCCESS) {
+        *phGraphExec = SG_HANDLE_POINTER(CUgraphExec, exec->handle);
+        error.node = NULL;
+    }
+    if (phErrorNode)
+        *phErrorNode = error.node;
+    if (logBuffer && bufferSize > 0)
+        *logBuffer = '\0';
+    return result;
+}
+
+CUresult sg_cuGraphInstantiate(CUgraphExec *phGraphExec, CUgraph hGraph, CUgraphNode *phErrorNode,
+                               char *logBuffer, size_t bufferSize) {
+    return sg_cuGraphInstantiate_v2(phGraphExec, hGraph, phErrorNode, logBuffer, bufferSize);
+}
+
+static CUresult with_params(CUgraphExec *handle, CUgraph graph,
+                            const CUDA_GRAPH_INSTANTIATE_PARAMS *params,
+                            struct sg_exec_error *error) {
+    bool upload = params->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+    struct sg_stream *stream = NULL;
+    struct sg_exec *exec;
+    CUresult result = CUDA_SUCCESS;
+    *error = (struct sg_exec_error){CUDA_GRAPH_INSTANTIATE_ERROR, NULL};
+    if (upload)
+        result = sg_stream_from_handle(params->hUploadStream, &stream);
+    if (result == CUDA_SUCCESS)
+        result = instantiate(handle, graph, params->flags, &exec, error);
+    if (result == CUDA_SUCCESS && upload) {
+        result = sg_exec_upload(exec, stream);
+        if (result != CUDA_SUCCESS)
+            sg_exec_destroy(exec);
+    }
+    if (result != CUDA_SUCCESS)
+        return result;
+    *handle = SG_HANDLE_POINTER(CUgraphExec, exec->handle);
+    *error = (struct sg_exec_error){CUDA_GRAPH_INSTANTIATE_SUCCESS, NULL};
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGraph,
+                                         CUDA_GRAPH_INSTANTIATE_PARAMS *instantiateParams) {
+    struct sg_exec_error error;
+    if (!instantiateParams)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = with_params(phGraphExec, hGraph, instantiateParams, &error);
+    instantiateParams->result_out = error.result;
+    instantiateParams->hErrNode_out = error.node;
+    return result;
+}
+
+CUresult sg_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
+    const struct sg_exec *exec = sg_exec_get(hGraphExec);
+    if (!exec || !flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = exec->flags;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuGraphExecDestroy(CUgraphExec hGraphExec) {
+    struct sg_exec *exec = sg_exec_get(hGraphExec);
+    if (!exec)
+        return CUDA_ERROR_INVALID_VALUE;
+    sg_exec_destroy(exec);
+    return CUDA_SUCCESS;
+}
+
+static CUresult begin(CUgraphExec handle, CUstream stream_handle, struct sg_exec **exec,
+                      struct sg_stream **stream) {
+    CUresult result = sg_stream_from_handle(stream_handle, stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *exec = sg_exec_get(handle);
+    return *exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
+    struct sg_exec *exec;
+    struct sg_stream *stream;
+    CUresult result = begin(hGraph, hStream, &exec, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_exec_upload(exec, stream);
+    sg_schedule_chance();
+    return result;
+}
+
+CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
+    struct sg_exec *exec;
+    struct sg_stream *stream;
+    CUresult result = begin(hGraph, hStream, &exec, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (stream->capture)
+        return sg_exec_capture(exec, stream);
+    result = sg_exec_launch(exec, stream);
+    sg_schedule_chance();
+    return result;
+}

@@ -1,0 +1,273 @@
+/*
+ * Launching: all operations are made first, which may fail, and then queued, which cannot. The
+ * lock is held throughout, so the numbers that the operations will have are known before.
+ */
+#include "softgpu/graph/exec.h"
+
+#include "softgpu/graph/capture.h"
+#include "softgpu/stream/schedule.h"
+
+#include <stdlib.h>
+
+/* What is made for one step: operations that follow one another. */
+struct made {
+    struct sg_op *first;
+    uint64_t number; /* of the last of them */
+};
+
+struct launch {
+    struct sg_exec *exec;
+    struct sg_stream *stream;
+    struct sg_op *gate, *end;
+    struct made *steps;
+    uint64_t *numbers; /* of the last operation in each lane so far */
+    bool host;         /* a host function is among them */
+};
+
+/* ---- Making --------------------------------------------------------------------------------- */
+
+static struct sg_context *context_of(const struct sg_plan *plan, const struct sg_step *step) {
+    return plan->lanes[step->lane].stream->context;
+}
+
+static CUresult make_marker(struct sg_op **op, unsigned waits) {
+    *op = sg_op_new(NULL);
+    if (!*op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (sg_op_reserve_waits(*op, waits))
+        return CUDA_SUCCESS;
+    sg_op_free(*op);
+    *op = NULL;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* What a node does; NULL when it only joins. */
+static CUresult make_work(const struct sg_plan *plan, const struct sg_step *step,
+                          struct sg_op **op) {
+    const struct sg_exec_node *node = step->node;
+    *op = NULL;
+    if (!node || !node->enabled)
+        return CUDA_SUCCESS;
+    switch (node->params.type) {
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        return CUDA_SUCCESS; /* a marker; queueing gives it its effect */
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        return sg_condition_loops(node) ? sg_loop_make(context_of(plan, step), node, op)
+                                        : CUDA_SUCCESS;
+    default:
+        return sg_work_make(context_of(plan, step), &node->params, op);
+    }
+}
+
+static bool add_waits(struct launch *launch, const struct sg_step *step, struct sg_op *op) {
+    const struct sg_plan *plan = &launch->exec->plan;
+    if (step->gated) {
+        struct sg_token gate = {launch->stream, launch->stream->submitted + 1};
+        return sg_op_wait_for(op, gate);
+    }
+    for (size_t i = 0; i < step->wait_count; i++) {
+        size_t on = plan->waits[step->first_wait + i];
+        struct sg_token token = {plan->lanes[plan->steps[on].lane].stream,
+                                 launch->steps[on].number};
+        if (!sg_op_wait_for(op, token))
+            return false;
+    }
+    return true;
+}
+
+static bool is_wait(const struct sg_step *step) {
+    return step->node && step->node->params.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT;
+}
+
+static CUresult make_step(struct launch *launch, size_t number) {
+    const struct sg_plan *plan = &launch->exec->plan;
+    const struct sg_step *step = &plan->steps[number];
+    struct made *made = &launch->steps[number];
+    CUresult result = make_work(plan, step, &made->first);
+    if (result == CUDA_SUCCESS && !made->first)
+        result = make_marker(&made->first, 0);
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (struct sg_op *op = made->first; op; op = op->next) {
+        launch->numbers[step->lane]++;
+        launch->host |= op->host_function;
+    }
+    made->number = launch->numbers[step->lane];
+    bool room = add_waits(launch, step, made->first) &&
+                (!is_wait(step) || sg_op_reserve_waits(made->first, 1));
+    return room ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void discard(struct launch *launch, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct sg_step *step = &launch->exec->plan.steps[i];
+        struct sg_op *op = launch->steps[i].first;
+        if (!op)
+            continue;
+        if (!op->run && !op->ready && !op->finish && !op->next)
+            sg_op_free(op);
+        else if (step->node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+            sg_loop_discard(op);
+        else
+            sg_work_discard(&step->node->params, op);
+    }
+    if (launch->gate)
+        sg_op_free(launch->gate);
+    if (launch->end)
+        sg_op_free(launch->end);
+}
+
+/* The end waits for all lanes. */
+static CUresult make_end(struct launch *launch) {
+    const struct sg_plan *plan = &launch->exec->plan;
+    CUresult result = make_marker(&launch->end, plan->lane_count);
+    for (unsigned i = 0; i < plan->lane_count && result == CUDA_SUCCESS; i++) {
+        struct sg_token lane = {plan->lanes[i].stream, launch->numbers[i]};
+        if (!sg_op_wait_for(launch->end, lane))
+            result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return result;
+}
+
+/* The gate waits for the launch before; it takes the waits of the default-stream rules last,
+ * because those count as done with. */
+static CUresult make_gate(struct launch *launch) {
+    CUresult result = make_marker(&launch->gate, 0);
+    if (result == CUDA_SUCCESS && !sg_op_wait_for(launch->gate, launch->exec->last))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS && !sg_default_stream_waits(launch->stream, launch->gate))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    return result;
+}
+
+static CUresult make(struct launch *launch) {
+    const struct sg_plan *plan = &launch->exec->plan;
+    launch->steps = calloc(plan->count + 1, sizeof *launch->steps);
+    launch->numbers = calloc(plan->lane_count + 1, sizeof *launch->numbers);
+    CUresult result = launch->steps && launch->numbers ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    for (unsigned i = 0; i < plan->lane_count && result == CUDA_SUCCESS; i++)
+        launch->numbers[i] = plan->lanes[i].stream->submitted;
+    for (size_t i = 0; i < plan->count && result == CUDA_SUCCESS; i++)
+        result = make_step(launch, i);
+    if (result == CUDA_SUCCESS)
+        result = make_end(launch);
+    if (result == CUDA_SUCCESS)
+        result = make_gate(launch);
+    if (result != CUDA_SUCCESS && launch->steps)
+        discard(launch, plan->count);
+    return result;
+}
+
+/* ---- Queueing ------------------------------------------------------------------------------- */
+
+static void finish_end(struct sg_op *op) {
+    struct sg_exec *exec = (struct sg_exec *)(uintptr_t)op->data.words[0];
+    sg_memory_end(exec);
+    sg_exec_unref(exec);
+}
+
+static void queue_step(const struct launch *launch, size_t number) {
+    const struct sg_step *step = &launch->exec->plan.steps[number];
+    struct sg_stream *lane = launch->exec->plan.lanes[step->lane].stream;
+    const struct sg_exec_node *node = step->node;
+    CUgraphNodeType type = node ? node->params.type : CU_GRAPH_NODE_TYPE_EMPTY;
+    struct sg_op *op = launch->steps[number].first;
+    if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        sg_event_record_begin(node->event, op);
+    else if (type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+        sg_event_wait_begin(node->event, op);
+    else if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        sg_memory_step(&node->params, op);
+    while (op) {
+        struct sg_op *next = op->next;
+        sg_stream_enqueue(lane, op);
+        op = next;
+    }
+    if (type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        sg_event_record_queued(node->event, lane, launch->steps[number].number);
+}
+
+/* Ends in `exec->last`. */
+static void queue(struct launch *launch) {
+    struct sg_exec *exec = launch->exec;
+    sg_exec_ref(exec);
+    launch->end->finish = finish_end;
+    launch->end->data.words[0] = (uintptr_t)exec;
+    sg_stream_ref(launch->stream);
+    sg_stream_enqueue(launch->stream, launch->gate);
+    for (unsigned i = 0; i < exec->plan.lane_count; i++)
+        exec->plan.lanes[i].stream->priority = launch->stream->priority;
+    for (size_t i = 0; i < exec->plan.count; i++)
+        queue_step(launch, i);
+    sg_stream_enqueue(launch->stream, launch->end);
+    sg_token_release(&exec->last);
+    exec->last = sg_stream_token(launch->stream);
+    if (launch->stream->head && launch->host && sg_schedule_kind() == SG_SCHEDULE_EAGER)
+        sg_workers_now();
+    else if (launch->stream->head)
+        sg_workers_later();
+    sg_stream_unref(launch->stream);
+}
+
+/* ---- Checks --------------------------------------------------------------------------------- */
+
+static CUresult check_node(const struct sg_exec_node *node) {
+    if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL && node->enabled) {
+        sg_log(1, "a graph with kernels is not launched: there is nothing here that runs them");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    if (node->context && !node->context->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return CUDA_SUCCESS;
+}
+
+static CUresult check(const struct sg_exec *exec) {
+    CUresult result = exec->context->alive ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    for (size_t i = 0; i < exec->plan.count && result == CUDA_SUCCESS; i++)
+        if (exec->plan.steps[i].node)
+            result = check_node(exec->plan.steps[i].node);
+    return result;
+}
+
+CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
+    struct launch launch = {.exec = exec, .stream = stream};
+    bool automatic = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    CUresult result = check(exec);
+    if (result == CUDA_SUCCESS)
+        result = sg_memory_begin(exec, automatic);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = make(&launch);
+    if (result == CUDA_SUCCESS) {
+        sg_memory_commit(exec);
+        queue(&launch);
+    } else {
+        sg_memory_undo(exec);
+    }
+    free(launch.steps);
+    free(launch.numbers);
+    return result;
+}
+
+/* Uploads of an exec and its launches follow one another. */
+CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream) {
+    struct sg_op *op;
+    CUresult result = make_marker(&op, 1);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_op_wait_for(op, exec->last);
+    result = sg_memory_upload(exec);
+    if (result != CUDA_SUCCESS) {
+        sg_op_free(op);
+        return result;
+    }
+    result = sg_stream_submit(stream, op);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_token_release(&exec->last);
+    exec->last = sg_stream_token(stream);
+    return CUDA_SUCCESS;
+}

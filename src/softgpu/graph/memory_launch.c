@@ -1,0 +1,129 @@
+/* What a launch does to graph memory: judged when it is made, done in its order. */
+#include "softgpu/graph/memory_parts.h"
+
+static uint64_t launches, generations;
+
+static struct sg_graph_block *block_of(const struct sg_step *step) {
+    const CUgraphNodeParams *params = step->node ? &step->node->params : NULL;
+    if (!params)
+        return NULL;
+    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return sg_graph_block_at(params->alloc.dptr);
+    return params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? sg_graph_block_at(params->free.dptr)
+                                                       : NULL;
+}
+
+static bool allocates(const struct sg_step *step) {
+    return step->node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+}
+
+/* Visits the blocks of the first `count` steps. */
+static void each(struct sg_exec *exec, size_t count, void (*visit)(struct sg_graph_block *)) {
+    for (size_t i = 0; i < count && exec->memory_nodes > 0; i++) {
+        struct sg_graph_block *block = block_of(&exec->plan.steps[i]);
+        if (block)
+            visit(block);
+    }
+}
+
+/* A use for each step, so that memory taken for the launch lasts as long as it does. */
+static CUresult begin_step(const struct sg_step *step, struct sg_graph_block *block,
+                           bool automatic) {
+    if (block->launch != launches) {
+        block->launch = launches;
+        block->will_be_left = block->left;
+    }
+    bool possible = allocates(step) ? automatic || !block->will_be_left : block->will_be_left;
+    if (!possible)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = block->chunk ? CUDA_SUCCESS : sg_graph_block_fill(block);
+    if (result != CUDA_SUCCESS)
+        return result;
+    block->will_be_left = allocates(step);
+    block->uses++;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_memory_begin(struct sg_exec *exec, bool automatic) {
+    launches++;
+    for (size_t i = 0; i < exec->plan.count && exec->memory_nodes > 0; i++) {
+        struct sg_graph_block *block = block_of(&exec->plan.steps[i]);
+        CUresult result = block ? begin_step(&exec->plan.steps[i], block, automatic) : CUDA_SUCCESS;
+        if (result != CUDA_SUCCESS) {
+            each(exec, i, sg_graph_block_unuse);
+            return result;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+void sg_memory_undo(struct sg_exec *exec) {
+    each(exec, exec->plan.count, sg_graph_block_unuse);
+}
+
+void sg_memory_end(struct sg_exec *exec) {
+    each(exec, exec->plan.count, sg_graph_block_unuse);
+}
+
+/* Once for each block: the later steps find it done. */
+static void commit_block(struct sg_graph_block *block) {
+    if (block->left && !block->will_be_left) {
+        sg_graph_block_hide(block);
+        block->uses--; /* the launch has its own */
+        sg_graph_block_unref(block);
+    } else if (!block->left && block->will_be_left) {
+        block->uses++;
+        sg_graph_block_show(block);
+    }
+}
+
+void sg_memory_commit(struct sg_exec *exec) {
+    each(exec, exec->plan.count, commit_block);
+}
+
+/*
+ * The operation's words are the block, which it references, and the allocation. In a poisoned
+ * context nothing is waited for, so that the launch may be over by now, and its memory given back.
+ */
+static void finish_allocate(struct sg_op *op) {
+    struct sg_graph_block *block = (struct sg_graph_block *)(uintptr_t)op->data.words[0];
+    if (block->chunk)
+        sg_graph_block_map(block, op->data.words[1]);
+    sg_graph_block_unref(block);
+}
+
+static void finish_free(struct sg_op *op) {
+    struct sg_graph_block *block = (struct sg_graph_block *)(uintptr_t)op->data.words[0];
+    sg_graph_block_unmap(block, op->data.words[1]);
+    sg_graph_block_unref(block);
+}
+
+void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op) {
+    bool allocate = params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    struct sg_graph_block *block =
+        sg_graph_block_at(allocate ? params->alloc.dptr : params->free.dptr);
+    if (allocate)
+        block->generation = ++generations;
+    block->refs++;
+    op->finish = allocate ? finish_allocate : finish_free;
+    op->data.words[0] = (uintptr_t)block;
+    op->data.words[1] = block->generation;
+}
+
+/* Takes what a launch would take, and leaves it to the pool. */
+CUresult sg_memory_upload(struct sg_exec *exec) {
+    CUresult result = CUDA_SUCCESS;
+    size_t filled = 0;
+    while (filled < exec->plan.count && exec->memory_nodes > 0 && result == CUDA_SUCCESS) {
+        struct sg_graph_block *block = block_of(&exec->plan.steps[filled]);
+        if (block && !block->chunk)
+            result = sg_graph_block_fill(block);
+        if (result != CUDA_SUCCESS)
+            break;
+        if (block)
+            block->uses++;
+        filled++;
+    }
+    each(exec, filled, sg_graph_block_unuse);
+    return result;
+}
