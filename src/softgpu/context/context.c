@@ -139,6 +139,7 @@ void sg_context_end(struct sg_context *context) {
     /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
     sg_context_ref(context);
     sg_streams_context_end(context);
+    sg_modules_context_end(context);
     sg_memory_context_end(context);
     sg_external_context_end(context);
     sg_peers_context_end(context);

@@ -57,6 +57,7 @@ bool sg_context_may_access(const struct sg_context *context, const struct sg_con
 /* Called by context/ in this order when a context ends (destroy, reset, last release): waits for
  * and ends streams and events, then frees memory that belongs to it. `alive` is already false. */
 void sg_streams_context_end(struct sg_context *context);
+void sg_modules_context_end(struct sg_context *context);
 void sg_memory_context_end(struct sg_context *context);
 void sg_external_context_end(struct sg_context *context);
 

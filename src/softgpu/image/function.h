@@ -7,6 +7,8 @@
 #include "softgpu/image/image.h"
 
 struct sg_module;
+struct sg_kernel;
+struct sg_old_launch;
 
 /* A function of a module that is loaded in a context. */
 struct sg_function {
@@ -20,7 +22,8 @@ struct sg_function {
     CUsharedconfig shared_config;
     int settings[CU_FUNC_ATTRIBUTE_MAX]; /* cuFuncSetAttribute's, where set */
     bool setting_set[CU_FUNC_ATTRIBUTE_MAX];
-    void *engine; /* for an engine that runs PTX; NULL */
+    struct sg_old_launch *old; /* what the first API prepared for a launch; NULL until it is used */
+    void *engine;              /* for an engine that runs PTX; NULL */
 };
 
 /*

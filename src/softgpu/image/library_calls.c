@@ -1,0 +1,111 @@
+/* Asking a library for what is in it. */
+#include "softgpu/core/calls.h"
+#include "softgpu/image/module.h"
+
+CUresult sg_cuLibraryGetKernel(CUkernel *pKernel, CUlibrary handle, const char *name) {
+    struct sg_library *library;
+    if (!pKernel || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_library_from_handle(handle, &library);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct sg_image *image = library->program->image;
+    const struct sg_image_function *found = sg_image_find_function(image, name);
+    if (!found)
+        return CUDA_ERROR_NOT_FOUND;
+    *pKernel = SG_HANDLE_POINTER(CUkernel, library->kernels[found - image->functions].handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
+    struct sg_library *library;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_library_from_handle(lib, &library);
+    if (result == CUDA_SUCCESS)
+        *count = (unsigned)library->program->image->function_count;
+    return result;
+}
+
+CUresult sg_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
+    struct sg_library *library;
+    if (!kernels)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_library_from_handle(lib, &library);
+    if (result != CUDA_SUCCESS)
+        return result;
+    size_t count = library->program->image->function_count;
+    for (size_t i = 0; i < count && i < numKernels; i++)
+        kernels[i] = SG_HANDLE_POINTER(CUkernel, library->kernels[i].handle);
+    return CUDA_SUCCESS;
+}
+
+static CUresult current_module(CUlibrary handle, struct sg_module **module) {
+    struct sg_library *library;
+    struct sg_context *context;
+    CUresult result = sg_library_from_handle(handle, &library);
+    if (result == CUDA_SUCCESS)
+        result = sg_context_current(&context);
+    return result == CUDA_SUCCESS ? sg_library_module(library, context, module) : result;
+}
+
+CUresult sg_cuLibraryGetModule(CUmodule *pMod, CUlibrary library) {
+    struct sg_module *module;
+    if (!pMod)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = current_module(library, &module);
+    if (result == CUDA_SUCCESS)
+        *pMod = SG_HANDLE_POINTER(CUmodule, module->handle);
+    return result;
+}
+
+CUresult sg_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary library,
+                               const char *name) {
+    struct sg_module *module;
+    CUdeviceptr address;
+    size_t size;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = current_module(library, &module);
+    if (result == CUDA_SUCCESS)
+        result = sg_module_variable(module, name, &address, &size);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (dptr)
+        *dptr = address;
+    if (bytes)
+        *bytes = size;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary handle,
+                                const char *name) {
+    struct sg_library *library;
+    struct sg_module *module;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_library_from_handle(handle, &library);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct sg_image *image = library->program->image;
+    const struct sg_image_variable *found = sg_image_find_variable(image, name);
+    if (!found || !found->managed)
+        return CUDA_ERROR_NOT_FOUND;
+    result = current_module(handle, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (dptr)
+        *dptr = module->variables[found - image->variables].range->start;
+    if (bytes)
+        *bytes = (size_t)found->size;
+    return CUDA_SUCCESS;
+}
+
+/* Functions that the CPU and the device call at one address: no image has any. */
+CUresult sg_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary handle, const char *symbol) {
+    struct sg_library *library;
+    if (!fptr || !symbol)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_library_from_handle(handle, &library);
+    return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
+}

@@ -1,0 +1,53 @@
+/* From the bytes that an application gives to an image that modules and libraries share. Everything
+ * here wants the lock. */
+#ifndef SG_IMAGE_LOADING_H
+#define SG_IMAGE_LOADING_H
+
+#include "softgpu/image/image.h"
+
+#include <stdbool.h>
+
+/* An image that is read, with those who use it counted. */
+struct sg_program {
+    unsigned refs;
+    struct sg_image *image;
+};
+
+/* Options of the compiler, and where their answers go. */
+struct sg_jit {
+    CUjit_option *options;
+    void **values;
+    unsigned count;
+    char *info, *error; /* the application's buffers, or NULL */
+    size_t info_size, error_size;
+    unsigned max_registers; /* 0: no limit */
+    unsigned threads;       /* CU_JIT_THREADS_PER_BLOCK; 0: not given */
+    int target;             /* CU_JIT_TARGET, as 90; 0: the device's */
+};
+
+/* Whether CUDA_MODULE_LOADING wants everything loaded at once. */
+bool sg_loading_eager(void);
+
+/* Checks the options as an H200 does. SUCCESS, INVALID_VALUE, and what single options answer. */
+CUresult sg_jit_read(struct sg_jit *jit, unsigned count, CUjit_option *options, void **values);
+/* The log that a reader of images writes to. */
+struct sg_image_log sg_jit_log(const struct sg_jit *jit);
+/* Puts what was used of the logs, and the time since `started`, where the options' values were. */
+void sg_jit_answer(const struct sg_jit *jit, const struct sg_image_log *log, uint64_t started);
+
+/* What a device takes. `name` may be NULL. */
+struct sg_image_options sg_loading_options(int device, const char *name);
+
+/* A program with one reference, from bytes of unknown length. */
+CUresult sg_program_read(const void *bytes, int device, const struct sg_jit *jit,
+                         struct sg_program **program);
+/* The same from `size` bytes; SIZE_MAX when the length is not known. */
+CUresult sg_program_read_sized(const void *bytes, size_t size, int device, const struct sg_jit *jit,
+                               struct sg_program **program);
+void sg_program_ref(struct sg_program *program);
+void sg_program_unref(struct sg_program *program);
+
+/* A whole file with a zero behind it; free it. FILE_NOT_FOUND, OUT_OF_MEMORY. */
+CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size);
+
+#endif

@@ -1,0 +1,207 @@
+/* cuModule*: loading, and asking a module for what is in it. */
+#include "softgpu/core/calls.h"
+#include "softgpu/image/module.h"
+#include "softgpu/stream/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static CUresult load(CUmodule *module, const void *bytes, size_t size, const struct sg_jit *jit) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!module || !bytes)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_program *program;
+    result = sg_program_read_sized(bytes, size, context->device, jit, &program);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_module *made;
+    result = sg_module_new(context, program, NULL, &made);
+    sg_program_unref(program);
+    if (result == CUDA_SUCCESS)
+        *module = SG_HANDLE_POINTER(CUmodule, made->handle);
+    return result;
+}
+
+CUresult sg_cuModuleLoadData(CUmodule *module, const void *image) {
+    return load(module, image, SIZE_MAX, &(struct sg_jit){.count = 0});
+}
+
+CUresult sg_cuModuleLoadFatBinary(CUmodule *module, const void *fatCubin) {
+    return load(module, fatCubin, SIZE_MAX, &(struct sg_jit){.count = 0});
+}
+
+CUresult sg_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int numOptions,
+                               CUjit_option *options, void **optionValues) {
+    struct sg_context *context;
+    struct sg_jit jit;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!module || !image)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = sg_jit_read(&jit, numOptions, options, optionValues);
+    return result == CUDA_SUCCESS ? load(module, image, SIZE_MAX, &jit) : result;
+}
+
+CUresult sg_cuModuleLoad(CUmodule *module, const char *fname) {
+    struct sg_context *context;
+    unsigned char *bytes;
+    size_t size;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!module || !fname)
+        return CUDA_ERROR_INVALID_VALUE;
+    result = sg_loading_file(fname, &bytes, &size);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = load(module, bytes, size, &(struct sg_jit){.count = 0});
+    free(bytes);
+    return result;
+}
+
+CUresult sg_cuModuleUnload(CUmodule hmod) {
+    struct sg_module *module;
+    CUresult result = sg_module_from_handle(hmod, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (module->library)
+        return CUDA_ERROR_NOT_PERMITTED;
+    struct sg_context *context = module->context;
+    sg_context_ref(context);
+    result = sg_context_wait(context);
+    sg_context_unref(context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    /* The wait dropped the lock. */
+    result = sg_module_from_handle(hmod, &module);
+    if (result == CUDA_SUCCESS)
+        sg_module_free(module);
+    return result;
+}
+
+CUresult sg_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *name) {
+    struct sg_module *module;
+    CUresult result = sg_module_from_handle(hmod, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!hfunc || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_function *function = sg_module_function(module, name);
+    if (!function)
+        return CUDA_ERROR_NOT_FOUND;
+    if (!sg_module_function_handle(function))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    function->loaded = true;
+    *hfunc = SG_HANDLE_POINTER(CUfunction, function->handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuModuleGetFunctionCount(unsigned int *count, CUmodule mod) {
+    struct sg_module *module;
+    if (!count)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_module_from_handle(mod, &module);
+    if (result == CUDA_SUCCESS)
+        *count = (unsigned)module->program->image->function_count;
+    return result;
+}
+
+CUresult sg_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFunctions,
+                                       CUmodule mod) {
+    struct sg_module *module;
+    if (!functions)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_module_from_handle(mod, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    size_t count = module->program->image->function_count;
+    for (size_t i = 0; i < count && i < numFunctions; i++) {
+        uint64_t handle = sg_module_function_handle(&module->functions[i]);
+        if (!handle)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        functions[i] = SG_HANDLE_POINTER(CUfunction, handle);
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod,
+                                 const char *name) {
+    struct sg_module *module;
+    CUdeviceptr address;
+    size_t size;
+    CUresult result = sg_module_from_handle(hmod, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = sg_module_variable(module, name, &address, &size);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (dptr)
+        *dptr = address;
+    if (bytes)
+        *bytes = size;
+    return CUDA_SUCCESS;
+}
+
+/* Addresses of 32 bits, which nothing has here. */
+CUresult sg_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
+                              const char *name) {
+    CUdeviceptr address = 0;
+    size_t size = 0;
+    CUresult result =
+        sg_cuModuleGetGlobal_v2(dptr ? &address : NULL, bytes ? &size : NULL, hmod, name);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (dptr && address > UINT32_MAX)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (dptr)
+        *dptr = (CUdeviceptr_v1)address;
+    if (bytes)
+        *bytes = (unsigned)size;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
+    if (!mode) /* an H200's driver crashes */
+        return CUDA_ERROR_INVALID_VALUE;
+    *mode = sg_loading_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
+    return CUDA_SUCCESS;
+}
+
+/* ---- References ----------------------------------------------------------------------------- */
+
+static bool has_name(char **names, size_t count, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+CUresult sg_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name) {
+    struct sg_module *module;
+    CUresult result = sg_module_from_handle(hmod, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pTexRef || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_image *image = module->program->image;
+    return has_name(image->textures, image->texture_count, name) ? CUDA_ERROR_NOT_SUPPORTED
+                                                                 : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult sg_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name) {
+    struct sg_module *module;
+    CUresult result = sg_module_from_handle(hmod, &module);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pSurfRef || !name)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_image *image = module->program->image;
+    return has_name(image->surfaces, image->surface_count, name) ? CUDA_ERROR_NOT_SUPPORTED
+                                                                 : CUDA_ERROR_NOT_FOUND;
+}
