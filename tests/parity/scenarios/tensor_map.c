@@ -69,7 +69,7 @@ static void tiled_values(void) {
     static const unsigned long long addresses[] = {
         0,          1,          8,          16,     32, 64, 128, ADDRESS + 8, ADDRESS + 16,
         1ull << 47, 1ull << 48, 1ull << 57, ~0xfull};
-    par_init();
+    par_context();
     for (int i = -1; i <= 17; i++)
         VARY("type", "%d", i, t.type = (CUtensorMapDataType)i);
     for (unsigned i = 0; i <= 6; i++)
@@ -98,7 +98,7 @@ static void tiled_values(void) {
 }
 
 static void tiled_modes(void) {
-    par_init();
+    par_context();
     for (int i = -1; i <= 3; i++)
         VARY("interleave", "%d", i, t.interleave = (CUtensorMapInterleave)i);
     for (int i = -1; i <= 7; i++)
@@ -114,7 +114,7 @@ static void tiled_modes(void) {
 
 /* Each type with each rank, swizzle and interleave that may go with it. */
 static void tiled_pairs(void) {
-    par_init();
+    par_context();
     for (int type = 0; type <= 15; type++)
         for (int swizzle = 0; swizzle <= 6; swizzle++)
             for (int interleave = 0; interleave <= 2; interleave++) {
@@ -133,7 +133,7 @@ static void tiled_pairs(void) {
 
 static void tiled_box_bytes(void) {
     static const cuuint32_t boxes[] = {4, 8, 16, 32, 64, 128, 256};
-    par_init();
+    par_context();
     for (int swizzle = 0; swizzle <= 6; swizzle++)
         for (unsigned i = 0; i < sizeof boxes / sizeof boxes[0]; i++)
             for (int bytes = 0; bytes <= 1; bytes++) {
@@ -150,7 +150,7 @@ static void tiled_box_bytes(void) {
 }
 
 static void tiled_ranks(void) {
-    par_init();
+    par_context();
     for (cuuint32_t rank = 1; rank <= 5; rank++)
         for (int type = 0; type <= 12; type++)
             for (int interleave = 0; interleave <= 2; interleave++) {
@@ -177,7 +177,7 @@ static void tiled_null(void) {
     CALL(cuTensorMapEncodeTiled, "not-initialized",
          (&map, t.type, t.rank, (void *)t.address, t.dim, t.strides, t.box, t.element, t.interleave,
           t.swizzle, t.promotion, t.fill));
-    par_init();
+    par_context();
     CALL(cuTensorMapEncodeTiled, "null-out",
          (none, t.type, t.rank, (void *)t.address, t.dim, t.strides, t.box, t.element, t.interleave,
           t.swizzle, t.promotion, t.fill));
@@ -201,7 +201,7 @@ static void tiled_null(void) {
 static void unaligned_out(void) {
     static unsigned char room[256] __attribute__((aligned(64)));
     struct tiled t = plain();
-    par_init();
+    par_context();
     for (size_t offset = 0; offset <= 64; offset += offset < 8 ? 8 : offset) {
         par_note("offset=%zu", offset);
         CALL(cuTensorMapEncodeTiled, "unaligned-out",
@@ -215,7 +215,7 @@ static void replace(void) {
         0, 1, 8, 16, 0x7f7654321000ull, 0x7f7654321008ull, 1ull << 48, ~0xfull};
     CUtensorMap map, bare;
     struct tiled t = plain();
-    par_init();
+    par_context();
     for (int swizzled = 0; swizzled <= 1; swizzled++) {
         t.swizzle = swizzled ? CU_TENSOR_MAP_SWIZZLE_32B : CU_TENSOR_MAP_SWIZZLE_NONE;
         t.interleave = swizzled ? CU_TENSOR_MAP_INTERLEAVE_32B : CU_TENSOR_MAP_INTERLEAVE_NONE;
@@ -276,7 +276,7 @@ static void im2col(void) {
     static const int corners[] = {-32769, -32768, -129, -128, -17, -16, -9,    -8,   0,
                                   7,      8,      15,   16,   127, 128, 32767, 32768};
     static const cuuint32_t counts[] = {0, 1, 2, 4, 15, 16, 255, 256, 257, 1024, 1025};
-    par_init();
+    par_context();
     for (unsigned r = 0; r <= 6; r++)
         VARY_IMAGE("rank", "%u", r, i.t.rank = r);
     for (unsigned r = 3; r <= 5; r++)
@@ -316,7 +316,7 @@ static void encode_wide(const char *cls, const struct im2col *i) {
 }
 
 static void im2col_wide(void) {
-    par_init();
+    par_context();
     for (unsigned rank = 2; rank <= 6; rank++)
         for (int mode = -1; mode <= 2; mode++)
             for (int swizzle = 0; swizzle <= 6; swizzle++) {
@@ -330,6 +330,19 @@ static void im2col_wide(void) {
             }
 }
 
+/* Unlike most that only compute, these want a current context. */
+static void without_context(void) {
+    CUtensorMap map;
+    struct tiled t = plain();
+    struct im2col i = image();
+    par_init();
+    encode("no-context", &t);
+    encode_im2col("no-context", &i);
+    encode_wide("no-context", &i);
+    memset(&map, 0, sizeof map);
+    CALL(cuTensorMapReplaceAddress, "no-context", (&map, (void *)ADDRESS));
+}
+
 const par_scenario par_tensor_map_scenarios[] = {
     {"tensor-map/tiled-values", tiled_values, 0, 0},
     {"tensor-map/tiled-modes", tiled_modes, 0, 0},
@@ -341,5 +354,6 @@ const par_scenario par_tensor_map_scenarios[] = {
     {"tensor-map/replace", replace, 0, 0},
     {"tensor-map/im2col", im2col, 0, 0},
     {"tensor-map/im2col-wide", im2col_wide, 0, 0},
+    {"tensor-map/without-context", without_context, 0, 0},
     {NULL, NULL, 0, 0},
 };
