@@ -1,0 +1,152 @@
+/* Arrays: what they say of themselves, what makes none, planes, and their end. */
+#include "harness.h"
+
+#include <string.h>
+
+static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned channels,
+                                    unsigned flags) {
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    memset(&d, 0, sizeof d);
+    d.Width = width;
+    d.Height = height;
+    d.Depth = depth;
+    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    d.NumChannels = channels;
+    d.Flags = flags;
+    return d;
+}
+
+static void check_descriptor(CUarray array, const CUDA_ARRAY3D_DESCRIPTOR *wanted) {
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    memset(&d, 0xa5, sizeof d);
+    OK(cu.cuArray3DGetDescriptor_v2(&d, array));
+    assert_int_equal(d.Width, wanted->Width);
+    assert_int_equal(d.Height, wanted->Height);
+    assert_int_equal(d.Depth, wanted->Depth);
+    assert_int_equal(d.Format, wanted->Format);
+    assert_int_equal(d.NumChannels, wanted->NumChannels);
+    assert_int_equal(d.Flags, wanted->Flags);
+}
+
+static void arrays_say_what_they_were_made_as(void **state) {
+    (void)state;
+    const CUDA_ARRAY3D_DESCRIPTOR kinds[] = {
+        form(100, 0, 0, 1, 0),
+        form(64, 48, 0, 4, 0),
+        form(32, 16, 8, 2, 0),
+        form(64, 0, 5, 1, CUDA_ARRAY3D_LAYERED),
+        form(64, 32, 5, 1, CUDA_ARRAY3D_LAYERED),
+        form(32, 32, 6, 4, CUDA_ARRAY3D_CUBEMAP),
+        form(32, 32, 12, 4, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED),
+        form(64, 64, 0, 4, CUDA_ARRAY3D_SURFACE_LDST),
+        form(64, 64, 0, 4, CUDA_ARRAY3D_TEXTURE_GATHER),
+    };
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        CUarray array = NULL;
+        OK(cu.cuArray3DCreate_v2(&array, &kinds[i]));
+        assert_non_null(array);
+        check_descriptor(array, &kinds[i]);
+        OK(cu.cuArrayDestroy(array));
+    }
+}
+
+static void flat_arrays_have_flat_descriptors(void **state) {
+    (void)state;
+    const CUDA_ARRAY_DESCRIPTOR wanted = {
+        .Width = 40, .Height = 30, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 2};
+    CUDA_ARRAY_DESCRIPTOR d;
+    CUarray array = NULL;
+    OK(cu.cuArrayCreate_v2(&array, &wanted));
+    memset(&d, 0xa5, sizeof d);
+    OK(cu.cuArrayGetDescriptor_v2(&d, array));
+    assert_int_equal(d.Width, 40);
+    assert_int_equal(d.Height, 30);
+    assert_int_equal(d.Format, CU_AD_FORMAT_FLOAT);
+    assert_int_equal(d.NumChannels, 2);
+    OK(cu.cuArrayDestroy(array));
+}
+
+static void two_arrays_are_not_one(void **state) {
+    (void)state;
+    const CUDA_ARRAY_DESCRIPTOR d = {
+        .Width = 16, .Format = CU_AD_FORMAT_UNSIGNED_INT8, .NumChannels = 1};
+    unsigned char ones[16], twos[16], out[16];
+    CUarray a, b;
+    memset(ones, 1, sizeof ones);
+    memset(twos, 2, sizeof twos);
+    OK(cu.cuArrayCreate_v2(&a, &d));
+    OK(cu.cuArrayCreate_v2(&b, &d));
+    assert_ptr_not_equal(a, b);
+    OK(cu.cuMemcpyHtoA_v2(a, 0, ones, 16));
+    OK(cu.cuMemcpyHtoA_v2(b, 0, twos, 16));
+    OK(cu.cuMemcpyAtoH_v2(out, a, 0, 16));
+    assert_memory_equal(out, ones, 16);
+    OK(cu.cuArrayDestroy(a));
+    OK(cu.cuMemcpyAtoH_v2(out, b, 0, 16));
+    assert_memory_equal(out, twos, 16);
+    OK(cu.cuArrayDestroy(b));
+}
+
+static void what_is_no_array_is_refused(void **state) {
+    (void)state;
+    CUarray array;
+    CUDA_ARRAY3D_DESCRIPTOR d;
+#define REFUSED(...)                                                                               \
+    do {                                                                                           \
+        d = form(64, 64, 0, 1, 0);                                                                 \
+        __VA_ARGS__;                                                                               \
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));                        \
+    } while (0)
+    REFUSED(d.Width = 0);
+    REFUSED(d.NumChannels = 3);
+    REFUSED(d.NumChannels = 0);
+    REFUSED(d.Format = (CUarray_format)0);
+    REFUSED(d.Width = (size_t)device_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH) + 1);
+    REFUSED(d.Height = (size_t)device_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT) + 1);
+    REFUSED(d.Flags = CUDA_ARRAY3D_CUBEMAP);
+    REFUSED(d.Flags = CUDA_ARRAY3D_CUBEMAP, d.Depth = 5);
+    REFUSED(d.Flags = CUDA_ARRAY3D_CUBEMAP, d.Depth = 6, d.Height = 32);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(NULL, &d));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, NULL));
+#undef REFUSED
+}
+
+/* The end of a context is the end of its arrays: what is left of them would show in the dump. */
+static void arrays_end_with_their_context(void **state) {
+    (void)state;
+    CUcontext other;
+    CUarray array;
+    CUmipmappedArray mipmap;
+    const CUDA_ARRAY3D_DESCRIPTOR d = form(1024, 1024, 0, 4, 0);
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK(cu.cuArray3DCreate_v2(&array, &d));
+    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    OK(cu.cuMipmappedArrayGetLevel(&array, mipmap, 2));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+static void stale_arrays_are_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware crashes");
+    CUarray array;
+    unsigned char bytes[4] = {0};
+    CUDA_ARRAY3D_DESCRIPTOR d = form(64, 0, 0, 1, 0);
+    OK(cu.cuArray3DCreate_v2(&array, &d));
+    OK(cu.cuArrayDestroy(array));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuArrayDestroy(array));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuArray3DGetDescriptor_v2(&d, array));
+    assert_int_not_equal(cu.cuMemcpyHtoA_v2(array, 0, bytes, 4), CUDA_SUCCESS);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(arrays_say_what_they_were_made_as),
+        TEST(flat_arrays_have_flat_descriptors),
+        TEST(two_arrays_are_not_one),
+        TEST(what_is_no_array_is_refused),
+        TEST(arrays_end_with_their_context),
+        TEST(stale_arrays_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,272 @@
+/* Copies to, from and between arrays of one, two and three dimensions. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LENGTH 512u
+#define WIDTH  64u /* bytes: 16 elements of 4 */
+#define HEIGHT 24u
+#define DEPTH  3u
+#define SIZE   (WIDTH * HEIGHT * DEPTH)
+
+struct scene {
+    CUarray line, other_line, plane, solid;
+    CUdeviceptr device;
+    unsigned char *in, *out;
+    CUstream stream;
+};
+
+static CUarray make_array(size_t width, size_t height, size_t depth, unsigned channels) {
+    CUarray array;
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    memset(&d, 0, sizeof d);
+    d.Width = width;
+    d.Height = height;
+    d.Depth = depth;
+    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    d.NumChannels = channels;
+    OK(cu.cuArray3DCreate_v2(&array, &d));
+    return array;
+}
+
+static struct scene make(void) {
+    struct scene scene;
+    scene.in = calloc(1, SIZE);
+    scene.out = calloc(1, SIZE);
+    assert_true(scene.in && scene.out);
+    fill_pattern(scene.in, SIZE, 3);
+    scene.line = make_array(LENGTH, 0, 0, 1);
+    scene.other_line = make_array(LENGTH, 0, 0, 1);
+    scene.plane = make_array(WIDTH / 4, HEIGHT, 0, 4);
+    scene.solid = make_array(WIDTH / 4, HEIGHT, DEPTH, 4);
+    OK(cu.cuMemAlloc_v2(&scene.device, SIZE));
+    OK(cu.cuMemsetD8_v2(scene.device, 0xcc, SIZE));
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_DEFAULT));
+    OK(cu.cuCtxSynchronize());
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+    OK(cu.cuArrayDestroy(scene->line));
+    OK(cu.cuArrayDestroy(scene->other_line));
+    OK(cu.cuArrayDestroy(scene->plane));
+    OK(cu.cuArrayDestroy(scene->solid));
+    OK(cu.cuMemFree_v2(scene->device));
+    free(scene->in);
+    free(scene->out);
+}
+
+/* ---- One row --------------------------------------------------------------------------------- */
+
+static void bytes_come_back_from_a_line(void **state) {
+    (void)state;
+    struct scene s = make();
+    OK(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));
+    OK(cu.cuMemcpyAtoH_v2(s.out, s.line, 0, LENGTH));
+    assert_memory_equal(s.out, s.in, LENGTH);
+    OK(cu.cuMemcpyHtoA_v2(s.line, 100, s.in + 7, 50));
+    OK(cu.cuMemcpyAtoH_v2(s.out, s.line, 90, 70));
+    assert_memory_equal(s.out, s.in + 90, 10);
+    assert_memory_equal(s.out + 10, s.in + 7, 50);
+    assert_memory_equal(s.out + 60, s.in + 150, 10);
+    end(&s);
+}
+
+static void lines_copy_asynchronously(void **state) {
+    (void)state;
+    struct scene s = make();
+    OK(cu.cuMemcpyHtoAAsync_v2(s.line, 0, s.in, LENGTH, s.stream));
+    OK(cu.cuMemcpyAtoHAsync_v2(s.out, s.line, 0, LENGTH, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    assert_memory_equal(s.out, s.in, LENGTH);
+    end(&s);
+}
+
+static void lines_copy_to_lines_and_devices(void **state) {
+    (void)state;
+    struct scene s = make();
+    OK(cu.cuMemcpyHtoD_v2(s.device, s.in, LENGTH));
+    OK(cu.cuMemcpyDtoA_v2(s.line, 8, s.device, 200));
+    OK(cu.cuMemcpyAtoA_v2(s.other_line, 16, s.line, 8, 200));
+    OK(cu.cuMemcpyAtoH_v2(s.out, s.other_line, 16, 200));
+    assert_memory_equal(s.out, s.in, 200);
+    OK(cu.cuMemsetD8_v2(s.device, 0, LENGTH));
+    OK(cu.cuMemcpyAtoD_v2(s.device + 4, s.other_line, 20, 100));
+    OK(cu.cuMemcpyDtoH_v2(s.out, s.device, 104));
+    assert_memory_equal(s.out + 4, s.in + 4, 100);
+    assert_int_equal(s.out[0], 0);
+    end(&s);
+}
+
+static void lines_have_ends(void **state) {
+    (void)state;
+    struct scene s = make();
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH + 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoH_v2(s.out, s.line, LENGTH - 4, 5));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoD_v2(s.device, s.line, 1, LENGTH));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyAtoA_v2(s.other_line, 1, s.line, 0, LENGTH));
+    end(&s);
+}
+
+/* ---- Rows and boxes -------------------------------------------------------------------------- */
+
+static CUDA_MEMCPY2D plane_in(const struct scene *s) {
+    CUDA_MEMCPY2D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = s->in;
+    copy.srcPitch = WIDTH;
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.dstArray = s->plane;
+    copy.WidthInBytes = WIDTH;
+    copy.Height = HEIGHT;
+    return copy;
+}
+
+static void read_plane(struct scene *s) {
+    CUDA_MEMCPY2D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = s->plane;
+    copy.dstMemoryType = CU_MEMORYTYPE_HOST;
+    copy.dstHost = s->out;
+    copy.dstPitch = WIDTH;
+    copy.WidthInBytes = WIDTH;
+    copy.Height = HEIGHT;
+    memset(s->out, 0, SIZE);
+    OK(cu.cuMemcpy2D_v2(&copy));
+}
+
+static void planes_take_rows(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY2D copy = plane_in(&s);
+    OK(cu.cuMemcpy2DAsync_v2(&copy, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    read_plane(&s);
+    assert_memory_equal(s.out, s.in, WIDTH * HEIGHT);
+    copy.dstXInBytes = 8;
+    copy.dstY = 5;
+    copy.srcXInBytes = 4;
+    copy.srcY = 1;
+    copy.WidthInBytes = 16;
+    copy.Height = 3;
+    OK(cu.cuMemcpy2DUnaligned_v2(&copy));
+    read_plane(&s);
+    for (size_t y = 0; y < HEIGHT; y++)
+        for (size_t x = 0; x < WIDTH; x++) {
+            bool inside = x >= 8 && x < 24 && y >= 5 && y < 8;
+            size_t from = inside ? (y - 4) * WIDTH + x - 4 : y * WIDTH + x;
+            assert_int_equal(s.out[y * WIDTH + x], s.in[from]);
+        }
+    end(&s);
+}
+
+static void planes_have_edges_and_elements(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY2D copy;
+#define REFUSED(...)                                                                               \
+    do {                                                                                           \
+        copy = plane_in(&s);                                                                       \
+        __VA_ARGS__;                                                                               \
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));                                  \
+    } while (0)
+    REFUSED(copy.Height = HEIGHT + 1);
+    REFUSED(copy.dstY = 1);
+    REFUSED(copy.dstXInBytes = 4);
+    REFUSED(copy.dstArray = NULL);
+#undef REFUSED
+    end(&s);
+}
+
+static CUDA_MEMCPY3D solid_in(const struct scene *s) {
+    CUDA_MEMCPY3D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+    copy.srcHost = s->in;
+    copy.srcPitch = WIDTH;
+    copy.srcHeight = HEIGHT;
+    copy.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.dstArray = s->solid;
+    copy.WidthInBytes = WIDTH;
+    copy.Height = HEIGHT;
+    copy.Depth = DEPTH;
+    return copy;
+}
+
+static void solids_take_boxes(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY3D copy = solid_in(&s);
+    OK(cu.cuMemcpy3D_v2(&copy));
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    copy.srcArray = s.solid;
+    copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.dstDevice = s.device;
+    copy.dstPitch = WIDTH;
+    copy.dstHeight = HEIGHT;
+    copy.WidthInBytes = WIDTH;
+    copy.Height = HEIGHT;
+    copy.Depth = DEPTH;
+    OK(cu.cuMemcpy3DAsync_v2(&copy, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    OK(cu.cuMemcpyDtoH_v2(s.out, s.device, SIZE));
+    assert_memory_equal(s.out, s.in, SIZE);
+    copy.srcZ = 2;
+    copy.srcY = HEIGHT - 1;
+    copy.WidthInBytes = 8;
+    copy.Height = copy.Depth = 1;
+    OK(cu.cuMemcpy3D_v2(&copy));
+    OK(cu.cuMemcpyDtoH_v2(s.out, s.device, 8));
+    assert_memory_equal(s.out, s.in + (2 * HEIGHT + HEIGHT - 1) * WIDTH, 8);
+    copy = solid_in(&s);
+    copy.dstZ = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(&copy));
+    end(&s);
+}
+
+static void solids_copy_between_contexts(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY3D in = solid_in(&s);
+    CUDA_MEMCPY3D_PEER peer;
+    OK(cu.cuMemcpy3D_v2(&in));
+    memset(&peer, 0, sizeof peer);
+    peer.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    peer.srcArray = s.solid;
+    peer.srcZ = 1;
+    peer.srcContext = peer.dstContext = ctx;
+    peer.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    peer.dstArray = s.plane;
+    peer.WidthInBytes = WIDTH;
+    peer.Height = HEIGHT;
+    peer.Depth = 1;
+    OK(cu.cuMemcpy3DPeer(&peer));
+    read_plane(&s);
+    assert_memory_equal(s.out, s.in + WIDTH * HEIGHT, WIDTH * HEIGHT);
+    peer.srcZ = 2;
+    OK(cu.cuMemcpy3DPeerAsync(&peer, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    read_plane(&s);
+    assert_memory_equal(s.out, s.in + 2 * WIDTH * HEIGHT, WIDTH * HEIGHT);
+    end(&s);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(bytes_come_back_from_a_line),
+        TEST(lines_copy_asynchronously),
+        TEST(lines_copy_to_lines_and_devices),
+        TEST(lines_have_ends),
+        TEST(planes_take_rows),
+        TEST(planes_have_edges_and_elements),
+        TEST(solids_take_boxes),
+        TEST(solids_copy_between_contexts),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,97 @@
+/* Mipmapped arrays: levels, their sizes and their bytes. */
+#include "harness.h"
+
+#include <string.h>
+
+#define SIDE 64u
+
+static CUmipmappedArray make(unsigned levels) {
+    CUmipmappedArray mipmap = NULL;
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    memset(&d, 0, sizeof d);
+    d.Width = SIDE;
+    d.Height = SIDE / 4;
+    d.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    d.NumChannels = 1;
+    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, levels));
+    assert_non_null(mipmap);
+    return mipmap;
+}
+
+static CUDA_MEMCPY2D rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
+                          bool in) {
+    CUDA_MEMCPY2D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
+    copy.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
+    copy.srcHost = bytes;
+    copy.dstHost = bytes;
+    copy.srcArray = level;
+    copy.dstArray = level;
+    copy.srcPitch = copy.dstPitch = width;
+    copy.WidthInBytes = width;
+    copy.Height = height;
+    return copy;
+}
+
+static void levels_are_halves(void **state) {
+    (void)state;
+    CUmipmappedArray mipmap = make(7);
+    for (unsigned i = 0; i < 7; i++) {
+        CUarray level = NULL;
+        CUDA_ARRAY3D_DESCRIPTOR d;
+        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        OK(cu.cuArray3DGetDescriptor_v2(&d, level));
+        assert_int_equal(d.Width, SIDE >> i);
+        assert_int_equal(d.Height, (SIDE / 4) >> i ? (SIDE / 4) >> i : 1);
+    }
+    CUarray none;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayGetLevel(&none, mipmap, 7));
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+}
+
+static void each_level_has_bytes_of_its_own(void **state) {
+    (void)state;
+    unsigned char bytes[SIDE * SIDE];
+    CUmipmappedArray mipmap = make(4);
+    CUarray level[4];
+    for (unsigned i = 0; i < 4; i++) {
+        OK(cu.cuMipmappedArrayGetLevel(&level[i], mipmap, i));
+        fill_pattern(bytes, sizeof bytes, i);
+        CUDA_MEMCPY2D in = rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, true);
+        OK(cu.cuMemcpy2D_v2(&in));
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        memset(bytes, 0, sizeof bytes);
+        CUDA_MEMCPY2D out = rows(level[i], bytes, SIDE >> i, (SIDE / 4) >> i, false);
+        OK(cu.cuMemcpy2D_v2(&out));
+        assert_true(has_pattern(bytes, (size_t)(SIDE >> i) * ((SIDE / 4) >> i), i));
+    }
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+}
+
+static void what_is_no_mipmap_is_refused(void **state) {
+    (void)state;
+    CUmipmappedArray mipmap;
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    memset(&d, 0, sizeof d);
+    d.Width = SIDE;
+    d.Height = SIDE;
+    d.Format = CU_AD_FORMAT_FLOAT;
+    d.NumChannels = 3;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
+    d.NumChannels = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(NULL, &d, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, NULL, 1));
+    d.Width = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMipmappedArrayCreate(&mipmap, &d, 1));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(levels_are_halves),
+        TEST(each_level_has_bytes_of_its_own),
+        TEST(what_is_no_mipmap_is_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

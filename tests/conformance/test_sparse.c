@@ -1,0 +1,236 @@
+/* Sparse and deferred arrays: bytes are where memory of a tile pool is mapped. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define POOL ((size_t)4 << 20)
+#define TILE ((size_t)64 << 10)
+#define ROW  ((size_t)1024) /* bytes of a row: 256 elements of 4, two tiles */
+#define ROWS ((size_t)256)  /* two tiles */
+
+struct scene {
+    CUarray array;
+    CUmemGenericAllocationHandle pool;
+    unsigned char *in, *out;
+    CUstream stream;
+};
+
+static CUDA_ARRAY3D_DESCRIPTOR form(size_t width, size_t height, size_t depth, unsigned flags) {
+    CUDA_ARRAY3D_DESCRIPTOR d;
+    memset(&d, 0, sizeof d);
+    d.Width = width;
+    d.Height = height;
+    d.Depth = depth;
+    d.Format = CU_AD_FORMAT_FLOAT;
+    d.NumChannels = 1;
+    d.Flags = flags;
+    return d;
+}
+
+static CUmemGenericAllocationHandle make_pool(void) {
+    CUmemGenericAllocationHandle pool;
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    prop.allocFlags.usage = CU_MEM_CREATE_USAGE_TILE_POOL;
+    OK(cu.cuMemCreate(&pool, POOL, &prop, 0));
+    return pool;
+}
+
+static struct scene make(unsigned flags) {
+    struct scene s;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(256, ROWS, 0, flags);
+    OK(cu.cuArray3DCreate_v2(&s.array, &d));
+    s.pool = make_pool();
+    s.in = malloc(ROW * ROWS);
+    s.out = malloc(ROW * ROWS);
+    assert_true(s.in && s.out);
+    fill_pattern(s.in, ROW * ROWS, 11);
+    OK(cu.cuStreamCreate(&s.stream, CU_STREAM_DEFAULT));
+    return s;
+}
+
+static void end(struct scene *s) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuArrayDestroy(s->array));
+    OK(cu.cuMemRelease(s->pool));
+    OK(cu.cuStreamDestroy_v2(s->stream));
+    free(s->in);
+    free(s->out);
+}
+
+static CUarrayMapInfo entry(const struct scene *s, unsigned x, unsigned y, unsigned width,
+                            unsigned height) {
+    CUarrayMapInfo map;
+    memset(&map, 0, sizeof map);
+    map.resourceType = CU_RESOURCE_TYPE_ARRAY;
+    map.resource.array = s->array;
+    map.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_SPARSE_LEVEL;
+    map.subresource.sparseLevel.offsetX = x;
+    map.subresource.sparseLevel.offsetY = y;
+    map.subresource.sparseLevel.extentWidth = width;
+    map.subresource.sparseLevel.extentHeight = height;
+    map.subresource.sparseLevel.extentDepth = 1;
+    map.memOperationType = CU_MEM_OPERATION_TYPE_MAP;
+    map.memHandleType = CU_MEM_HANDLE_TYPE_GENERIC;
+    map.memHandle.memHandle = s->pool;
+    map.deviceBitMask = 1u << dev;
+    return map;
+}
+
+static CUarrayMapInfo unmap(const struct scene *s, unsigned x, unsigned y, unsigned width,
+                            unsigned height) {
+    CUarrayMapInfo map = entry(s, x, y, width, height);
+    map.memOperationType = CU_MEM_OPERATION_TYPE_UNMAP;
+    map.memHandle.memHandle = 0;
+    return map;
+}
+
+static void copy(const struct scene *s, bool in) {
+    CUDA_MEMCPY2D c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
+    c.srcHost = s->in;
+    c.srcArray = s->array;
+    c.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
+    c.dstHost = s->out;
+    c.dstArray = s->array;
+    c.srcPitch = c.dstPitch = ROW;
+    c.WidthInBytes = ROW;
+    c.Height = ROWS;
+    OK(cu.cuMemcpy2DAsync_v2(&c, s->stream));
+    OK(cu.cuStreamSynchronize(s->stream));
+}
+
+/* Are the bytes of a quarter those that went in? */
+static bool came_back(const struct scene *s, size_t right, size_t lower) {
+    for (size_t y = lower * ROWS / 2; y < (lower + 1) * ROWS / 2; y++)
+        if (memcmp(s->out + y * ROW + right * ROW / 2, s->in + y * ROW + right * ROW / 2,
+                   ROW / 2) != 0)
+            return false;
+    return true;
+}
+
+static void tiles_of_floats_are_128_square(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUDA_ARRAY_SPARSE_PROPERTIES properties;
+    memset(&properties, 0xa5, sizeof properties);
+    OK(cu.cuArrayGetSparseProperties(&properties, s.array));
+    assert_int_equal(properties.tileExtent.width, 128);
+    assert_int_equal(properties.tileExtent.height, 128);
+    assert_int_equal(properties.tileExtent.depth, 1);
+    end(&s);
+}
+
+static void mapped_tiles_hold_bytes(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    copy(&s, true);
+    copy(&s, false);
+    assert_memory_equal(s.out, s.in, ROW * ROWS);
+    map = unmap(&s, 128, 0, 128, 128);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    copy(&s, false);
+    assert_true(came_back(&s, 0, 0) && came_back(&s, 0, 1) && came_back(&s, 1, 1));
+    assert_false(came_back(&s, 1, 0));
+    map = entry(&s, 128, 0, 128, 128);
+    map.offset = TILE; /* where it lay before */
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    copy(&s, false);
+    assert_true(came_back(&s, 1, 0));
+    end(&s);
+}
+
+/* The memory may go while tiles lie on it: it stays until they are mapped no more. */
+static void released_pools_stay_under_their_tiles(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    NEEDS_SOFTGPU("the bytes of a released pool are not promised");
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    OK(cu.cuMemRelease(s.pool));
+    copy(&s, true);
+    copy(&s, false);
+    assert_memory_equal(s.out, s.in, ROW * ROWS);
+    s.pool = make_pool();
+    end(&s);
+}
+
+static void tiles_are_mapped_whole(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUarrayMapInfo map;
+#define REFUSED(...)                                                                               \
+    do {                                                                                           \
+        map = entry(&s, 0, 0, 128, 128);                                                           \
+        __VA_ARGS__;                                                                               \
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemMapArrayAsync(&map, 1, s.stream));                 \
+    } while (0)
+    REFUSED(map.subresource.sparseLevel.offsetX = 4);
+    REFUSED(map.subresource.sparseLevel.offsetY = 4);
+    REFUSED(map.offset = 4096);
+    REFUSED(map.offset = POOL);
+    REFUSED(map.flags = 1);
+#undef REFUSED
+    end(&s);
+}
+
+static void mipmaps_have_tiles_and_a_tail(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    CUmipmappedArray mipmap;
+    CUDA_ARRAY_SPARSE_PROPERTIES properties;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(512, 512, 0, CUDA_ARRAY3D_SPARSE);
+    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 6));
+    memset(&properties, 0xa5, sizeof properties);
+    OK(cu.cuMipmappedArrayGetSparseProperties(&properties, mipmap));
+    assert_int_equal(properties.tileExtent.width, 128);
+    assert_int_equal(properties.tileExtent.height, 128);
+    assert_int_equal(properties.miptailFirstLevel, 3);
+    assert_true(properties.miptailSize > 0 && properties.miptailSize % TILE == 0);
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+}
+
+static void deferred_arrays_say_what_they_need(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_DEFERRED_MAPPING);
+    CUmipmappedArray mipmap;
+    CUDA_ARRAY_MEMORY_REQUIREMENTS wanted;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(256, ROWS, 0, CUDA_ARRAY3D_DEFERRED_MAPPING);
+    memset(&wanted, 0xa5, sizeof wanted);
+    OK(cu.cuArrayGetMemoryRequirements(&wanted, s.array, dev));
+    assert_true(wanted.size >= ROW * ROWS && wanted.size < 4 * ROW * ROWS);
+    assert_true(wanted.alignment > 0 && POOL % wanted.alignment == 0);
+    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
+    memset(&wanted, 0xa5, sizeof wanted);
+    OK(cu.cuMipmappedArrayGetMemoryRequirements(&wanted, mipmap, dev));
+    assert_true(wanted.size >= ROW * ROWS * 21 / 16 && wanted.size < 8 * ROW * ROWS);
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    CUarrayMapInfo map = entry(&s, 0, 0, 0, 0);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    copy(&s, true);
+    copy(&s, false);
+    assert_memory_equal(s.out, s.in, ROW * ROWS);
+    end(&s);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(tiles_of_floats_are_128_square),        TEST(mapped_tiles_hold_bytes),
+        TEST(released_pools_stay_under_their_tiles), TEST(tiles_are_mapped_whole),
+        TEST(mipmaps_have_tiles_and_a_tail),         TEST(deferred_arrays_say_what_they_need),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
