@@ -1,0 +1,306 @@
+/* Graphs as structure: nodes, edges, what is asked of them, and what is refused. */
+#include "harness.h"
+
+#include <string.h>
+
+static CUgraph graph;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed)
+        OK(cu.cuGraphCreate(&graph, 0));
+    return failed;
+}
+
+static int end(void **state) {
+    if (graph)
+        OK(cu.cuGraphDestroy(graph));
+    graph = NULL;
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static CUgraphNode after(const CUgraphNode *dependencies, size_t count) {
+    CUgraphNode node;
+    OK(cu.cuGraphAddEmptyNode(&node, graph, dependencies, count));
+    return node;
+}
+
+static size_t count_nodes(CUgraph of) {
+    size_t count;
+    OK(cu.cuGraphGetNodes(of, NULL, &count));
+    return count;
+}
+
+static size_t count_edges(CUgraph of) {
+    size_t count;
+    OK(cu.cuGraphGetEdges(of, NULL, NULL, &count));
+    return count;
+}
+
+static bool has_edge(CUgraphNode from, CUgraphNode to) {
+    CUgraphNode sources[64], targets[64];
+    size_t count = 64;
+    OK(cu.cuGraphGetEdges(graph, sources, targets, &count));
+    for (size_t i = 0; i < count; i++)
+        if (sources[i] == from && targets[i] == to)
+            return true;
+    return false;
+}
+
+static void a_graph_begins_empty(void **state) {
+    (void)state;
+    CUgraph other = NULL;
+    OK(cu.cuGraphCreate(&other, 0));
+    assert_non_null(other);
+    assert_ptr_not_equal(other, graph);
+    assert_int_equal(count_nodes(other), 0);
+    assert_int_equal(count_edges(other), 0);
+    OK(cu.cuGraphDestroy(other));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphCreate(&other, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphCreate(NULL, 0));
+}
+
+static void nodes_are_listed(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), nodes[4];
+    size_t count = 4;
+    memset(nodes, 0x5a, sizeof nodes);
+    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(nodes[0], a);
+    assert_ptr_equal(nodes[1], b);
+    assert_null(nodes[2]);
+    assert_null(nodes[3]);
+    count = 1;
+    memset(nodes, 0, sizeof nodes);
+    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    assert_int_equal(count, 1);
+    assert_null(nodes[1]);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(NULL, nodes, &count));
+}
+
+static void roots_have_no_dependencies(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0), roots[3];
+    size_t count = 3;
+    (void)b;
+    OK(cu.cuGraphGetRootNodes(graph, roots, &count));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(roots[0], a);
+    assert_ptr_equal(roots[1], c);
+    assert_null(roots[2]);
+    OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    assert_int_equal(count, 2);
+}
+
+static void neighbours_are_listed(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(NULL, 0), both[] = {a, b}, list[3];
+    CUgraphNode c = after(both, 2);
+    size_t count = 3;
+    OK(cu.cuGraphNodeGetDependencies(c, list, &count));
+    assert_int_equal(count, 2);
+    assert_true((list[0] == a && list[1] == b) || (list[0] == b && list[1] == a));
+    assert_null(list[2]);
+    count = 3;
+    OK(cu.cuGraphNodeGetDependentNodes(a, list, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(list[0], c);
+    assert_null(list[1]);
+    OK(cu.cuGraphNodeGetDependencies(a, NULL, &count));
+    assert_int_equal(count, 0);
+    OK(cu.cuGraphNodeGetDependentNodes(c, NULL, &count));
+    assert_int_equal(count, 0);
+}
+
+static void edges_are_listed(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
+    size_t count = 2;
+    OK(cu.cuGraphGetEdges(graph, from, to, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(from[0], a);
+    assert_ptr_equal(to[0], b);
+    assert_null(from[1]);
+    assert_null(to[1]);
+}
+
+static void versions_with_edge_data_list_the_same(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), from[2], to[2];
+    CUgraphEdgeData data[2];
+    size_t count = 2;
+    memset(data, 0x5a, sizeof data);
+    OK(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(from[0], a);
+    assert_ptr_equal(to[0], b);
+    assert_int_equal(data[0].from_port, 0);
+    assert_int_equal(data[0].type, 0);
+    count = 2;
+    memset(data, 0x5a, sizeof data);
+    OK(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(from[0], a);
+    assert_int_equal(data[0].from_port, 0);
+    count = 2;
+    memset(data, 0x5a, sizeof data);
+    OK(cu.cuGraphNodeGetDependentNodes_v2(a, to, data, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(to[0], b);
+    assert_int_equal(data[0].type, 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetEdges_v2(graph, NULL, NULL, data, &count));
+}
+
+static void edges_are_added_and_removed(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(NULL, 0), c = after(NULL, 0);
+    CUgraphNode from[] = {a, b}, to[] = {b, c};
+    OK(cu.cuGraphAddDependencies(graph, from, to, 2));
+    assert_int_equal(count_edges(graph), 2);
+    assert_true(has_edge(a, b));
+    assert_true(has_edge(b, c));
+    OK(cu.cuGraphRemoveDependencies(graph, from, to, 1));
+    assert_int_equal(count_edges(graph), 1);
+    assert_false(has_edge(a, b));
+    OK(cu.cuGraphRemoveDependencies_v2(graph, &from[1], &to[1], NULL, 1));
+    assert_int_equal(count_edges(graph), 0);
+    OK(cu.cuGraphAddDependencies_v2(graph, from, to, NULL, 2));
+    assert_int_equal(count_edges(graph), 2);
+    OK(cu.cuGraphAddDependencies(graph, NULL, NULL, 0));
+    OK(cu.cuGraphRemoveDependencies(graph, NULL, NULL, 0));
+    assert_int_equal(count_edges(graph), 2);
+}
+
+static void wrong_edges_are_refused(void **state) {
+    (void)state;
+    CUgraph other;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), stranger;
+    OK(cu.cuGraphCreate(&other, 0));
+    OK(cu.cuGraphAddEmptyNode(&stranger, other, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &b, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &stranger, &b, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &stranger, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, NULL, &b, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, &stranger, &b, 1));
+    assert_int_equal(count_edges(graph), 1);
+    assert_int_equal(count_edges(other), 0);
+    OK(cu.cuGraphDestroy(other));
+}
+
+static void wrong_dependencies_of_new_nodes_are_refused(void **state) {
+    (void)state;
+    CUgraph other;
+    CUgraphNode a = after(NULL, 0), stranger, made, list[2] = {a, a};
+    OK(cu.cuGraphCreate(&other, 0));
+    OK(cu.cuGraphAddEmptyNode(&stranger, other, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, list, 2));
+    list[1] = stranger;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, list, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, NULL, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, NULL, NULL, 0));
+    assert_int_equal(count_nodes(graph), 1);
+    assert_int_equal(count_edges(graph), 0);
+    OK(cu.cuGraphDestroy(other));
+}
+
+static void destroying_a_node_severs_it(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(&b, 1), roots[3];
+    size_t count = 3;
+    OK(cu.cuGraphDestroyNode(b));
+    assert_int_equal(count_nodes(graph), 2);
+    assert_int_equal(count_edges(graph), 0);
+    OK(cu.cuGraphGetRootNodes(graph, roots, &count));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(roots[0], a);
+    assert_ptr_equal(roots[1], c);
+}
+
+static void gone_handles_are_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware may crash on handles that are gone");
+    CUgraph gone;
+    CUgraphNode node, made;
+    CUgraphNodeType type;
+    size_t count;
+    OK(cu.cuGraphCreate(&gone, 0));
+    OK(cu.cuGraphAddEmptyNode(&node, gone, NULL, 0));
+    OK(cu.cuGraphDestroy(gone));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDestroy(gone));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(gone, NULL, &count));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, gone, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetType(node, &type));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDestroyNode(node));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddEmptyNode(&made, graph, &node, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetType((CUgraphNode)(void *)&count, &type));
+}
+
+/* ---- Size ----------------------------------------------------------------------------------- */
+
+#define MANY 100000
+
+static void a_chain_of_many_nodes(void **state) {
+    (void)state;
+    CUgraphNode last = NULL, found;
+    CUgraph copy;
+    for (int i = 0; i < MANY; i++) {
+        CUgraphNode node;
+        check_result(cu.cuGraphAddEmptyNode(&node, graph, &last, i > 0), CUDA_SUCCESS,
+                     "cuGraphAddEmptyNode", __FILE__, __LINE__);
+        last = node;
+    }
+    assert_int_equal(count_nodes(graph), MANY);
+    assert_int_equal(count_edges(graph), MANY - 1);
+    OK(cu.cuGraphClone(&copy, graph));
+    assert_int_equal(count_edges(copy), MANY - 1);
+    OK(cu.cuGraphNodeFindInClone(&found, last, copy));
+    size_t count;
+    OK(cu.cuGraphNodeGetDependentNodes(found, NULL, &count));
+    assert_int_equal(count, 0);
+    OK(cu.cuGraphDestroy(copy));
+}
+
+#define WIDE 10000
+
+static void a_wide_fan(void **state) {
+    (void)state;
+    static CUgraphNode leaves[WIDE], from[WIDE];
+    CUgraphNode root = after(NULL, 0), join;
+    size_t count;
+    for (int i = 0; i < WIDE; i++) {
+        from[i] = root;
+        OK(cu.cuGraphAddEmptyNode(&leaves[i], graph, NULL, 0));
+    }
+    OK(cu.cuGraphAddDependencies(graph, from, leaves, WIDE));
+    OK(cu.cuGraphAddEmptyNode(&join, graph, leaves, WIDE));
+    OK(cu.cuGraphNodeGetDependencies(join, NULL, &count));
+    assert_int_equal(count, WIDE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &root, &leaves[WIDE / 2], 1));
+    OK(cu.cuGraphRemoveDependencies(graph, from, leaves, WIDE));
+    OK(cu.cuGraphNodeGetDependentNodes(root, NULL, &count));
+    assert_int_equal(count, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(a_graph_begins_empty),
+        GRAPH_TEST(nodes_are_listed),
+        GRAPH_TEST(roots_have_no_dependencies),
+        GRAPH_TEST(neighbours_are_listed),
+        GRAPH_TEST(edges_are_listed),
+        GRAPH_TEST(versions_with_edge_data_list_the_same),
+        GRAPH_TEST(edges_are_added_and_removed),
+        GRAPH_TEST(wrong_edges_are_refused),
+        GRAPH_TEST(wrong_dependencies_of_new_nodes_are_refused),
+        GRAPH_TEST(destroying_a_node_severs_it),
+        GRAPH_TEST(gone_handles_are_refused),
+        GRAPH_TEST(a_chain_of_many_nodes),
+        GRAPH_TEST(a_wide_fan),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

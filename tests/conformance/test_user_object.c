@@ -1,0 +1,177 @@
+/* User objects: destructors run once, after the last reference, on a thread of the driver's. */
+#include "harness.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <time.h>
+
+#define SYNC CU_USER_OBJECT_NO_DESTRUCTOR_SYNC
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int calls;
+static pthread_t caller;
+static CUresult inside;
+
+static void destroy(void *data) {
+    CUgraph graph;
+    CUresult result = cu.cuGraphCreate(&graph, 0);
+    pthread_mutex_lock(&guard);
+    calls += *(int *)data;
+    caller = pthread_self();
+    inside = result;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&guard);
+}
+
+/* What the destructors have added up to; waits for `wanted`, not forever. */
+static int calls_after(int wanted) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 20;
+    pthread_mutex_lock(&guard);
+    while (calls < wanted && pthread_cond_timedwait(&changed, &guard, &until) == 0) {
+    }
+    int now = calls;
+    pthread_mutex_unlock(&guard);
+    return now;
+}
+
+static int one = 1, ten = 10;
+
+static int begin(void **state) {
+    calls = 0;
+    return test_begin(state);
+}
+
+#define OBJECT_TEST(function) cmocka_unit_test_setup_teardown(function, begin, test_end)
+
+static CUuserObject object_of(int *weight, unsigned count) {
+    CUuserObject object;
+    OK(cu.cuUserObjectCreate(&object, weight, destroy, count, SYNC));
+    return object;
+}
+
+static void the_last_release_destroys(void **state) {
+    (void)state;
+    CUuserObject object = object_of(&one, 2);
+    OK(cu.cuUserObjectRetain(object, 3));
+    OK(cu.cuUserObjectRelease(object, 4));
+    assert_int_equal(calls_after(0), 0);
+    OK(cu.cuUserObjectRelease(object, 1));
+    assert_int_equal(calls_after(1), 1);
+    assert_false(pthread_equal(caller, pthread_self()));
+    assert_int_equal(inside, CUDA_ERROR_NOT_PERMITTED);
+}
+
+static void graphs_hold_objects(void **state) {
+    (void)state;
+    CUgraph graph, copy;
+    CUuserObject object = object_of(&one, 1);
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphRetainUserObject(graph, object, 2, 0));
+    OK(cu.cuUserObjectRelease(object, 1));
+    OK(cu.cuGraphReleaseUserObject(graph, object, 1));
+    OK(cu.cuGraphClone(&copy, graph));
+    OK(cu.cuGraphDestroy(graph));
+    assert_int_equal(calls_after(0), 0);
+    OK(cu.cuGraphDestroy(copy));
+    assert_int_equal(calls_after(1), 1);
+}
+
+static void references_are_moved(void **state) {
+    (void)state;
+    CUgraph graph;
+    CUuserObject object = object_of(&ten, 1);
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    assert_int_equal(calls_after(0), 0);
+    OK(cu.cuGraphReleaseUserObject(graph, object, 1));
+    assert_int_equal(calls_after(10), 10);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void embedded_graphs_hold_objects(void **state) {
+    (void)state;
+    CUgraph graph, child;
+    CUgraphNode node;
+    CUuserObject object = object_of(&one, 1);
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphCreate(&child, 0));
+    OK(cu.cuGraphRetainUserObject(child, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK(cu.cuGraphDestroy(child));
+    assert_int_equal(calls_after(0), 0);
+    OK(cu.cuGraphDestroyNode(node));
+    assert_int_equal(calls_after(1), 1);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+#define MANY 1000
+
+static void many_objects_are_each_destroyed_once(void **state) {
+    (void)state;
+    CUgraph graph;
+    OK(cu.cuGraphCreate(&graph, 0));
+    for (int i = 0; i < MANY; i++) {
+        CUuserObject object = object_of(&one, 1);
+        OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    }
+    assert_int_equal(calls_after(0), 0);
+    OK(cu.cuGraphDestroy(graph));
+    assert_int_equal(calls_after(MANY), MANY);
+}
+
+static void bad_arguments(void **state) {
+    (void)state;
+    CUuserObject object;
+    CUgraph graph;
+    unsigned too_many = (unsigned)INT_MAX + 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, destroy, 1, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, destroy, 0, SYNC));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(&object, &one, NULL, 1, SYNC));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectCreate(NULL, &one, destroy, 1, SYNC));
+    object = object_of(&one, 1);
+    OK(cu.cuGraphCreate(&graph, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, too_many));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRetainUserObject(graph, object, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRetainUserObject(graph, object, 1, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRetainUserObject(NULL, object, 1, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphReleaseUserObject(graph, object, 0));
+    assert_int_equal(calls_after(0), 0);
+    OK(cu.cuUserObjectRelease(object, 1));
+    assert_int_equal(calls_after(1), 1);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void references_of_others_are_not_released(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("the documentation leaves it undefined");
+    CUuserObject object = object_of(&one, 1);
+    CUgraph graph;
+    OK(cu.cuGraphCreate(&graph, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphReleaseUserObject(graph, object, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphRetainUserObject(graph, object, 2, CU_GRAPH_USER_OBJECT_MOVE));
+    OK(cu.cuUserObjectRelease(object, 1));
+    assert_int_equal(calls_after(1), 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRetain(object, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuUserObjectRelease(object, 1));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        OBJECT_TEST(the_last_release_destroys),
+        OBJECT_TEST(graphs_hold_objects),
+        OBJECT_TEST(references_are_moved),
+        OBJECT_TEST(embedded_graphs_hold_objects),
+        OBJECT_TEST(many_objects_are_each_destroyed_once),
+        OBJECT_TEST(bad_arguments),
+        OBJECT_TEST(references_of_others_are_not_released),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
