@@ -4,6 +4,7 @@
 #include "softgpu/array/tiles.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/capture.h"
+#include "softgpu/multicast/multicast.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -119,13 +120,19 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
     return bytes;
 }
 
+unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t want,
+                              size_t *span) {
+    unsigned char *bytes = sg_copy_bytes(device, owner, address, want, SG_WRITE, span);
+    return bytes ? bytes : sg_multicast_bytes(device, address, want, span);
+}
+
 /* False when the device may not touch an end. What is not mapped of an array takes nothing, and
  * reads as 0. */
 static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from,
                       size_t *size) {
     size_t span = *size, from_span = *size;
     void *into = move->to_view ? sg_tile_bytes(move->to_view, to, *size, &span)
-                               : sg_copy_bytes(device, move->to_device, to, *size, SG_WRITE, &span);
+                               : sg_store_bytes(device, move->to_device, to, *size, &span);
     const void *out = move->from_view ? sg_tile_bytes(move->from_view, from, *size, &from_span)
                                       : sg_copy_bytes(device, move->from_device, from, *size,
                                                       SG_READ, &from_span);
@@ -136,6 +143,8 @@ static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdev
         memmove(into, out, *size);
     else if (into)
         memset(into, 0, *size);
+    if (into && !move->to_view)
+        sg_multicast_spread(to, into, *size);
     return true;
 }
 

@@ -3,6 +3,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/capture.h"
 #include "softgpu/graph/graph.h"
+#include "softgpu/multicast/multicast.h"
 
 #include <string.h>
 
@@ -58,10 +59,11 @@ static CUresult set_row(int device, const struct set *set, CUdeviceptr to, uint3
     size_t left = set->width;
     while (left > 0) {
         size_t span;
-        unsigned char *bytes = sg_copy_bytes(device, set->device, to, left, SG_WRITE, &span);
+        unsigned char *bytes = sg_store_bytes(device, set->device, to, left, &span);
         if (!bytes)
             return CUDA_ERROR_ILLEGAL_ADDRESS;
         fill(bytes, span, pattern);
+        sg_multicast_spread(to, bytes, span);
         to += span;
         left -= span;
     }

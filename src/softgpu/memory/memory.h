@@ -29,6 +29,7 @@ enum sg_phys_kind {
     SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
     SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
     SG_PHYS_PART,  /* a part of a memory file that is a pool's */
+    SG_PHYS_TEAM,  /* a multicast object: no bytes of its own */
 };
 
 struct sg_phys {

@@ -5,6 +5,7 @@
 #include "softgpu/memory/arena.h"
 #include "softgpu/memory/epoch.h"
 #include "softgpu/memory/memfile.h"
+#include "softgpu/multicast/multicast.h"
 #include "softgpu/pool/pool.h"
 
 #include <errno.h>
@@ -231,6 +232,10 @@ static void reclaim(struct sg_retired *retired) {
 void sg_phys_unref(struct sg_phys *phys) {
     if (--phys->refs > 0)
         return;
+    if (phys->kind == SG_PHYS_TEAM) {
+        sg_multicast_end(phys);
+        return;
+    }
     if (!phys->imported)
         used[slot_of(phys->device)] -= phys->size;
     if (phys->kind == SG_PHYS_FD)

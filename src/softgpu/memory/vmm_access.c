@@ -3,6 +3,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
+#include "softgpu/multicast/multicast.h"
 
 /* What a call asks for, put together from its descriptions; a later one wins. */
 struct wish {
@@ -27,12 +28,11 @@ static bool rights_of_flags(CUmemAccess_flags flags, unsigned *rights) {
     }
 }
 
-/* May `device` reach memory of `owner` (-1: host) at all? */
-static bool reaches(int device, int owner) {
-    int can = 0;
-    if (owner < 0 || owner == device)
-        return true;
-    return sg_cuDeviceCanAccessPeer(&can, device, owner) == CUDA_SUCCESS && can;
+/* May `device` (there is one) reach this memory at all? */
+static bool reaches(int device, const struct sg_range *range) {
+    if (range->phys->kind == SG_PHYS_TEAM)
+        return sg_multicast_has_device(range->phys, device);
+    return range->device < 0 || sg_device_reaches(device, range->device);
 }
 
 static CUresult add_wish(struct wish *wish, const CUmemAccessDesc *desc,
@@ -42,7 +42,7 @@ static CUresult add_wish(struct wish *wish, const CUmemAccessDesc *desc,
         return CUDA_ERROR_INVALID_VALUE;
     switch (desc->location.type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
-        if (!sg_device(desc->location.id) || !reaches(desc->location.id, range->device))
+        if (!sg_device(desc->location.id) || !reaches(desc->location.id, range))
             return CUDA_ERROR_INVALID_VALUE;
         sg_rights both = sg_rights_of(desc->location.id, SG_READ | SG_WRITE);
         wish->mask |= both;

@@ -126,7 +126,7 @@ CUresult sg_cuMemGetAllocationGranularity(size_t *granularity, const CUmemAlloca
 CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                    CUmemGenericAllocationHandle handle) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
-    if (!prop || !memory)
+    if (!prop || !memory || memory->phys->kind == SG_PHYS_TEAM)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = memory->phys->prop;
     if (memory->imported)

@@ -4,6 +4,7 @@
 #include "softgpu/memory/memfile.h"
 #include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
+#include "softgpu/multicast/multicast.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -76,14 +77,22 @@ static CUresult check_map(CUdeviceptr ptr, size_t size, size_t offset,
     return CUDA_SUCCESS;
 }
 
+static bool is_team(const struct sg_memory *memory) {
+    return memory->phys->kind == SG_PHYS_TEAM;
+}
+
 CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags) {
-    struct sg_memory *memory = sg_memory_from_handle(handle);
+    struct sg_memory *memory;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = check_map(ptr, size, offset, memory);
-    if (result != CUDA_SUCCESS)
-        return result;
+    do {
+        memory = sg_memory_from_handle(handle);
+        CUresult result = atomic_load(&sg_exiting) ? CUDA_ERROR_DEINITIALIZED
+                                                   : check_map(ptr, size, offset, memory);
+        if (result != CUDA_SUCCESS)
+            return result;
+    } while (is_team(memory) && !sg_multicast_complete(memory->phys));
     struct sg_range *range = malloc(sizeof *range);
     if (!range)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -94,7 +103,10 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                                .phys = memory->phys,
                                .owner = memory};
     sg_range_insert(range);
-    sg_table_map(ptr, size, memory->phys->host, 0);
+    if (is_team(memory))
+        sg_multicast_map(memory->phys, ptr, size);
+    else
+        sg_table_map(ptr, size, memory->phys->host, 0);
     memory->mappings++;
     return CUDA_SUCCESS;
 }

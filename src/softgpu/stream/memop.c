@@ -6,6 +6,7 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/capture.h"
+#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
@@ -101,12 +102,17 @@ static void finish_wait(struct sg_op *op) {
 static CUresult run_write(struct sg_op *op) {
     const struct access *access = access_of(op);
     void *bytes = host_bytes(op, SG_WRITE);
+    size_t span;
+    if (!bytes)
+        bytes =
+            sg_multicast_bytes(op->stream->context->device, access->address, access->width, &span);
     if (!bytes)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (access->width == 4)
         __atomic_store_n((uint32_t *)bytes, (uint32_t)access->value, __ATOMIC_RELEASE);
     else
         __atomic_store_n((uint64_t *)bytes, access->value, __ATOMIC_RELEASE);
+    sg_multicast_spread(access->address, bytes, access->width);
     return CUDA_SUCCESS;
 }
 

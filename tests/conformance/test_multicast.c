@@ -1,0 +1,316 @@
+/*
+ * Multicast objects. NEVER on hardware but for the granularity: they hold memory of every GPU of a
+ * machine. So all but one test need softgpu.
+ */
+#include "harness.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define PAGE       ((size_t)2 << 20)
+#define SIZE       (2 * PAGE)
+#define NEEDS_TEAM NEEDS_SOFTGPU("multicast is not tried on hardware")
+
+static CUmulticastObjectProp prop_of(unsigned devices, size_t size) {
+    CUmulticastObjectProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.numDevices = devices;
+    prop.size = size;
+    return prop;
+}
+
+static CUmemGenericAllocationHandle memory_on(int device, size_t size) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemGenericAllocationHandle handle;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device;
+    OK(cu.cuMemCreate(&handle, size, &prop, 0));
+    return handle;
+}
+
+static CUresult give(CUdeviceptr p, size_t size, int device) {
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = device;
+    return cu.cuMemSetAccess(p, size, &access, 1);
+}
+
+static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size, int device) {
+    CUdeviceptr p;
+    OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK(cu.cuMemMap(p, size, 0, handle, 0));
+    OK(give(p, size, device));
+    return p;
+}
+
+static void unmap(CUdeviceptr p, size_t size) {
+    OK(cu.cuMemUnmap(p, size));
+    OK(cu.cuMemAddressFree(p, size));
+}
+
+static CUmemGenericAllocationHandle make(unsigned devices, size_t size) {
+    CUmulticastObjectProp prop = prop_of(devices, size);
+    CUmemGenericAllocationHandle object;
+    OK(cu.cuMulticastCreate(&object, &prop));
+    return object;
+}
+
+/* An object of both devices with memory of each bound to all of it, and the mappings. */
+struct team {
+    CUmemGenericAllocationHandle object, memory[2];
+    CUdeviceptr all, own[2];
+};
+
+static struct team make_team(void) {
+    struct team team = {.object = make(2, SIZE)};
+    for (int d = 0; d < 2; d++)
+        OK(cu.cuMulticastAddDevice(team.object, d));
+    for (int d = 0; d < 2; d++) {
+        team.memory[d] = memory_on(d, SIZE);
+        team.own[d] = map(team.memory[d], SIZE, 0);
+        OK(cu.cuMemsetD8_v2(team.own[d], 0, SIZE));
+        OK(cu.cuMulticastBindMem(team.object, 0, team.memory[d], 0, SIZE, 0));
+    }
+    team.all = map(team.object, SIZE, 0);
+    return team;
+}
+
+static void end_team(struct team *team) {
+    unmap(team->all, SIZE);
+    OK(cu.cuMemRelease(team->object));
+    for (int d = 0; d < 2; d++) {
+        unmap(team->own[d], SIZE);
+        OK(cu.cuMemRelease(team->memory[d]));
+    }
+}
+
+static unsigned word_at(CUdeviceptr p) {
+    unsigned word = 0;
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    return word;
+}
+
+static void both_have(const struct team *team, size_t at, unsigned word) {
+    assert_int_equal(word_at(team->own[0] + at), word);
+    assert_int_equal(word_at(team->own[1] + at), word);
+}
+
+static void a_store_reaches_every_memory(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    struct team team = make_team();
+    unsigned char bytes[300], copy[300];
+    OK(cu.cuMemsetD32_v2(team.all, 0x11111111, SIZE / 4));
+    both_have(&team, 0, 0x11111111);
+    both_have(&team, SIZE - 4, 0x11111111);
+    fill_pattern(bytes, sizeof bytes, 5);
+    OK(cu.cuMemcpyHtoD_v2(team.all + PAGE - 100, bytes, sizeof bytes)); /* over a page's end */
+    for (int d = 0; d < 2; d++) {
+        OK(cu.cuMemcpyDtoH_v2(copy, team.own[d] + PAGE - 100, sizeof copy));
+        assert_true(has_pattern(copy, sizeof copy, 5));
+    }
+    OK(cu.cuMemsetD32_v2(team.own[0] + 64, 0x22222222, 1));
+    OK(cu.cuMemcpyDtoD_v2(team.all + 4096, team.own[0] + 64, 4));
+    both_have(&team, 4096, 0x22222222);
+    OK(cu.cuStreamWriteValue32_v2(NULL, team.all + 8192, 77, 0));
+    OK(cu.cuCtxSynchronize());
+    both_have(&team, 8192, 77);
+    /* Memory of one is its own still. */
+    OK(cu.cuMemsetD32_v2(team.own[1] + 64, 0x33333333, 1));
+    assert_int_equal(word_at(team.own[0] + 64), 0x22222222);
+    end_team(&team);
+}
+
+static void loads_are_refused(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    struct team team = make_team();
+    unsigned word = 5;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, team.all, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoD_v2(team.own[0], team.all, 4));
+    assert_int_equal(word, 5);
+    end_team(&team);
+}
+
+static void bound_by_address(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, 2 * SIZE);
+    CUdeviceptr own = map(memory, 2 * SIZE, 0), all;
+    OK(cu.cuMulticastAddDevice(object, 0));
+    OK(cu.cuMulticastBindAddr(object, PAGE, own + 3 * PAGE, PAGE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, PAGE, own, PAGE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, own + 4096, PAGE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, own + 3 * PAGE, SIZE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindAddr(object, 0, 0x1000, PAGE, 0));
+    all = map(object, SIZE, 0);
+    OK(cu.cuMemsetD32_v2(all + PAGE, 0x44444444, PAGE / 4));
+    assert_int_equal(word_at(own + 3 * PAGE), 0x44444444);
+    assert_int_equal(word_at(own + 4 * PAGE - 4), 0x44444444);
+    /* What is bound lives on without its handle and mapping. */
+    unmap(own, 2 * SIZE);
+    OK(cu.cuMemRelease(memory));
+    OK(cu.cuMemsetD32_v2(all + PAGE, 0x55555555, 4));
+    unmap(all, SIZE);
+    OK(cu.cuMemRelease(object));
+}
+
+static void unbound_as_it_was_bound(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    struct team team = make_team();
+    CUmemGenericAllocationHandle other = memory_on(1, SIZE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, 0, PAGE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, PAGE, SIZE));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastUnbind(team.object, 99, 0, SIZE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(team.object, 0, other, 0, SIZE, 0));
+    OK(cu.cuMulticastUnbind(team.object, 1, 0, SIZE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, 0, SIZE));
+    OK(cu.cuMulticastBindMem(team.object, 0, other, 0, SIZE, 0));
+    OK(cu.cuMemsetD32_v2(team.all, 0x66666666, 4));
+    assert_int_equal(word_at(team.own[0]), 0x66666666);
+    assert_int_equal(word_at(team.own[1]), 0); /* no more of the team */
+    CUdeviceptr p = map(other, SIZE, 0);
+    assert_int_equal(word_at(p), 0x66666666);
+    unmap(p, SIZE);
+    OK(cu.cuMemRelease(other));
+    end_team(&team);
+}
+
+/* A store where a member has bound nothing kills the context, like any address that is not there.
+ */
+static int nothing_bound(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    CUmemGenericAllocationHandle object = make(2, SIZE), memory = memory_on(0, SIZE);
+    OK(cu.cuMulticastAddDevice(object, 0));
+    OK(cu.cuMulticastAddDevice(object, 1));
+    OK(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
+    CUdeviceptr all = map(object, SIZE, 0);
+    (void)cu.cuMemsetD32_v2(all, 1, 4);
+    return cu.cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 1;
+}
+
+static void a_store_to_nothing_is_a_fault(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    assert_int_equal(run_child("nothing_bound", NULL), 0);
+}
+
+static void rights_are_given_to_members(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
+    CUdeviceptr all;
+    OK(cu.cuMulticastAddDevice(object, 0));
+    OK(cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 0));
+    OK(cu.cuMemAddressReserve(&all, SIZE, 0, 0, 0));
+    OK(cu.cuMemMap(all, SIZE, 0, object, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(all, 1, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, give(all, SIZE, 1));
+    OK(give(all, SIZE, 0));
+    OK(cu.cuMemsetD8_v2(all, 1, 1));
+    OK(cu.cuCtxSynchronize());
+    unmap(all, SIZE);
+    OK(cu.cuMemRelease(object));
+    OK(cu.cuMemRelease(memory));
+}
+
+static void arguments_are_checked(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    CUmemGenericAllocationHandle object = 5, memory = memory_on(0, SIZE);
+    CUmulticastObjectProp prop = prop_of(2, SIZE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(NULL, &prop));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, NULL));
+    prop = prop_of(0, SIZE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    prop = prop_of(99, SIZE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    prop = prop_of(2, SIZE + 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    prop = prop_of(2, SIZE);
+    prop.flags = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(&object, &prop));
+    assert_int_equal(object, 5);
+    object = make(1, SIZE);
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastAddDevice(object, 99));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(memory, 0));
+    OK(cu.cuMulticastAddDevice(object, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 1)); /* it is complete */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 0, SIZE, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 0, 2 * SIZE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, PAGE, memory, 0, SIZE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, memory, 4096, PAGE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(object, 0, object, 0, SIZE, 0));
+    CUmemGenericAllocationHandle stranger = memory_on(1, SIZE);
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastBindMem(object, 0, stranger, 0, SIZE, 0));
+    OK(cu.cuMemRelease(stranger));
+    OK(cu.cuMemRelease(memory));
+    OK(cu.cuMemRelease(object));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
+}
+
+static CUmemGenericAllocationHandle waited_for;
+
+static void *add_second(void *unused) {
+    OK(cu.cuMulticastAddDevice(waited_for, 1));
+    return unused;
+}
+
+/* "Any calls ... will block until all devices have been added." */
+static void binding_waits_for_the_team(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
+    pthread_t thread;
+    waited_for = make(2, SIZE);
+    OK(cu.cuMulticastAddDevice(waited_for, 0));
+    assert_int_equal(pthread_create(&thread, NULL, add_second, NULL), 0);
+    OK(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(waited_for, 1));
+    pthread_join(thread, NULL);
+    OK(cu.cuMemRelease(waited_for));
+    OK(cu.cuMemRelease(memory));
+}
+
+/* The one call that hardware is asked, too. */
+static void granularity_goes_with_the_attribute(void **state) {
+    (void)state;
+    CUmulticastObjectProp prop = prop_of(2, PAGE);
+    size_t n = 0;
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED) < 1 || device_count < 2) {
+        FAILS(CUDA_ERROR_NOT_SUPPORTED,
+              cu.cuMulticastGetGranularity(&n, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
+        return;
+    }
+    OK(cu.cuMulticastGetGranularity(&n, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
+    assert_true(n > 0 && n % PAGE == 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMulticastGetGranularity(NULL, &prop, CU_MULTICAST_GRANULARITY_MINIMUM));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_store_reaches_every_memory),
+        TEST(loads_are_refused),
+        TEST(bound_by_address),
+        TEST(unbound_as_it_was_bound),
+        TEST(a_store_to_nothing_is_a_fault),
+        TEST(rights_are_given_to_members),
+        TEST(arguments_are_checked),
+        TEST(binding_waits_for_the_team),
+        TEST(granularity_goes_with_the_attribute),
+    };
+    const struct child children[] = {{"nothing_bound", nothing_bound}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
