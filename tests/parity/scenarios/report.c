@@ -305,7 +305,7 @@ static void CUDAAPI on_notification(CUasyncNotificationInfo *info, void *user,
 }
 
 static void notifications(void) {
-    CUasyncCallbackHandle handle, second;
+    CUasyncCallbackHandle handle, second, other_device;
     par_init();
     CALLO(cuDeviceRegisterAsyncNotification, "ok", (0, on_notification, NULL, &handle),
           OUT_C(handle));
@@ -313,8 +313,8 @@ static void notifications(void) {
     CALLO(cuDeviceRegisterAsyncNotification, "again", (0, on_notification, NULL, &second),
           OUT_C(second));
     CUresult other = par_last();
-    CALLO(cuDeviceRegisterAsyncNotification, "bad-device", (99, on_notification, NULL, &handle),
-          OUT_C(handle));
+    CALLO(cuDeviceRegisterAsyncNotification, "bad-device",
+          (99, on_notification, NULL, &other_device), OUT_C(other_device));
     CALL(cuDeviceRegisterAsyncNotification, "null-out", (0, on_notification, NULL, NULL));
     if (first == CUDA_SUCCESS) {
         CALL(cuDeviceUnregisterAsyncNotification, "bad-device", (99, second));
