@@ -1,0 +1,115 @@
+/* cuGraphDebugDotPrint: a file that says what is in the graph. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char path[] = "/tmp/gpumem-dot-XXXXXX";
+
+static int begin(void **state) {
+    strcpy(path + strlen(path) - 6, "XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    return test_begin(state);
+}
+
+static int end(void **state) {
+    unlink(path);
+    return test_end(state);
+}
+
+#define FILE_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static char *contents(void) {
+    static char text[65536];
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+static unsigned arrows(const char *text) {
+    unsigned count = 0;
+    for (text = strstr(text, "->"); text; text = strstr(text + 2, "->"))
+        count++;
+    return count;
+}
+
+static void work(void *data) {
+    (void)data;
+}
+
+static void the_file_shows_nodes_and_edges(void **state) {
+    (void)state;
+    CUgraph graph;
+    CUgraphNode a, b;
+    CUDA_HOST_NODE_PARAMS host = {work, NULL};
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddEmptyNode(&a, graph, NULL, 0));
+    OK(cu.cuGraphAddHostNode(&b, graph, &a, 1, &host));
+    OK(cu.cuGraphDebugDotPrint(graph, path, 0));
+    char *text = contents();
+    assert_true(strncmp(text, "digraph", 7) == 0);
+    assert_int_equal(arrows(text), 1);
+    assert_non_null(strstr(text, "EMPTY"));
+    assert_non_null(strstr(text, "HOST"));
+    size_t plain = strlen(text);
+    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE));
+    assert_true(strlen(contents()) > plain);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void bad_arguments(void **state) {
+    (void)state;
+    CUgraph graph;
+    OK(cu.cuGraphCreate(&graph, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDebugDotPrint(graph, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphDebugDotPrint(NULL, path, 0));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM,
+          cu.cuGraphDebugDotPrint(graph, "/tmp/gpumem-no-such-folder/a.dot", 0));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+/* Each flag adds what it names. */
+static void flags_add_parameters(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what exactly a driver writes is its own affair");
+    CUgraph graph, child;
+    CUgraphNode node, inner;
+    CUdeviceptr memory;
+    char wanted[64];
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    CUDA_MEMSET_NODE_PARAMS set = {.dst = memory, .elementSize = 1, .width = 17, .height = 1};
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
+    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_MEMSET_NODE_PARAMS));
+    snprintf(wanted, sizeof wanted, "0x%llx", (unsigned long long)memory);
+    assert_non_null(strstr(contents(), wanted));
+    snprintf(wanted, sizeof wanted, "0x%llx", (unsigned long long)(uintptr_t)node);
+    assert_null(strstr(contents(), wanted));
+    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES));
+    assert_non_null(strstr(contents(), wanted));
+    OK(cu.cuGraphDebugDotPrint(graph, path, CU_GRAPH_DEBUG_DOT_FLAGS_RUNTIME_TYPES));
+    assert_non_null(strstr(contents(), "cudaGraphNodeTypeMemset"));
+    OK(cu.cuGraphCreate(&child, 0));
+    OK(cu.cuGraphAddEmptyNode(&inner, child, NULL, 0));
+    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK(cu.cuGraphDebugDotPrint(graph, path, 0));
+    assert_non_null(strstr(contents(), "cluster_2"));
+    OK(cu.cuGraphDestroy(child));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuMemFree_v2(memory));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        FILE_TEST(the_file_shows_nodes_and_edges),
+        FILE_TEST(bad_arguments),
+        FILE_TEST(flags_add_parameters),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,254 @@
+/* Parameters of nodes: what goes in comes out, and can be set. */
+#include "harness.h"
+
+#include <string.h>
+
+static CUgraph graph;
+static CUdeviceptr memory;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuGraphCreate(&graph, 0));
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    if (graph) {
+        OK(cu.cuGraphDestroy(graph));
+        OK(cu.cuMemFree_v2(memory));
+    }
+    graph = NULL;
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static void assert_type(CUgraphNode node, CUgraphNodeType wanted) {
+    CUgraphNodeType type;
+    OK(cu.cuGraphNodeGetType(node, &type));
+    assert_int_equal(type, wanted);
+}
+
+static CUgraphNode empty(void) {
+    CUgraphNode node;
+    OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    assert_type(node, CU_GRAPH_NODE_TYPE_EMPTY);
+    return node;
+}
+
+/* ---- Copies --------------------------------------------------------------------------------- */
+
+static CUDA_MEMCPY3D copy_of(size_t width) {
+    CUDA_MEMCPY3D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    copy.srcDevice = memory;
+    copy.dstDevice = memory + 2048;
+    copy.WidthInBytes = width;
+    copy.Height = copy.Depth = 1;
+    return copy;
+}
+
+static void copies(void **state) {
+    (void)state;
+    CUgraphNode node, none = empty();
+    CUDA_MEMCPY3D copy = copy_of(64), out;
+    OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, ctx));
+    assert_type(node, CU_GRAPH_NODE_TYPE_MEMCPY);
+    memset(&out, 0x5a, sizeof out);
+    OK(cu.cuGraphMemcpyNodeGetParams(node, &out));
+    assert_int_equal(out.srcMemoryType, CU_MEMORYTYPE_DEVICE);
+    assert_int_equal(out.srcDevice, memory);
+    assert_int_equal(out.dstDevice, memory + 2048);
+    assert_int_equal(out.WidthInBytes, 64);
+    assert_int_equal(out.Height, 1);
+    assert_int_equal(out.Depth, 1);
+    copy = copy_of(128);
+    OK(cu.cuGraphMemcpyNodeSetParams(node, &copy));
+    OK(cu.cuGraphMemcpyNodeGetParams(node, &out));
+    assert_int_equal(out.WidthInBytes, 128);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemcpyNodeGetParams(none, &out));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemcpyNodeSetParams(none, &copy));
+    copy.srcDevice = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemcpyNodeSetParams(node, &copy));
+    OK(cu.cuGraphMemcpyNodeGetParams(node, &out));
+    assert_int_equal(out.srcDevice, memory);
+}
+
+/* ---- Sets ----------------------------------------------------------------------------------- */
+
+static CUDA_MEMSET_NODE_PARAMS set_of(unsigned value, unsigned element, size_t width) {
+    return (CUDA_MEMSET_NODE_PARAMS){
+        .dst = memory, .value = value, .elementSize = element, .width = width, .height = 1};
+}
+
+static void sets(void **state) {
+    (void)state;
+    CUgraphNode node, made, none = empty();
+    CUDA_MEMSET_NODE_PARAMS set = set_of(7, 1, 16), out;
+    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ctx));
+    assert_type(node, CU_GRAPH_NODE_TYPE_MEMSET);
+    memset(&out, 0x5a, sizeof out);
+    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    assert_int_equal(out.dst, memory);
+    assert_int_equal(out.value, 7);
+    assert_int_equal(out.elementSize, 1);
+    assert_int_equal(out.width, 16);
+    assert_int_equal(out.height, 1);
+    set = set_of(0x12345678, 4, 8);
+    OK(cu.cuGraphMemsetNodeSetParams(node, &set));
+    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    assert_int_equal(out.value, 0x12345678);
+    assert_int_equal(out.elementSize, 4);
+    assert_int_equal(out.width, 8);
+    set.elementSize = 3;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemsetNodeSetParams(node, &set));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddMemsetNode(&made, graph, NULL, 0, &set, ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphMemsetNodeGetParams(none, &out));
+    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    assert_int_equal(out.elementSize, 4);
+}
+
+/* ---- Host functions, events, batches, semaphores -------------------------------------------- */
+
+static void first(void *data) {
+    (void)data;
+}
+static void second(void *data) {
+    (void)data;
+}
+
+static void host_functions(void **state) {
+    (void)state;
+    int data[2];
+    CUgraphNode node, none = empty();
+    CUDA_HOST_NODE_PARAMS host = {first, &data[0]}, out;
+    OK(cu.cuGraphAddHostNode(&node, graph, NULL, 0, &host));
+    assert_type(node, CU_GRAPH_NODE_TYPE_HOST);
+    memset(&out, 0x5a, sizeof out);
+    OK(cu.cuGraphHostNodeGetParams(node, &out));
+    assert_true(out.fn == first);
+    assert_ptr_equal(out.userData, &data[0]);
+    host = (CUDA_HOST_NODE_PARAMS){second, &data[1]};
+    OK(cu.cuGraphHostNodeSetParams(node, &host));
+    OK(cu.cuGraphHostNodeGetParams(node, &out));
+    assert_true(out.fn == second);
+    assert_ptr_equal(out.userData, &data[1]);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphHostNodeGetParams(none, &out));
+}
+
+static void events(void **state) {
+    (void)state;
+    CUevent a, b, out;
+    CUgraphNode record, wait;
+    OK(cu.cuEventCreate(&a, 0));
+    OK(cu.cuEventCreate(&b, 0));
+    OK(cu.cuGraphAddEventRecordNode(&record, graph, NULL, 0, a));
+    OK(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, b));
+    assert_type(record, CU_GRAPH_NODE_TYPE_EVENT_RECORD);
+    assert_type(wait, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
+    OK(cu.cuGraphEventRecordNodeGetEvent(record, &out));
+    assert_ptr_equal(out, a);
+    OK(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
+    assert_ptr_equal(out, b);
+    OK(cu.cuGraphEventRecordNodeSetEvent(record, b));
+    OK(cu.cuGraphEventWaitNodeSetEvent(wait, a));
+    OK(cu.cuGraphEventRecordNodeGetEvent(record, &out));
+    assert_ptr_equal(out, b);
+    OK(cu.cuGraphEventWaitNodeGetEvent(wait, &out));
+    assert_ptr_equal(out, a);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphEventWaitNodeGetEvent(record, &out));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphEventRecordNodeGetEvent(wait, &out));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuMemFree_v2(memory));
+    graph = NULL;
+    OK(cu.cuEventDestroy_v2(a));
+    OK(cu.cuEventDestroy_v2(b));
+}
+
+static void batches(void **state) {
+    (void)state;
+    CUgraphNode node;
+    CUstreamBatchMemOpParams ops[2];
+    memset(ops, 0, sizeof ops);
+    for (int i = 0; i < 2; i++) {
+        ops[i].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        ops[i].writeValue.address = memory + 4 * (CUdeviceptr)i;
+        ops[i].writeValue.value = 5;
+    }
+    CUDA_BATCH_MEM_OP_NODE_PARAMS batch = {ctx, 2, ops, 0}, out;
+    OK(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &batch));
+    assert_type(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP);
+    ops[0].writeValue.value = 6;
+    memset(&out, 0x5a, sizeof out);
+    OK(cu.cuGraphBatchMemOpNodeGetParams(node, &out));
+    assert_int_equal(out.count, 2);
+    assert_ptr_equal(out.ctx, ctx);
+    assert_int_equal(out.paramArray[0].writeValue.value, 5);
+    assert_int_equal(out.paramArray[1].writeValue.address, memory + 4);
+    batch.count = 1;
+    OK(cu.cuGraphBatchMemOpNodeSetParams(node, &batch));
+    OK(cu.cuGraphBatchMemOpNodeGetParams(node, &out));
+    assert_int_equal(out.count, 1);
+    assert_int_equal(out.paramArray[0].writeValue.value, 6);
+}
+
+/* ---- cuGraphAddNode and cuGraphNodeSetParams ------------------------------------------------- */
+
+static void nodes_of_any_type(void **state) {
+    (void)state;
+    CUgraphNode a, b, list[2];
+    CUgraphNodeParams params;
+    size_t count = 2;
+    memset(&params, 0, sizeof params);
+    params.type = CU_GRAPH_NODE_TYPE_EMPTY;
+    OK(cu.cuGraphAddNode(&a, graph, NULL, 0, &params));
+    assert_type(a, CU_GRAPH_NODE_TYPE_EMPTY);
+    params.type = CU_GRAPH_NODE_TYPE_HOST;
+    params.host.fn = first;
+    OK(cu.cuGraphAddNode_v2(&b, graph, &a, NULL, 1, &params));
+    assert_type(b, CU_GRAPH_NODE_TYPE_HOST);
+    OK(cu.cuGraphNodeGetDependencies(b, list, &count));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(list[0], a);
+    params.host.fn = second;
+    OK(cu.cuGraphNodeSetParams(b, &params));
+    CUDA_HOST_NODE_PARAMS out;
+    OK(cu.cuGraphHostNodeGetParams(b, &out));
+    assert_true(out.fn == second);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeSetParams(a, &params));
+    params.type = (CUgraphNodeType)99;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&b, graph, NULL, 0, &params));
+}
+
+static void sets_of_any_type(void **state) {
+    (void)state;
+    CUgraphNode node;
+    CUgraphNodeParams params;
+    CUDA_MEMSET_NODE_PARAMS out;
+    memset(&params, 0, sizeof params);
+    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    params.memset.dst = memory;
+    params.memset.elementSize = 2;
+    params.memset.width = 4;
+    params.memset.height = 1;
+    params.memset.ctx = ctx;
+    OK(cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    params.memset.width = 8;
+    OK(cu.cuGraphNodeSetParams(node, &params));
+    OK(cu.cuGraphMemsetNodeGetParams(node, &out));
+    assert_int_equal(out.width, 8);
+    assert_int_equal(out.elementSize, 2);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(copies),           GRAPH_TEST(sets),    GRAPH_TEST(host_functions),
+        GRAPH_TEST(events),           GRAPH_TEST(batches), GRAPH_TEST(nodes_of_any_type),
+        GRAPH_TEST(sets_of_any_type),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
