@@ -10,9 +10,8 @@
 
 struct external {
     uint64_t handle;
-    struct sg_context *context; /* that it dies with, referenced */
-    struct sg_external_bytes bytes;
-    size_t size;
+    struct sg_context *context;     /* that it dies with, referenced */
+    struct sg_external_bytes bytes; /* no more than the application asked for */
     /* What arrays lie in, mapped when the first is asked for: they are not to be used any more when
      * the external memory is destroyed. */
     struct sg_segment arrays;
@@ -32,15 +31,20 @@ static struct external *external_of(CUexternalMemory handle) {
 
 /* ---- Import and end ------------------------------------------------------------------------- */
 
+/* The size is taken as it is, as on H200: a buffer that is not there is refused when it is mapped.
+ */
 static CUresult check_description(const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *desc) {
-    const unsigned known = CUDA_EXTERNAL_MEMORY_DEDICATED;
-    if (desc->type != CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD || (desc->flags & ~known) != 0)
+    bool dedicated = desc->flags == CUDA_EXTERNAL_MEMORY_DEDICATED;
+    if (desc->size == 0 || (desc->flags != 0 && !dedicated))
         return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    if (desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_DMABUF_FD && !dedicated)
+        return CUDA_ERROR_NOT_SUPPORTED; /* also for buffers of its own */
+    return desc->type == CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD ? CUDA_SUCCESS
+                                                                  : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Takes over the bytes, also on failure. */
-static CUresult publish(struct sg_context *context, struct sg_external_bytes bytes, size_t size,
+static CUresult publish(struct sg_context *context, struct sg_external_bytes bytes,
                         CUexternalMemory *out) {
     struct external *external = calloc(1, sizeof *external);
     uint64_t handle = external ? sg_handle_new(SG_KIND_EXTERNAL_MEMORY, external) : 0;
@@ -49,8 +53,7 @@ static CUresult publish(struct sg_context *context, struct sg_external_bytes byt
         sg_phys_unref(bytes.phys);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *external =
-        (struct external){.handle = handle, .context = context, .bytes = bytes, .size = size};
+    *external = (struct external){.handle = handle, .context = context, .bytes = bytes};
     sg_context_ref(context);
     *out = SG_HANDLE_POINTER(CUexternalMemory, handle);
     return CUDA_SUCCESS;
@@ -66,17 +69,18 @@ CUresult sg_cuImportExternalMemory(CUexternalMemory *extMem_out,
     if (!extMem_out || !memHandleDesc)
         return CUDA_ERROR_INVALID_VALUE;
     result = check_description(memHandleDesc);
-    if (result == CUDA_SUCCESS)
-        result = sg_external_open(memHandleDesc->handle.fd, context->device, &bytes);
     if (result != CUDA_SUCCESS)
         return result;
-    if (memHandleDesc->size == 0 || memHandleDesc->size > bytes.size) {
-        sg_phys_unref(bytes.phys);
-        return CUDA_ERROR_INVALID_VALUE;
+    int fd = memHandleDesc->handle.fd;
+    size_t size = (size_t)memHandleDesc->size;
+    result = sg_external_open(fd, context->device, &bytes);
+    if (result == CUDA_SUCCESS) {
+        bytes.size = size < bytes.size ? size : bytes.size;
+        result = publish(context, bytes, extMem_out);
     }
-    result = publish(context, bytes, (size_t)memHandleDesc->size, extMem_out);
-    if (result == CUDA_SUCCESS)
-        close(memHandleDesc->handle.fd); /* it is the driver's once it is imported */
+    /* It is the driver's once it is imported; and, on H200, when it turns out to be no memory. */
+    if (result == CUDA_SUCCESS || result == SG_EXTERNAL_WRONG_FD)
+        close(fd);
     return result;
 }
 
@@ -100,8 +104,8 @@ CUresult sg_cuDestroyExternalMemory(CUexternalMemory extMem) {
 
 /* ---- Buffers -------------------------------------------------------------------------------- */
 
-static CUresult make_buffer(struct sg_context *context, const struct external *external,
-                            size_t offset, size_t size, CUdeviceptr *address) {
+static CUresult make_buffer(const struct external *external, size_t offset, size_t size,
+                            CUdeviceptr *address) {
     struct buffer *buffer = calloc(1, sizeof *buffer);
     if (!buffer)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -115,12 +119,12 @@ static CUresult make_buffer(struct sg_context *context, const struct external *e
                                       .size = size,
                                       .kind = SG_RANGE_EXTERNAL,
                                       .device = external->bytes.phys->device,
-                                      .context = context,
+                                      .context = external->context,
                                       .phys = external->bytes.phys,
                                       .phys_offset = inner,
                                       .owner = buffer};
     sg_range_insert(&buffer->range);
-    sg_context_ref(context);
+    sg_context_ref(external->context);
     *address = buffer->range.start;
     return CUDA_SUCCESS;
 }
@@ -135,24 +139,20 @@ void sg_external_buffer_free(struct sg_range *range) {
 
 static bool inside(const struct external *external, unsigned long long offset,
                    unsigned long long size) {
-    return size != 0 && offset <= external->size && size <= external->size - offset;
+    return size != 0 && offset <= external->bytes.size && size <= external->bytes.size - offset;
 }
 
+/* In the context of the import, whichever is current: as on H200. */
 CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemory extMem,
                                             const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *bufferDesc) {
-    struct sg_context *context;
     if (!devPtr || !extMem || !bufferDesc)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
     const struct external *external = external_of(extMem);
     if (!external)
         return CUDA_ERROR_INVALID_HANDLE;
     if (bufferDesc->flags != 0 || !inside(external, bufferDesc->offset, bufferDesc->size))
         return CUDA_ERROR_INVALID_VALUE;
-    return make_buffer(context, external, (size_t)bufferDesc->offset, (size_t)bufferDesc->size,
-                       devPtr);
+    return make_buffer(external, (size_t)bufferDesc->offset, (size_t)bufferDesc->size, devPtr);
 }
 
 /* ---- Arrays --------------------------------------------------------------------------------- */
@@ -168,25 +168,21 @@ static CUresult map_for_arrays(struct external *external) {
 CUresult sg_cuExternalMemoryGetMappedMipmappedArray(
     CUmipmappedArray *mipmap, CUexternalMemory extMem,
     const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *mipmapDesc) {
-    struct sg_context *context;
     struct sg_mipmap *made;
     if (!mipmap || !extMem || !mipmapDesc)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
     struct external *external = external_of(extMem);
     if (!external)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!inside(external, mipmapDesc->offset, 1) || mipmapDesc->numLevels == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    result = map_for_arrays(external);
+    CUresult result = map_for_arrays(external);
     if (result != CUDA_SUCCESS)
         return result;
     size_t offset = (size_t)mipmapDesc->offset;
-    result = sg_mipmap_over(context, &mipmapDesc->arrayDesc, mipmapDesc->numLevels,
+    result = sg_mipmap_over(external->context, &mipmapDesc->arrayDesc, mipmapDesc->numLevels,
                             external->arrays.address + external->bytes.offset + offset,
-                            external->size - offset, &made);
+                            external->bytes.size - offset, &made);
     if (result == CUDA_SUCCESS)
         *mipmap = SG_HANDLE_POINTER(CUmipmappedArray, made->handle);
     return result;
@@ -208,7 +204,7 @@ void sg_external_memory_context_end(struct sg_context *context) {
 static void dump(uint64_t handle, void *object, void *text) {
     (void)handle;
     const struct external *external = object;
-    sg_text_line(text, "external memory of %zu bytes", external->size);
+    sg_text_line(text, "external memory of %zu bytes", external->bytes.size);
 }
 
 void sg_dump_external_memory(struct sg_text *text) {

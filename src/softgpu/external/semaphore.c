@@ -37,10 +37,15 @@ static void unref(struct sg_semaphore *semaphore) {
 /* ---- Import and end ------------------------------------------------------------------------- */
 
 static CUresult check_description(const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC *desc) {
+    if (desc->flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     switch (desc->type) {
     case CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD:
+        return CUDA_SUCCESS;
     case CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD:
-        return desc->flags == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return desc->handle.fd >= 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE; /* as on H200 */
+    case CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_WIN32:
+        return CUDA_ERROR_NOT_SUPPORTED;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -171,7 +176,7 @@ static CUresult make_list(const CUexternalSemaphore *handles, const void *params
         struct sg_semaphore *semaphore = semaphore_of(handles[list->count]);
         if (!semaphore) {
             free_list(list);
-            return CUDA_ERROR_INVALID_HANDLE;
+            return handles[list->count] ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
         }
         semaphore->refs++;
         list->entries[list->count].semaphore = semaphore;
