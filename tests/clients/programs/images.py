@@ -1,0 +1,26 @@
+"""PTX that several programs load: kernels that nobody runs, variables that are read and written."""
+
+TEXT = """
+.version 7.8
+.target sm_70
+.address_size 64
+
+.visible .global .align 4 .u32 counter = 41;
+.visible .global .align 8 .u64 table[4] = {1, 2, 3, 4};
+.visible .const .align 4 .f32 scale = 0f3F800000;
+
+.visible .entry add(
+    .param .u64 add_out,
+    .param .u64 add_in,
+    .param .u32 add_n,
+    .param .align 16 .b8 add_pair[32]
+)
+{
+    ret;
+}
+
+.visible .entry nothing()
+{
+    ret;
+}
+"""
