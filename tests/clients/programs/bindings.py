@@ -177,6 +177,7 @@ def test_graph_by_hand():
     params.width = 4096
     params.height = 1
     context = ok(cu.cuCtxGetCurrent())
+    ok(cu.cuMemsetD8(pointer, 0, 4096))
     node = ok(cu.cuGraphAddMemsetNode(graph, None, 0, params, context))
     after = ok(cu.cuGraphAddEmptyNode(graph, [node], 1))
     expect_equal(ok(cu.cuGraphNodeGetType(after)), cu.CUgraphNodeType.CU_GRAPH_NODE_TYPE_EMPTY)
