@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Compares a run with a recording: which calls answer as the hardware did.
+"""Compares runs with recordings: which calls answer as the hardware did.
+
+Recordings of different machines (one GPU, two) are each compared with a run of their own.
 
 A differing line *follows* when it differs only because an earlier line of its scenario did:
   - it uses a variable that a differing line was the last to set ("uses"), and does not itself set it, or
@@ -8,8 +10,8 @@ A differing line *follows* when it differs only because an earlier line of its s
 Following lines are counted as differing; they need no reason of their own.
 
 Reasons are in reasons.txt: `REGULAR EXPRESSION => reason`, searched for in the recorded line.
-The figures of the last line are distinct (function, argument class, result) of the recording; one is
-equal when all of its lines are. Exit status 0 when every difference has a reason or follows one that has.
+The figures of the last line are distinct (function, argument class, result) of the recordings; one is
+equal when all of its lines in all of them are. Exit status 0 when every difference has a reason or follows one that has.
 """
 
 import argparse
@@ -158,30 +160,17 @@ def print_coverage(recorded_lines, full):
         print("without an error: " + " ".join(sorted(called - bad)))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("recording")
-    parser.add_argument("run")
-    parser.add_argument("--reasons", default=os.path.join(HERE, "reasons.txt"))
-    parser.add_argument("--scenario", default="", help="only scenarios that start with this")
-    parser.add_argument("--coverage", action="store_true", help="name the functions not covered")
-    parser.add_argument("--follows", action="store_true", help="print the lines that follow, too")
-    options = parser.parse_args()
-    _, recorded = lines.read(options.recording)
-    _, actual = lines.read(options.run)
+def compare_files(recording, run, reasons, options):
+    """Prints what differs; (differences without a reason, all triples, differing triples)."""
+    _, recorded = lines.read(recording)
+    _, actual = lines.read(run)
     recorded = [line for line in recorded if line.scenario.startswith(options.scenario)]
     actual = [line for line in actual if line.scenario.startswith(options.scenario)]
     if not recorded:
         raise SystemExit("compare: the recording has no such scenario")
-
     differing = compare(recorded, actual)
-    reasons = read_reasons(options.reasons)
     unexplained = print_differences(differing, reasons, options.follows)
     unexplained += print_early_ends(actual, recorded, reasons)
-    if not options.scenario:
-        for pattern, _ in reasons:
-            if pattern not in USED:
-                print(f"no longer needed: the reason {pattern.pattern}")
     scored = [line for line in recorded if not line.mark]
     keys = {line.key for line in recorded}
     following = sum(how is not None for _, _, how in differing)
@@ -189,10 +178,38 @@ def main():
           f" ({following} follow others, {unexplained} without a recorded reason),"
           f" {len(recorded) - len(scored)} recorded but not scored,"
           f" {sum(line.key not in keys for line in actual)} not in the recording")
+    return unexplained, recorded, {triple(line) for line in scored}, {triple(line) for line, _, _ in differing}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("files", nargs="+", metavar="RECORDING RUN",
+                        help="a recording and a run on as many devices, and so on")
+    parser.add_argument("--reasons", default=os.path.join(HERE, "reasons.txt"))
+    parser.add_argument("--scenario", default="", help="only scenarios that start with this")
+    parser.add_argument("--coverage", action="store_true", help="name the functions not covered")
+    parser.add_argument("--follows", action="store_true", help="print the lines that follow, too")
+    options = parser.parse_args()
+    if len(options.files) % 2:
+        parser.error("each recording needs a run")
+    reasons = read_reasons(options.reasons)
+    unexplained, recorded, every, bad = 0, [], set(), set()
+    for recording, run in zip(options.files[::2], options.files[1::2]):
+        if len(options.files) > 2:
+            print(f"recording: {recording}")
+        more, its_lines, its_triples, its_bad = compare_files(recording, run, reasons, options)
+        if len(options.files) > 2:
+            print(f"of it: {len(its_triples - its_bad)} equal, {len(its_bad)} differing")
+        unexplained += more
+        recorded += its_lines
+        every |= its_triples
+        bad |= its_bad
+    if not options.scenario:
+        for pattern, _ in reasons:
+            if pattern not in USED:
+                print(f"no longer needed: the reason {pattern.pattern}")
     print_coverage(recorded, options.coverage)
-    all_triples = {triple(line) for line in scored}
-    bad_triples = {triple(line) for line, _, _ in differing}
-    print(f"parity: {len(all_triples - bad_triples)} equal, {len(bad_triples)} differing")
+    print(f"parity: {len(every - bad)} equal, {len(bad)} differing")
     return 0 if unexplained == 0 else 1
 
 

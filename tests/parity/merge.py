@@ -18,13 +18,14 @@ import lines
 
 def name_of(headers):
     text = "\n".join(headers)
-    device = re.search(r"^# device (?:NVIDIA )?(.*?) count", text, re.M)
+    device = re.search(r"^# device (?:NVIDIA )?(.*?) count (\d+)", text, re.M)
     module = re.search(r"^# module .*?(\d+\.\d+(?:\.\d+)?)", text, re.M)
     driver = re.search(r"^# driver \S+ api (\d+)", text, re.M)
     version = module or driver
     if not device or not version:
         raise SystemExit("merge: the header of the first run names no device or driver")
-    return f"{device[1].lower().replace(' ', '-')}-{version[1]}.txt"
+    many = f"x{device[2]}" if int(device[2]) > 1 else ""
+    return f"{device[1].lower().replace(' ', '-')}{many}-{version[1]}.txt"
 
 
 def program_of(header, number):
