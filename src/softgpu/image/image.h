@@ -19,8 +19,8 @@ struct sg_image_function {
     char *name;
     struct sg_parameter *parameters;
     unsigned parameter_count;
-    unsigned parameter_bytes; /* of the whole buffer */
-    unsigned max_threads;     /* .maxntid or .reqntid product; 0 when the image does not limit it */
+    unsigned parameter_bytes;     /* of the whole buffer */
+    unsigned max_threads;         /* .maxntid's product; 0 when not given, .reqntid or not */
     unsigned required_threads[3]; /* .reqntid; zeros when not given */
     unsigned cluster[3];          /* .reqnctapercluster; zeros when not given */
     unsigned max_cluster_rank;    /* .maxclusterrank; 0 when not given */
@@ -34,7 +34,7 @@ struct sg_image_function {
 /* A word of a variable's initial value that is the address of something. */
 struct sg_relocation {
     uint64_t offset; /* in the variable */
-    unsigned size;   /* 4 or 8 bytes */
+    unsigned size;   /* 4 or 8 bytes; 1 to 8 where PTX names them one by one, the lowest first */
     char *symbol;    /* a variable or function of the image */
     int64_t addend;
     bool generic; /* .generic: an address as all spaces see it */
@@ -46,7 +46,8 @@ struct sg_image_variable {
     bool constant;          /* .const rather than .global */
     bool managed;           /* .attribute(.managed) */
     bool external;          /* .extern: somebody else's, no storage */
-    bool visible;           /* .visible, .weak or .common: cuModuleGetGlobal finds it */
+    bool visible;           /* .visible, .weak or .common: other images of a link see it */
+    bool weak;              /* .weak or .common: another image may define it too */
     unsigned char *initial; /* `initial_size` bytes, the rest is zero; NULL for none */
     uint64_t initial_size;
     struct sg_relocation *relocations;
@@ -72,6 +73,8 @@ struct sg_image {
     size_t texture_count, surface_count;
     char **undefined; /* external functions that a link must give */
     size_t undefined_count;
+    char **exported; /* device functions that other images of a link may name */
+    size_t exported_count;
 };
 
 /* Messages for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER; text is cut, never overrun. */

@@ -1,0 +1,275 @@
+/* Which kind of image it is, how long, and what all readers need. */
+#include "softgpu/image/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what is grown while it is read -------------------------------------------------------------
+ */
+
+void *sg_image_grow(void *array, size_t *count, size_t size) {
+    /* Powers of two are full. */
+    bool full = (*count & (*count - 1)) == 0;
+    if (full) {
+        size_t room = *count ? 2 * *count : 1, bytes;
+        if (__builtin_mul_overflow(room, size, &bytes))
+            return NULL;
+        array = realloc(array, bytes);
+        if (!array)
+            return NULL;
+    }
+    memset((char *)array + *count * size, 0, size);
+    ++*count;
+    return array;
+}
+
+bool sg_image_add_name(char ***names, size_t *count, const char *name, size_t length) {
+    char *copy = strndup(name, length);
+    char **grown = copy ? sg_image_grow(*names, count, sizeof **names) : NULL;
+    if (!grown) {
+        free(copy);
+        return false;
+    }
+    *names = grown;
+    grown[*count - 1] = copy;
+    return true;
+}
+
+/* ---- names
+ * ---------------------------------------------------------------------------------------- */
+
+static size_t hash(size_t scope, const char *name, size_t length) {
+    uint64_t sum = 0xcbf29ce484222325u ^ (scope * 0x9e3779b97f4a7c15u);
+    for (size_t i = 0; i < length; i++)
+        sum = (sum ^ (unsigned char)name[i]) * 0x100000001b3u;
+    sum ^= sum >> 32;
+    return (size_t)(sum * 0x9e3779b97f4a7c15u >> 7);
+}
+
+static struct sg_name_slot *slot_of(const struct sg_name_table *table, size_t scope,
+                                    const char *name, size_t length) {
+    size_t at = hash(scope, name, length) & (table->room - 1);
+    for (;; at = (at + 1) & (table->room - 1)) {
+        struct sg_name_slot *slot = &table->slots[at];
+        if (!slot->name || (slot->scope == scope && slot->length == length &&
+                            memcmp(slot->name, name, length) == 0))
+            return slot;
+    }
+}
+
+static bool names_rehash(struct sg_name_table *table) {
+    struct sg_name_table next = {.room = table->room ? 2 * table->room : 16, .used = table->used};
+    next.slots = calloc(next.room, sizeof *next.slots);
+    if (!next.slots)
+        return false;
+    for (size_t i = 0; i < table->room; i++) {
+        const struct sg_name_slot *slot = &table->slots[i];
+        if (slot->name)
+            *slot_of(&next, slot->scope, slot->name, slot->length) = *slot;
+    }
+    free(table->slots);
+    *table = next;
+    return true;
+}
+
+bool sg_names_add(struct sg_name_table *table, size_t scope, const char *name, size_t length,
+                  size_t value, size_t *found) {
+    if (2 * table->used >= table->room && !names_rehash(table))
+        return false;
+    struct sg_name_slot *slot = slot_of(table, scope, name, length);
+    if (!slot->name) {
+        *slot = (struct sg_name_slot){name, length, scope, value};
+        table->used++;
+    }
+    *found = slot->value;
+    return true;
+}
+
+struct sg_name_slot *sg_names_slot(const struct sg_name_table *table, size_t scope,
+                                   const char *name, size_t length) {
+    if (table->room == 0)
+        return NULL;
+    struct sg_name_slot *slot = slot_of(table, scope, name, length);
+    return slot->name ? slot : NULL;
+}
+
+bool sg_names_find(const struct sg_name_table *table, size_t scope, const char *name, size_t length,
+                   size_t *value) {
+    const struct sg_name_slot *slot = sg_names_slot(table, scope, name, length);
+    if (slot)
+        *value = slot->value;
+    return slot != NULL;
+}
+
+void sg_names_clear(struct sg_name_table *table) {
+    free(table->slots);
+    *table = (struct sg_name_table){0};
+}
+
+/* ---- bytes
+ * ---------------------------------------------------------------------------------------- */
+
+bool sg_bytes_slice(struct sg_bytes from, uint64_t offset, uint64_t size, struct sg_bytes *slice) {
+    if (offset > from.size || size > from.size - offset)
+        return false;
+    *slice = (struct sg_bytes){from.data + offset, (size_t)size};
+    return true;
+}
+
+uint64_t sg_bytes_number(struct sg_bytes from, uint64_t offset, unsigned width) {
+    struct sg_bytes slice;
+    uint64_t number = 0;
+    if (!sg_bytes_slice(from, offset, width, &slice))
+        return 0;
+    for (unsigned i = 0; i < width; i++)
+        number |= (uint64_t)slice.data[i] << (8 * i);
+    return number;
+}
+
+const char *sg_bytes_name(struct sg_bytes table, uint64_t offset, uint64_t *budget) {
+    if (offset >= table.size || table.data[table.size - 1] != 0)
+        return NULL;
+    const char *name = (const char *)table.data + offset;
+    uint64_t length = strlen(name);
+    if (length > *budget)
+        return NULL;
+    *budget -= length;
+    return name;
+}
+
+/* ---- reading
+ * ---------------------------------------------------------------------------------------- */
+
+struct sg_choice {
+    sg_reader *reader;
+    struct sg_bytes bytes;
+};
+
+/* Where the caller does not know the size, the image's own word for it is all there is. */
+static bool bounded(const void *data, size_t size,
+                    bool (*extent_of)(const void *, size_t, uint64_t *), struct sg_bytes *bytes) {
+    uint64_t extent;
+    if (!extent_of(data, size, &extent) || extent > size || extent >= SIZE_MAX)
+        return false;
+    *bytes = (struct sg_bytes){data, (size_t)extent};
+    return true;
+}
+
+/*
+ * u32 magic, u32 version, pointer to the fatbin, pointer to something else. Only in memory of the
+ * program: in a file, or in bytes that came with a length, the pointer means nothing.
+ */
+static bool unwrapped(const void **data, const size_t *size) {
+    uint64_t address;
+    if (*size != SIZE_MAX)
+        return false;
+    memcpy(&address, (const char *)*data + 8, sizeof address);
+    *data = (const void *)(uintptr_t)address;
+    return *data != NULL;
+}
+
+static uint32_t magic_of(const void *data, size_t size) {
+    const unsigned char *byte = data;
+    uint32_t magic = 0;
+    /* Byte by byte, and no further than a zero: a short text may lie at the end of a page. */
+    for (unsigned i = 0; i < 4 && i < size; i++) {
+        magic |= (uint32_t)byte[i] << (8 * i);
+        if (byte[i] == 0)
+            break;
+    }
+    return magic;
+}
+
+static bool choose(const void *data, size_t size, struct sg_choice *choice) {
+    switch (magic_of(data, size)) {
+    case SG_FATBIN_MAGIC:
+        choice->reader = sg_fatbin_read;
+        return bounded(data, size, sg_fatbin_extent, &choice->bytes);
+    case SG_ELF_MAGIC:
+        choice->reader = sg_cubin_read;
+        return bounded(data, size, sg_cubin_extent, &choice->bytes);
+    case SG_CONTAINER_MAGIC:
+        choice->reader = sg_container_read;
+        return bounded(data, size, sg_container_extent, &choice->bytes);
+    default:
+        choice->reader = sg_ptx_read;
+        choice->bytes = (struct sg_bytes){
+            data, size == SIZE_MAX ? strlen(data) : strnlen((const char *)data, size)};
+        return true;
+    }
+}
+
+CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
+                       struct sg_image_log *log, struct sg_image **image) {
+    struct sg_choice choice;
+    if (magic_of(data, size) == SG_FATBIN_WRAPPER_MAGIC && !unwrapped(&data, &size))
+        return CUDA_ERROR_INVALID_IMAGE;
+    if (!choose(data, size, &choice)) {
+        sg_image_log_error(log, options->name, 0, "the header does not describe the image");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    struct sg_image *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = choice.reader(choice.bytes, options, log, made);
+    if (result == CUDA_SUCCESS)
+        *image = made;
+    else
+        sg_image_free(made);
+    return result;
+}
+
+/* ---- the result
+ * -------------------------------------------------------------------------------------- */
+
+static void free_names(char **names, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        free(names[i]);
+    free(names);
+}
+
+static void free_variable(struct sg_image_variable *variable) {
+    for (size_t i = 0; i < variable->relocation_count; i++)
+        free(variable->relocations[i].symbol);
+    free(variable->relocations);
+    free(variable->initial);
+    free(variable->name);
+}
+
+void sg_image_free(struct sg_image *image) {
+    if (!image)
+        return;
+    for (size_t i = 0; i < image->function_count; i++) {
+        free(image->functions[i].name);
+        free(image->functions[i].parameters);
+    }
+    for (size_t i = 0; i < image->variable_count; i++)
+        free_variable(&image->variables[i]);
+    free(image->functions);
+    free(image->variables);
+    free_names(image->textures, image->texture_count);
+    free_names(image->surfaces, image->surface_count);
+    free_names(image->undefined, image->undefined_count);
+    free_names(image->exported, image->exported_count);
+    free(image->ptx);
+    free(image->machine);
+    free(image);
+}
+
+const struct sg_image_function *sg_image_find_function(const struct sg_image *image,
+                                                       const char *name) {
+    for (size_t i = 0; i < image->function_count; i++) {
+        if (strcmp(image->functions[i].name, name) == 0)
+            return &image->functions[i];
+    }
+    return NULL;
+}
+
+const struct sg_image_variable *sg_image_find_variable(const struct sg_image *image,
+                                                       const char *name) {
+    for (size_t i = 0; i < image->variable_count; i++) {
+        if (strcmp(image->variables[i].name, name) == 0)
+            return &image->variables[i];
+    }
+    return NULL;
+}
