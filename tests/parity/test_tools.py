@@ -270,6 +270,30 @@ class Compare(Tools):
         self.assertNotEqual(status, 0)
         self.assertIn("no such scenario", text)
 
+    def test_two_recordings_are_counted_together(self):
+        status, _ = self.merge(RUN, RUN, RUN)
+        self.assertEqual(status, 0)
+        worse = RUN.replace("twice (p) -> CUDA_ERROR_INVALID_VALUE", "twice (p) -> CUDA_SUCCESS")
+        same, other = self.write("same.txt", RUN), self.write("other.txt", worse)
+        recording, reasons = self.path("recording.txt"), self.write("reasons.txt", "")
+        status, text = self.run_tool("compare.py", recording, same, recording, same, "--reasons", reasons)
+        self.assertEqual(status, 0, text)
+        self.assertTrue(text.endswith("parity: 8 equal, 0 differing\n"), text)
+        status, text = self.run_tool("compare.py", recording, same, recording, other, "--reasons", reasons)
+        self.assertEqual(status, 1, text)
+        self.assertTrue(text.endswith("parity: 7 equal, 1 differing\n"), text)
+        self.assertIn("of it: 8 equal, 0 differing", text)
+        status, text = self.run_tool("compare.py", recording, same, recording)
+        self.assertEqual(status, 2, text)
+
+    def test_a_recording_of_two_devices_says_so_in_its_name(self):
+        sys.path.insert(0, HERE)
+        import merge  # pylint: disable=import-outside-toplevel
+        header = HEADER.format(seed=1, program="1").splitlines()
+        self.assertEqual(merge.name_of(header), "h200-580.159.04.txt")
+        header = [line.replace("count 1", "count 2") for line in header]
+        self.assertEqual(merge.name_of(header), "h200x2-580.159.04.txt")
+
 
 class Real(unittest.TestCase):
     """The files of this folder."""
@@ -310,30 +334,6 @@ def main():
             for text in trace.splitlines():
                 print(f"# {text}")
     return 1 if failed else 0
-
-    def test_two_recordings_are_counted_together(self):
-        status, _ = self.merge(RUN, RUN, RUN)
-        self.assertEqual(status, 0)
-        worse = RUN.replace("twice (p) -> CUDA_ERROR_INVALID_VALUE", "twice (p) -> CUDA_SUCCESS")
-        same, other = self.write("same.txt", RUN), self.write("other.txt", worse)
-        recording, reasons = self.path("recording.txt"), self.write("reasons.txt", "")
-        status, text = self.run_tool("compare.py", recording, same, recording, same, "--reasons", reasons)
-        self.assertEqual(status, 0, text)
-        self.assertTrue(text.endswith("parity: 7 equal, 0 differing\n"), text)
-        status, text = self.run_tool("compare.py", recording, same, recording, other, "--reasons", reasons)
-        self.assertEqual(status, 1, text)
-        self.assertTrue(text.endswith("parity: 6 equal, 1 differing\n"), text)
-        self.assertIn("of it: 7 equal, 0 differing", text)
-        status, text = self.run_tool("compare.py", recording, same, recording)
-        self.assertEqual(status, 2, text)
-
-    def test_a_recording_of_two_devices_says_so_in_its_name(self):
-        sys.path.insert(0, HERE)
-        import merge
-        header = HEADER.format(seed=1, program="1").splitlines()
-        self.assertEqual(merge.name_of(header), "h200-580.159.04.txt")
-        header = [line.replace("count 1", "count 2") for line in header]
-        self.assertEqual(merge.name_of(header), "h200x2-580.159.04.txt")
 
 
 if __name__ == "__main__":
