@@ -7,6 +7,8 @@
 #include "softgpu/entry/life.h"
 #include "softgpu/entry/rules.h"
 #include "softgpu/entry/trace.h"
+#include "softgpu/graph/capture.h"
+#include "softgpu/memory/old.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -35,6 +37,17 @@ static const struct {
 } nulls[GPUMEM_FN_COUNT] = {
 #define SG_NULL(symbol, argument, result, when) [GPUMEM_FN_##symbol] = {result, argument, when},
 #include "softgpu/entry/null.def"
+};
+
+static const bool capture_unsafe[GPUMEM_FN_COUNT] = {
+#define SG_CAPTURE_UNSAFE(symbol) [GPUMEM_FN_##symbol] = true,
+#include "softgpu/entry/kinds.def"
+};
+
+/* 0 for functions of every context, else 1 and how many outputs become 0. */
+static const unsigned char wide_only[GPUMEM_FN_COUNT] = {
+#define SG_WIDE_ONLY(symbol, outputs) [GPUMEM_FN_##symbol] = 1 + (outputs),
+#include "softgpu/entry/kinds.def"
 };
 
 static atomic_uint watch = SG_WATCH_CONFIGURE;
@@ -100,6 +113,32 @@ static bool context_answers(gpumem_driver_fn fn, CUresult *result) {
     return true;
 }
 
+static void zero_outputs(struct sg_arguments arguments, unsigned outputs) {
+    if (outputs > 0 && arguments.first != 0)
+        memset((void *)arguments.first, 0, sizeof(uint64_t));
+    if (outputs > 1 && arguments.second != 0)
+        memset((void *)arguments.second, 0, sizeof(uint64_t));
+}
+
+/* Under the lock. True when *result, for the kind of the current context, is the answer. */
+static bool kind_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
+    const struct sg_context *context = wide_only[fn] ? sg_context_peek() : NULL;
+    if (!context || !context->alive || !sg_old_is(context))
+        return false;
+    zero_outputs(arguments, wide_only[fn] - 1u);
+    *result = CUDA_ERROR_INVALID_CONTEXT;
+    return true;
+}
+
+/* Under the lock. True when *result, because of a stream capture, is the answer. */
+static bool capture_answers(gpumem_driver_fn fn, CUresult *result) {
+    if (!capture_unsafe[fn] ||
+        atomic_load_explicit(&sg_captures_under_way, memory_order_relaxed) == 0)
+        return false;
+    *result = sg_capture_unsafe();
+    return *result != CUDA_SUCCESS;
+}
+
 /* A function that is refused looks at its context only if it needs one, or has a rule for it. */
 static bool refused_by_context(gpumem_driver_fn fn, CUresult *result) {
     if (!context_first[fn] && !(rules[fn] & SG_ALIVE))
@@ -129,8 +168,10 @@ static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
 
 /* Some outputs are zeroed before anything else is looked at. */
 static void zero_output(gpumem_driver_fn fn, struct sg_arguments arguments) {
-    if ((rules[fn] & SG_ZERO_FIRST) && arguments.first != 0)
-        memset((void *)arguments.first, 0, sizeof(uint64_t));
+    unsigned outputs = rules[fn] & SG_ZERO_FIRST ? 1 : 0;
+    if (capture_unsafe[fn] && wide_only[fn] > 0)
+        outputs = wide_only[fn] - 1u;
+    zero_outputs(arguments, outputs);
 }
 
 /* What can be said without the lock. False when *result is the answer. */
@@ -179,7 +220,8 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
 
     struct sg_thread *thread = sg_thread();
     sg_lock();
-    if (context_answers(fn, result)) {
+    if (context_answers(fn, result) || capture_answers(fn, result) ||
+        kind_answers(fn, arguments, result)) {
         zero_output(fn, arguments);
         sg_unlock();
         return false;

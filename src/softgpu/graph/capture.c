@@ -128,14 +128,13 @@ static void leave(struct sg_stream *stream) {
     sg_stream_unref(stream);
 }
 
-CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph, bool borrowed,
+CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph,
                           CUstreamCaptureMode mode) {
     struct sg_capture *capture = calloc(1, sizeof *capture);
     if (!capture)
         return CUDA_ERROR_OUT_OF_MEMORY;
     capture->id = ++last_id;
     capture->graph = graph->handle;
-    capture->borrowed = borrowed;
     capture->mode = mode;
     capture->thread = sg_capture_thread();
     capture->origin = stream;
@@ -159,8 +158,7 @@ static void release_graph(struct sg_capture *capture) {
     if (!graph)
         return;
     graph->captures--;
-    if (!capture->borrowed)
-        sg_graph_free(graph);
+    sg_graph_free(graph);
 }
 
 void sg_capture_end(struct sg_capture *capture) {
@@ -198,12 +196,10 @@ void sg_capture_stream_gone(struct sg_stream *stream) {
     struct sg_capture *capture = stream->capture;
     if (!capture)
         return;
-    if (capture->origin == stream) {
+    if (capture->origin == stream)
         sg_capture_end(capture);
-        return;
-    }
-    sg_capture_invalidate(capture);
-    leave(stream);
+    else
+        leave(stream);
 }
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
@@ -376,45 +372,47 @@ static bool add_all(struct sg_dependencies *set, const struct sg_dependencies *m
     return true;
 }
 
-/* An event outside of any capture, or of one that has ended, awaited in a capture. */
-static CUresult isolate(struct sg_stream *stream) {
-    sg_capture_invalidate(stream->capture);
-    return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+/* Whatever went wrong, the capture of the stream that was to wait goes with it. */
+static CUresult spoil(struct sg_stream *stream, CUresult result) {
+    if (stream->capture)
+        sg_capture_invalidate(stream->capture);
+    return result;
 }
 
-static CUresult merge(struct sg_stream *stream, const struct sg_event *event) {
-    sg_capture_invalidate(stream->capture);
-    sg_capture_invalidate(event->capture);
-    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+/* What a wait for the event means for the stream, before anything is changed. */
+static CUresult may_wait(struct sg_stream *stream, const struct sg_event *event) {
+    struct sg_capture *capture = event->capture;
+    if (stream->capture && stream->capture->invalid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (!capture)
+        return spoil(stream, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    if (capture->ended || capture->invalid)
+        return spoil(stream, CUDA_ERROR_INVALID_VALUE);
+    if (!stream->capture || stream->capture == capture)
+        return CUDA_SUCCESS;
+    sg_capture_invalidate(capture);
+    return spoil(stream, CUDA_ERROR_STREAM_CAPTURE_MERGE);
 }
 
 CUresult sg_capture_wait(struct sg_stream *stream, struct sg_event *event) {
-    struct sg_capture *capture = event->capture;
-    bool live = capture && !capture->ended;
-    if (stream->capture) {
-        CUresult result = sg_capture_valid(stream);
-        if (result != CUDA_SUCCESS)
-            return result;
-        if (!live)
-            return isolate(stream);
-        if (capture != stream->capture)
-            return merge(stream, event);
-    }
-    if (!live)
-        return CUDA_ERROR_CAPTURED_EVENT;
-    if (capture->invalid)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (stream->capture && !event->capture && event->record == 0)
+        return sg_capture_valid(stream);
+    CUresult result = may_wait(stream, event);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!add_all(&stream->dependencies, &event->dependencies))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (!stream->capture)
-        join(capture, stream);
+        join(event->capture, stream);
     return CUDA_SUCCESS;
 }
 
 CUresult sg_capture_event(struct sg_event *event) {
-    if (!event->capture)
+    struct sg_capture *capture = event->capture;
+    if (!capture)
         return CUDA_SUCCESS;
-    if (!event->capture->ended)
-        sg_capture_invalidate(event->capture);
+    if (capture->ended || capture->invalid)
+        return CUDA_ERROR_INVALID_VALUE;
+    sg_capture_invalidate(capture);
     return CUDA_ERROR_CAPTURED_EVENT;
 }

@@ -26,8 +26,7 @@
 struct sg_capture {
     uint64_t id; /* cuStreamGetCaptureInfo: unique in the process, never 0 */
     unsigned refs;
-    uint64_t graph; /* handle: the application may destroy it meanwhile. 0 once ended */
-    bool borrowed;  /* the graph is the application's: cuStreamBeginCaptureToGraph */
+    uint64_t graph; /* handle; 0 once ended */
     bool invalid;   /* ends with STREAM_CAPTURE_INVALIDATED */
     bool ended;
     CUstreamCaptureMode mode;
@@ -67,10 +66,10 @@ uint64_t sg_capture_thread(void);
 CUstreamCaptureMode *sg_capture_thread_mode(void);
 
 /* Begins a capture into `graph` in a stream that does not capture. */
-CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph, bool borrowed,
+CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph,
                           CUstreamCaptureMode mode);
-/* Ends it: all streams leave it. The graph goes with it, unless it is the application's or was
- * taken (capture->graph set to 0). */
+/* Ends it: all streams leave it. The graph goes with it, also one that the application gave, unless
+ * it was taken (capture->graph set to 0). */
 void sg_capture_end(struct sg_capture *capture);
 void sg_capture_invalidate(struct sg_capture *capture);
 /* Whether all that was captured is before the origin's dependencies. */
@@ -89,8 +88,8 @@ CUresult sg_capture_record(struct sg_event *event, struct sg_stream *stream);
 CUresult sg_capture_wait(struct sg_stream *stream, struct sg_event *event);
 /* The event is recorded outside of captures, or goes. */
 void sg_capture_forget_event(struct sg_event *event);
-/* Events that host calls cannot ask about: recorded in a capture. Invalidates it when it is under
- * way; CAPTURED_EVENT, or SUCCESS for other events. */
+/* For host calls that ask about an event recorded in a capture: CAPTURED_EVENT, and the capture is
+ * invalidated; INVALID_VALUE when it has ended or is invalid. SUCCESS for other events. */
 CUresult sg_capture_event(struct sg_event *event);
 
 /* The legacy stream is used: captures of the context's blocking streams are invalidated, and the

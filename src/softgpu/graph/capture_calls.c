@@ -22,13 +22,13 @@ static bool known_mode(CUstreamCaptureMode mode) {
 /* ---- Beginning ------------------------------------------------------------------------------ */
 
 static CUresult may_begin(CUstream handle, CUstreamCaptureMode mode, struct sg_stream **stream) {
-    CUresult result = sg_stream_find(handle, stream);
+    if (!known_mode(mode))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_stream_from_handle(handle, stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (*stream == (*stream)->context->legacy)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (!known_mode(mode))
-        return CUDA_ERROR_INVALID_VALUE;
     return (*stream)->capture ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
@@ -40,7 +40,7 @@ CUresult sg_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) 
     struct sg_graph *graph = sg_graph_new();
     if (!graph)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_capture_begin(stream, graph, false, mode);
+    result = sg_capture_begin(stream, graph, mode);
     if (result != CUDA_SUCCESS)
         sg_graph_free(graph);
     return result;
@@ -81,11 +81,13 @@ CUresult sg_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
     struct sg_stream *stream;
     struct sg_dependencies set = {0};
     CUresult result = may_begin(hStream, mode, &stream);
+    if (result == CUDA_SUCCESS && graph->captures > 0)
+        result = CUDA_ERROR_ILLEGAL_STATE;
     if (result == CUDA_SUCCESS)
         result =
             read_dependencies(&set, graph->handle, dependencies, dependencyData, numDependencies);
     if (result == CUDA_SUCCESS)
-        result = sg_capture_begin(stream, graph, true, mode);
+        result = sg_capture_begin(stream, graph, mode);
     if (result == CUDA_SUCCESS)
         stream->dependencies = set;
     else
@@ -97,16 +99,18 @@ CUresult sg_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
 
 /* What is wrong with a capture that is to be ended now. */
 static CUresult verdict(const struct sg_capture *capture) {
-    if (capture->invalid)
+    if (capture->invalid || !sg_graph_get(SG_HANDLE_POINTER(CUgraph, capture->graph)))
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    if (!sg_graph_get(SG_HANDLE_POINTER(CUgraph, capture->graph)))
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    bool bound = capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (bound && capture->thread != sg_capture_thread())
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     return sg_capture_joined(capture) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
+/* Without a place for the graph, it ends here. */
 static CUresult end(struct sg_capture *capture, CUgraph *graph) {
     CUresult result = verdict(capture);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS && graph) {
         *graph = SG_HANDLE_POINTER(CUgraph, capture->graph);
         sg_graph_get(*graph)->captures--;
         capture->graph = 0;
@@ -125,16 +129,9 @@ CUresult sg_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     struct sg_capture *capture = stream->capture;
     if (!capture)
         return CUDA_ERROR_ILLEGAL_STATE;
-    if (!phGraph)
-        return CUDA_ERROR_INVALID_VALUE;
     if (capture->origin != stream) {
         sg_capture_invalidate(capture);
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    }
-    bool bound = capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (bound && capture->thread != sg_capture_thread()) {
-        sg_capture_invalidate(capture);
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     return end(capture, phGraph);
 }
@@ -175,13 +172,15 @@ static bool loses_data(const struct sg_dependencies *set) {
 }
 
 static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct wanted wanted) {
-    if (!status || (wanted.data && !wanted.nodes))
+    if (!status)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = find(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     *status = status_of(stream);
+    if (wanted.data && !wanted.nodes)
+        return CUDA_ERROR_INVALID_VALUE;
     if (*status != CU_STREAM_CAPTURE_STATUS_ACTIVE)
         return CUDA_SUCCESS;
     const struct sg_dependencies *set = &stream->dependencies;
@@ -192,9 +191,9 @@ static CUresult info(CUstream handle, CUstreamCaptureStatus *status, struct want
     if (wanted.graph)
         *wanted.graph = SG_HANDLE_POINTER(CUgraph, stream->capture->graph);
     if (wanted.nodes)
-        *wanted.nodes = set->nodes;
+        *wanted.nodes = set->count > 0 ? set->nodes : NULL;
     if (wanted.data)
-        *wanted.data = set->data;
+        *wanted.data = set->count > 0 ? set->data : NULL;
     if (wanted.count)
         *wanted.count = set->count;
     return CUDA_SUCCESS;

@@ -136,12 +136,19 @@ static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t 
     return result;
 }
 
+/* In another stream than those that capture the call is unsafe; in those it is not. */
+static CUresult capture_allows(const struct sg_stream *stream) {
+    return stream->capture ? sg_capture_valid(stream) : sg_capture_unsafe();
+}
+
 /* As on H200: the stream is looked at first, the address is 0 where there is none, and zero bytes
  * need nothing. */
 static CUresult begin(CUdeviceptr *address, CUstream handle, struct sg_stream **stream) {
     if (address)
         *address = 0;
     CUresult result = sg_stream_from_handle(handle, stream);
+    if (result == CUDA_SUCCESS)
+        result = capture_allows(*stream);
     return result == CUDA_SUCCESS && !address ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
@@ -168,7 +175,7 @@ static CUresult capture_free(struct sg_stream *stream, CUdeviceptr address) {
 
 static CUresult allocate_or_null(struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
                                  CUdeviceptr *address) {
-    if (stream->capture)
+    if (stream->capture && bytes > 0)
         return capture_alloc(pool, stream, bytes, address);
     return bytes > 0 ? allocate(pool, stream, bytes, address) : CUDA_SUCCESS;
 }
@@ -277,6 +284,8 @@ static CUresult free_plain(struct sg_range *range, struct sg_stream *stream) {
 CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(hStream, &stream);
+    if (result == CUDA_SUCCESS)
+        result = capture_allows(stream);
     if (result != CUDA_SUCCESS || dptr == 0)
         return result;
     if (stream->capture)

@@ -1,5 +1,7 @@
 /* Stream attributes: stored and given back; priority is the one that decides anything here. */
 #include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/stream/schedule.h"
 
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
@@ -32,13 +34,20 @@ CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstream
     }
 }
 
-static bool window_valid(const CUaccessPolicyWindow *window) {
-    return window->hitRatio >= 0.0f && window->hitRatio <= 1.0f &&
-           window->missProp != CU_ACCESS_PROPERTY_PERSISTING;
+static int device_has(const struct sg_stream *stream, CUdevice_attribute attribute) {
+    return sg_device(stream->context->device)->attributes[attribute];
 }
 
-static bool priority_valid(int priority) {
-    return priority >= SG_PRIORITY_GREATEST && priority <= SG_PRIORITY_LEAST;
+static bool window_valid(const struct sg_stream *stream, const CUaccessPolicyWindow *window) {
+    int limit = device_has(stream, CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE);
+    return window->hitRatio >= 0.0f && window->hitRatio <= 1.0f &&
+           window->missProp != CU_ACCESS_PROPERTY_PERSISTING &&
+           window->num_bytes <= (size_t)(limit > 0 ? limit : 0);
+}
+
+static bool map_valid(const struct sg_stream *stream, const CUlaunchMemSyncDomainMap *map) {
+    int domains = device_has(stream, CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
+    return map->default_ < domains && map->remote < domains;
 }
 
 CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
@@ -49,10 +58,12 @@ CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
         return result;
     if (!param)
         return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture && stream->capture->invalid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     struct sg_stream_attributes *attributes = &stream->attributes;
     switch ((int)attr) {
     case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
-        if (!window_valid(&param->accessPolicyWindow))
+        if (!window_valid(stream, &param->accessPolicyWindow))
             return CUDA_ERROR_INVALID_VALUE;
         attributes->window = param->accessPolicyWindow;
         return CUDA_SUCCESS;
@@ -63,11 +74,11 @@ CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
         attributes->policy = param->syncPolicy;
         return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_PRIORITY:
-        if (!priority_valid(param->priority))
-            return CUDA_ERROR_INVALID_VALUE;
-        stream->priority = param->priority;
+        stream->priority = sg_stream_priority(param->priority);
         return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        if (!map_valid(stream, &param->memSyncDomainMap))
+            return CUDA_ERROR_INVALID_VALUE;
         attributes->domain_map = param->memSyncDomainMap;
         return CUDA_SUCCESS;
     case CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN:

@@ -167,6 +167,8 @@ static CUresult submit_record(struct sg_event *event, struct sg_stream *stream, 
 /* In a capture a record is no work: the event stands for what the stream's next node would depend
  * on. Only an external one is a node. */
 static CUresult capture_record(struct sg_event *event, struct sg_stream *stream, unsigned flags) {
+    if (event->share)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (flags != CU_EVENT_RECORD_EXTERNAL)
         return sg_capture_record(event, stream);
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD};
@@ -281,6 +283,8 @@ static CUresult submit_wait(struct sg_event *event, struct sg_stream *stream) {
 }
 
 static CUresult capture_wait(struct sg_event *event, struct sg_stream *stream, unsigned flags) {
+    if (event->share)
+        return sg_capture_refuse(stream);
     if (flags != CU_EVENT_WAIT_EXTERNAL)
         return sg_capture_wait(stream, event);
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT};
@@ -296,8 +300,11 @@ CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_event *event = sg_event_get(hEvent);
-    if (!event)
+    if (!event) {
+        if (stream->capture)
+            sg_capture_invalidate(stream->capture);
         return not_an_event(hEvent);
+    }
     if (stream->capture)
         return capture_wait(event, stream, Flags);
     if (Flags == CU_EVENT_WAIT_EXTERNAL)
@@ -324,7 +331,7 @@ CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_event *event = sg_event_get(hEvent);
     if (!event)
         return not_an_event(hEvent);
-    bool captured = sg_capture_event(event) != CUDA_SUCCESS;
+    bool captured = event->capture && sg_capture_event(event) != CUDA_SUCCESS;
     result = sg_capture_context(context);
     if (captured || result != CUDA_SUCCESS)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -349,14 +356,13 @@ static CUresult get(CUevent handle, struct sg_event **event) {
     if (!*event)
         return not_an_event(handle);
     CUresult sticky = (*event)->context->sticky;
-    return sticky == CUDA_SUCCESS ? sg_capture_event(*event) : sticky;
+    if (sticky != CUDA_SUCCESS)
+        return sticky;
+    CUresult result = sg_capture_event(*event);
+    return result == CUDA_SUCCESS ? sg_capture_unsafe() : result;
 }
 
-CUresult sg_cuEventQuery(CUevent hEvent) {
-    struct sg_event *event;
-    CUresult result = get(hEvent, &event);
-    if (result != CUDA_SUCCESS)
-        return result;
+static CUresult query(struct sg_event *event) {
     if (!sg_token_complete(event->token))
         sg_stream_settle(event->token.stream);
     if (complete(event))
@@ -369,11 +375,17 @@ CUresult sg_cuEventQuery(CUevent hEvent) {
         sg_stream_settle(stream);
         sg_stream_unref(stream);
     }
-    result = event->context->sticky;
+    CUresult result = event->context->sticky;
     if (result == CUDA_SUCCESS && !complete(event))
         result = CUDA_ERROR_NOT_READY;
     sg_event_unref(event);
     return result;
+}
+
+CUresult sg_cuEventQuery(CUevent hEvent) {
+    struct sg_event *event;
+    CUresult result = get(hEvent, &event);
+    return result == CUDA_SUCCESS ? query(event) : result;
 }
 
 CUresult sg_cuEventSynchronize(CUevent hEvent) {
@@ -404,19 +416,18 @@ CUresult sg_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEn
     struct sg_event *start = sg_event_get(hStart), *end = sg_event_get(hEnd);
     if (!start || !end || start->context != end->context)
         return CUDA_ERROR_INVALID_HANDLE;
-    CUresult result = sg_capture_event(start);
-    if (result == CUDA_SUCCESS)
-        result = sg_capture_event(end);
-    if (result != CUDA_SUCCESS)
-        return result;
+    if (start->capture || end->capture)
+        return CUDA_ERROR_CAPTURED_EVENT;
     bool untimed = (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING;
     if (untimed || start->record == 0 || end->record == 0)
         return CUDA_ERROR_INVALID_HANDLE;
     if (!pMilliseconds)
         return CUDA_ERROR_INVALID_VALUE;
-    result = sg_cuEventQuery(hStart);
+    CUresult result = start->context->sticky;
     if (result == CUDA_SUCCESS)
-        result = sg_cuEventQuery(hEnd);
+        result = query(start);
+    if (result == CUDA_SUCCESS)
+        result = query(end);
     if (result != CUDA_SUCCESS)
         return result;
     *pMilliseconds = (float)((double)(int64_t)(end->time - start->time) * 1e-6);

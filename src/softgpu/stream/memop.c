@@ -336,3 +336,47 @@ CUresult sg_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
         sg_op_free(batch.ops[i]);
     return result;
 }
+
+/* ---- The first version ---------------------------------------------------------------------- */
+
+/* CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1 is 0: the module of the kernel has them only when
+ * it was loaded for them. */
+static CUresult first_version(CUstream handle) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(handle, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return stream->capture ? sg_capture_refuse(stream) : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult sg_cuStreamWaitValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                unsigned int flags) {
+    (void)addr, (void)value, (void)flags;
+    return first_version(stream);
+}
+
+CUresult sg_cuStreamWaitValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                unsigned int flags) {
+    (void)addr, (void)value, (void)flags;
+    return first_version(stream);
+}
+
+CUresult sg_cuStreamWriteValue32(CUstream stream, CUdeviceptr addr, cuuint32_t value,
+                                 unsigned int flags) {
+    (void)addr, (void)value, (void)flags;
+    return first_version(stream);
+}
+
+CUresult sg_cuStreamWriteValue64(CUstream stream, CUdeviceptr addr, cuuint64_t value,
+                                 unsigned int flags) {
+    (void)addr, (void)value, (void)flags;
+    return first_version(stream);
+}
+
+CUresult sg_cuStreamBatchMemOp(CUstream stream, unsigned int count,
+                               CUstreamBatchMemOpParams *paramArray, unsigned int flags) {
+    (void)paramArray, (void)flags;
+    if (count >= BATCH_LIMIT)
+        return CUDA_ERROR_INVALID_VALUE;
+    return first_version(stream);
+}

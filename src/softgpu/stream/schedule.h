@@ -71,6 +71,8 @@ struct sg_op *sg_schedule_any(void);
 /* How long a look at a memory value may wait, when it was waited for since `since`. */
 uint64_t sg_poll_interval(uint64_t since);
 
+/* The nearest priority that there is. */
+int sg_stream_priority(int priority);
 /* A stream object: one reference, listed nowhere. NULL when out of memory. */
 struct sg_stream *sg_stream_new(struct sg_context *context, unsigned flags, int priority);
 /* Takes it out of its context's list, when it is in one. */

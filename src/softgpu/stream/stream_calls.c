@@ -4,7 +4,7 @@
 #include "softgpu/pool/pool.h"
 #include "softgpu/stream/schedule.h"
 
-static int clamp_priority(int priority) {
+int sg_stream_priority(int priority) {
     if (priority < SG_PRIORITY_GREATEST)
         return SG_PRIORITY_GREATEST;
     return priority > SG_PRIORITY_LEAST ? SG_PRIORITY_LEAST : priority;
@@ -17,7 +17,7 @@ CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_stream *stream = sg_stream_new(context, flags, clamp_priority(priority));
+    struct sg_stream *stream = sg_stream_new(context, flags, sg_stream_priority(priority));
     if (!stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
     sg_stream_heed_barrier_later(stream);
@@ -54,6 +54,9 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
         return result;
     if (stream->capture)
         return sg_capture_refuse(stream);
+    result = sg_capture_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     if (stream == stream->context->legacy && stream->busy_blocking > 0)
         sg_context_settle(stream->context);
     else
@@ -82,6 +85,9 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
         return result;
     if (stream->capture)
         return sg_capture_refuse(stream);
+    result = sg_capture_unsafe();
+    if (result != CUDA_SUCCESS)
+        return result;
     if (stream == stream->context->legacy && stream->busy_blocking > 0) {
         result = synchronize_legacy(stream);
     } else {
@@ -96,11 +102,18 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
 
 /* ---- What a stream is ----------------------------------------------------------------------- */
 
+/* These invalidate the capture of a stream that captures; what asks for priority, context or
+ * attributes does not. */
+static CUresult find_to_ask(CUstream handle, struct sg_stream **stream) {
+    CUresult result = sg_stream_find(handle, stream);
+    return result == CUDA_SUCCESS && (*stream)->capture ? sg_capture_refuse(*stream) : result;
+}
+
 CUresult sg_cuStreamGetFlags(CUstream hStream, unsigned int *flags) {
     if (!flags)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = find_to_ask(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *flags = stream->flags;
     return result;
@@ -120,7 +133,7 @@ CUresult sg_cuStreamGetId(CUstream hStream, unsigned long long *streamId) {
     if (!streamId)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = find_to_ask(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *streamId = stream->id;
     return result;
@@ -130,7 +143,7 @@ CUresult sg_cuStreamGetDevice(CUstream hStream, CUdevice *device) {
     if (!device)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = find_to_ask(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *device = stream->context->device;
     return result;

@@ -106,7 +106,7 @@ static void joins(void) {
     CALL(cuEventSynchronize, "after-end", (g.e));
     CALL(cuStreamWaitEvent, "after-end", (g.t, g.e, 0));
     CALL(cuEventRecord, "after-end", (g.e, g.t));
-    CALL(cuEventQuery, "recorded-again", (g.e));
+    CALL(cuEventSynchronize, "recorded-again", (g.e));
 }
 
 /* A join of a stream that got no node of its own. */
@@ -341,7 +341,7 @@ static void events(void) {
     SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
     SETUP(cuEventRecord, (g.e, g.s));
     CALL(cuEventRecord, "captured-elsewhere", (g.e, g.u));
-    CALL(cuEventQuery, "recorded-elsewhere", (g.e));
+    CALL(cuEventSynchronize, "recorded-elsewhere", (g.e));
     see_status(g.s, "after-record-elsewhere");
     SETUP(cuEventRecord, (g.f, g.s));
     CALL(cuStreamWaitEvent, "fork", (g.t, g.f, 0));
