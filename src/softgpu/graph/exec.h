@@ -113,6 +113,10 @@ void sg_exec_part_free(struct sg_exec_part *part);
 /* Replaces what a node does: a deep copy of `params`, with the context and event that it names. On
  * failure nothing has changed. */
 CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *params);
+/* Gives up what sg_exec_node_set took. */
+void sg_exec_node_release(struct sg_exec_node *node);
+/* What a conditional node's handle begins a launch with; 0 for other nodes. */
+unsigned sg_condition_first_value(const CUgraphNodeParams *params);
 /* Calls `visit` for each node of a part and of those in it. */
 void sg_exec_part_each(struct sg_exec_part *part,
                        void (*visit)(struct sg_exec_node *node, void *user), void *user);
@@ -154,9 +158,6 @@ void sg_loop_discard(struct sg_op *op);
 CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream);
 /* Memory for its allocation nodes; ordered after what was launched before. */
 CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
-
-/* The launch as a node of what `stream` captures (exec_capture.c). */
-CUresult sg_exec_capture(struct sg_exec *exec, struct sg_stream *stream);
 
 /* ---- Graph memory for launches (memory.c) -------------------------------------------------------
  */

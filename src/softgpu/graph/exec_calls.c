@@ -9,18 +9,21 @@
                   CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD | CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH | \
                   CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY))
 
-/* What an exec shows of its flags. */
-static cuuint64_t kept(cuuint64_t flags) {
-    return flags & ~(cuuint64_t)CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD;
+#define EXCLUSIVE                                                                                  \
+    ((cuuint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |                                \
+                  CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
+
+static bool possible(cuuint64_t flags) {
+    return !(flags & ~KNOWN_FLAGS) && (flags & EXCLUSIVE) != EXCLUSIVE;
 }
 
 static CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, cuuint64_t flags,
                             struct sg_exec **exec, struct sg_exec_error *error) {
     struct sg_graph *graph = sg_graph_get(graph_handle);
     *error = (struct sg_exec_error){CUDA_GRAPH_INSTANTIATE_ERROR, NULL};
-    if (!handle || !graph || (flags & ~KNOWN_FLAGS))
+    if (!handle || !graph || !possible(flags))
         return CUDA_ERROR_INVALID_VALUE;
-    return sg_exec_new(graph, kept(flags), exec, error);
+    return sg_exec_new(graph, flags, exec, error);
 }
 
 CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
@@ -35,18 +38,16 @@ CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph
     return result;
 }
 
-/* The log buffer gets an empty text: there is nothing to say beside the error and the node. */
+/* As on H200 the log stays empty, and the node NULL: only cuGraphInstantiateWithParams tells. */
 CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
                                   CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize) {
     struct sg_exec *exec;
     struct sg_exec_error error;
     CUresult result = instantiate(phGraphExec, hGraph, 0, &exec, &error);
-    if (result == CUDA_SUCCESS) {
+    if (result == CUDA_SUCCESS)
         *phGraphExec = SG_HANDLE_POINTER(CUgraphExec, exec->handle);
-        error.node = NULL;
-    }
     if (phErrorNode)
-        *phErrorNode = error.node;
+        *phErrorNode = NULL;
     if (logBuffer && bufferSize > 0)
         *logBuffer = '\0';
     return result;
@@ -96,7 +97,9 @@ CUresult sg_cuGraphExecGetFlags(CUgraphExec hGraphExec, cuuint64_t *flags) {
     const struct sg_exec *exec = sg_exec_get(hGraphExec);
     if (!exec || !flags)
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = exec->flags;
+    /* Uploading is over, and of priorities an H200 does not tell either. */
+    *flags = exec->flags & ~(cuuint64_t)(CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                                         CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY);
     return CUDA_SUCCESS;
 }
 
@@ -117,12 +120,25 @@ static CUresult begin(CUgraphExec handle, CUstream stream_handle, struct sg_exec
     return *exec ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Without a current context a launch takes the default stream of the exec's own, as on H200. */
+static CUresult begin_launch(CUgraphExec handle, CUstream stream_handle, struct sg_exec **exec,
+                             struct sg_stream **stream) {
+    *exec = sg_exec_get(handle);
+    bool own = *exec && !stream_handle && !sg_context_peek() && (*exec)->context->alive;
+    if (!own)
+        return begin(handle, stream_handle, exec, stream);
+    *stream = (*exec)->context->legacy;
+    return (*exec)->context->sticky;
+}
+
 CUresult sg_cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
     struct sg_exec *exec;
     struct sg_stream *stream;
     CUresult result = begin(hGraph, hStream, &exec, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return sg_capture_refuse(stream);
     result = sg_exec_upload(exec, stream);
     sg_schedule_chance();
     return result;
@@ -131,11 +147,11 @@ CUresult sg_cuGraphUpload(CUgraphExec hGraph, CUstream hStream) {
 CUresult sg_cuGraphLaunch(CUgraphExec hGraph, CUstream hStream) {
     struct sg_exec *exec;
     struct sg_stream *stream;
-    CUresult result = begin(hGraph, hStream, &exec, &stream);
+    CUresult result = begin_launch(hGraph, hStream, &exec, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
-        return sg_exec_capture(exec, stream);
+        return sg_capture_refuse(stream); /* as recorded */
     result = sg_exec_launch(exec, stream);
     sg_schedule_chance();
     return result;

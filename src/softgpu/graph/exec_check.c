@@ -87,10 +87,10 @@ static CUresult check_device_node(const struct sg_node *node, struct device_laun
     if (!works ||
         (type == CU_GRAPH_NODE_TYPE_MEMCPY && !copy_fits(&node->params.memcpy.copyParams)))
         return fail(error, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, node,
-                    CUDA_ERROR_NOT_SUPPORTED);
+                    CUDA_ERROR_INVALID_VALUE);
     if (seen->works && context_of(node) && seen->context && context_of(node) != seen->context)
         return fail(error, CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED, node,
-                    CUDA_ERROR_NOT_SUPPORTED);
+                    CUDA_ERROR_INVALID_VALUE);
     seen->works = true;
     if (context_of(node))
         seen->context = context_of(node);
@@ -116,12 +116,22 @@ static CUresult check_conditions(const struct sg_graph *graph, struct sg_exec_er
     return CUDA_SUCCESS;
 }
 
+/* Memory may have gone since the node was made. */
+static CUresult check_operands(const struct sg_node *node) {
+    if (node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        return sg_copy_check_3d(&node->params.memcpy.copyParams);
+    if (node->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
+        return sg_set_check(&node->params.memset);
+    return CUDA_SUCCESS;
+}
+
 static CUresult check_inside(const struct sg_graph *graph, struct sg_exec_error *error) {
     CUresult result = check_circles(graph, error);
     if (result == CUDA_SUCCESS)
         result = check_conditions(graph, error);
     for (struct sg_node *node = graph->first; node && result == CUDA_SUCCESS; node = node->next) {
-        if (node->child)
+        result = check_operands(node);
+        if (result == CUDA_SUCCESS && node->child)
             result = check_inside(node->child, error);
         for (unsigned i = 0;
              node->bodies && i < node->params.conditional.size && result == CUDA_SUCCESS; i++)
@@ -148,7 +158,6 @@ CUresult sg_exec_check(struct sg_graph *graph, cuuint64_t flags, struct sg_exec_
     struct device_launch seen = {0};
     result = check_device(graph, &seen, error);
     if (result == CUDA_SUCCESS && !seen.works)
-        result = fail(error, CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, NULL,
-                      CUDA_ERROR_NOT_SUPPORTED);
+        result = fail(error, CUDA_GRAPH_INSTANTIATE_ERROR, NULL, CUDA_ERROR_INVALID_VALUE);
     return result;
 }

@@ -32,7 +32,16 @@ static bool is_event(const CUgraphNodeParams *params) {
            params->type == CU_GRAPH_NODE_TYPE_EVENT_RECORD;
 }
 
-static void release_parts(struct sg_exec_node *node) {
+static CUdeviceptr memory_address(const CUgraphNodeParams *params) {
+    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return params->alloc.dptr;
+    return params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? params->free.dptr : 0;
+}
+
+void sg_exec_node_release(struct sg_exec_node *node) {
+    CUdeviceptr address = memory_address(&node->params);
+    if (address)
+        sg_graph_memory_release(address);
     if (node->context)
         sg_context_unref(node->context);
     if (node->event)
@@ -46,6 +55,8 @@ CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *pa
     made.event = NULL;
     CUcontext handle = context_handle(params);
     CUresult result = handle ? sg_context_from_handle(handle, &made.context) : CUDA_SUCCESS;
+    if (!handle)
+        made.context = node->context;
     if (is_event(params)) {
         made.event = sg_event_get(event_handle(params));
         if (!made.event)
@@ -59,7 +70,9 @@ CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *pa
         sg_context_ref(made.context);
     if (made.event)
         sg_event_ref(made.event);
-    release_parts(node);
+    if (memory_address(params))
+        sg_graph_memory_retain(memory_address(params));
+    sg_exec_node_release(node);
     *node = made;
     return CUDA_SUCCESS;
 }
@@ -111,26 +124,12 @@ static CUresult copy_parts(struct sg_exec_node *to, const struct sg_node *from) 
 }
 
 /* Without the flag a handle's value at the begin of a launch is undefined: 0 here. */
-static unsigned first_value(const CUgraphNodeParams *params) {
+unsigned sg_condition_first_value(const CUgraphNodeParams *params) {
     if (params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
         return 0;
     const struct sg_condition *condition = sg_condition_get(params->conditional.handle);
     bool assigned = condition && (condition->flags & CU_GRAPH_COND_ASSIGN_DEFAULT);
     return assigned ? condition->initial : 0;
-}
-
-static void hold_memory(const struct sg_exec_node *node) {
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        sg_graph_memory_retain(node->params.alloc.dptr);
-    else if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        sg_graph_memory_retain(node->params.free.dptr);
-}
-
-static void release_memory(const struct sg_exec_node *node) {
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        sg_graph_memory_release(node->params.alloc.dptr);
-    else if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        sg_graph_memory_release(node->params.free.dptr);
 }
 
 static CUresult copy_node(struct sg_exec_node *to, const struct sg_node *from, uint64_t first) {
@@ -140,8 +139,7 @@ static CUresult copy_node(struct sg_exec_node *to, const struct sg_node *from, u
     CUresult result = sg_exec_node_set(to, &from->params);
     if (result != CUDA_SUCCESS)
         return result;
-    to->value = first_value(&from->params);
-    hold_memory(to);
+    to->value = sg_condition_first_value(&from->params);
     result = copy_edges(to, from, first);
     if (result == CUDA_SUCCESS)
         result = copy_attributes(to, from);
@@ -151,8 +149,7 @@ static CUresult copy_node(struct sg_exec_node *to, const struct sg_node *from, u
 static void end_node(struct sg_exec_node *node) {
     for (unsigned i = 0; i < node->part_count; i++)
         sg_exec_part_free(node->parts[i]);
-    release_memory(node);
-    release_parts(node);
+    sg_exec_node_release(node);
     free(node->parts);
     free(node->from);
     free(node->edges);

@@ -50,26 +50,50 @@ static bool is_device(const CUmemLocation *location) {
            location->id < sg_device_count();
 }
 
-/* Graph memory is device memory that is not exported. */
+/* As recorded on H200, where the CPU's access may be asked for and is not given. */
+static CUresult check_access(const CUmemAccessDesc *access) {
+    if (access->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+        access->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+        access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (access->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    bool device = access->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    return device && !is_device(&access->location) ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
+static bool reserved_zero(const CUmemPoolProps *props) {
+    for (size_t i = 0; i < sizeof props->reserved; i++)
+        if (props->reserved[i])
+            return false;
+    return true;
+}
+
+/* Graph memory is device memory that is not exported, whatever type of allocation is asked for. */
 static CUresult check(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params) {
     const CUmemPoolProps *props = &params->poolProps;
-    if (params->bytesize == 0 || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
-        props->handleTypes != CU_MEM_HANDLE_TYPE_NONE || !is_device(&props->location) ||
+    bool host = props->location.type == CU_MEM_LOCATION_TYPE_HOST ||
+                props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA ||
+                props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+    if (params->bytesize == 0 || props->allocType == CU_MEM_ALLOCATION_TYPE_INVALID ||
+        props->allocType > CU_MEM_ALLOCATION_TYPE_MANAGED || !reserved_zero(props) ||
         (params->accessDescCount > 0 && !params->accessDescs))
         return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < params->accessDescCount; i++)
-        if (!is_device(&params->accessDescs[i].location) ||
-            params->accessDescs[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-            return CUDA_ERROR_INVALID_VALUE;
-    if (params->bytesize > sg_device(props->location.id)->limit)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    return CUDA_SUCCESS;
+    if (host || props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!is_device(&props->location))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < params->accessDescCount && result == CUDA_SUCCESS; i++)
+        result = check_access(&params->accessDescs[i]);
+    return result;
 }
 
 static unsigned devices_of(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params) {
     unsigned devices = 1u << params->poolProps.location.id;
     for (size_t i = 0; i < params->accessDescCount; i++)
-        devices |= 1u << params->accessDescs[i].location.id;
+        if (is_device(&params->accessDescs[i].location))
+            devices |= 1u << params->accessDescs[i].location.id;
     return devices;
 }
 
@@ -77,6 +101,8 @@ CUresult sg_graph_memory_reserve(CUgraphNodeParams *params) {
     CUresult result = check(&params->alloc);
     if (result != CUDA_SUCCESS)
         return result;
+    if (params->alloc.bytesize > SIZE_MAX / 2)
+        return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_graph_block *block = calloc(1, sizeof *block);
     if (!block)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -104,7 +130,8 @@ void sg_graph_block_show(struct sg_graph_block *block) {
                                      .size = block->bytes,
                                      .kind = SG_RANGE_GRAPH,
                                      .device = block->device,
-                                     .phys = block->chunk->phys,
+                                     .phys = block->run->chunk->phys,
+                                     .phys_offset = block->run->first * SG_PAGE,
                                      .owner = block};
     block->left = true;
     block->refs++;

@@ -1,6 +1,8 @@
 /* What a launch does to graph memory: judged when it is made, done in its order. */
 #include "softgpu/graph/memory_parts.h"
 
+#include <stdlib.h>
+
 static uint64_t launches, generations;
 
 static struct sg_graph_block *block_of(const struct sg_step *step) {
@@ -26,9 +28,26 @@ static void each(struct sg_exec *exec, size_t count, void (*visit)(struct sg_gra
     }
 }
 
+/*
+ * What one step of a lane frees, a later one of the same lane may have: the lane's order keeps them
+ * apart. `freed` is the lane's list.
+ */
+static bool take_freed(struct sg_graph_block *block, struct sg_graph_run **freed) {
+    for (struct sg_graph_run **link = freed; *link; link = &(*link)->next) {
+        struct sg_graph_run *run = *link;
+        if (run->pages * SG_PAGE != block->size || run->chunk->phys->device != block->device)
+            continue;
+        *link = run->next;
+        run->refs++;
+        block->run = run;
+        return true;
+    }
+    return false;
+}
+
 /* A use for each step, so that memory taken for the launch lasts as long as it does. */
 static CUresult begin_step(const struct sg_step *step, struct sg_graph_block *block,
-                           bool automatic) {
+                           struct sg_graph_run **freed, bool automatic) {
     if (block->launch != launches) {
         block->launch = launches;
         block->will_be_left = block->left;
@@ -36,25 +55,44 @@ static CUresult begin_step(const struct sg_step *step, struct sg_graph_block *bl
     bool possible = allocates(step) ? automatic || !block->will_be_left : block->will_be_left;
     if (!possible)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = block->chunk ? CUDA_SUCCESS : sg_graph_block_fill(block);
+    CUresult result = CUDA_SUCCESS;
+    if (!block->run && !take_freed(block, freed))
+        result = sg_graph_block_fill(block);
     if (result != CUDA_SUCCESS)
         return result;
     block->will_be_left = allocates(step);
     block->uses++;
+    if (!allocates(step)) {
+        block->run->next = *freed;
+        *freed = block->run;
+    }
     return CUDA_SUCCESS;
 }
 
-CUresult sg_memory_begin(struct sg_exec *exec, bool automatic) {
-    launches++;
-    for (size_t i = 0; i < exec->plan.count && exec->memory_nodes > 0; i++) {
-        struct sg_graph_block *block = block_of(&exec->plan.steps[i]);
-        CUresult result = block ? begin_step(&exec->plan.steps[i], block, automatic) : CUDA_SUCCESS;
+static CUresult begin_steps(struct sg_exec *exec, struct sg_graph_run **freed, bool automatic) {
+    for (size_t i = 0; i < exec->plan.count; i++) {
+        const struct sg_step *step = &exec->plan.steps[i];
+        struct sg_graph_block *block = block_of(step);
+        CUresult result =
+            block ? begin_step(step, block, &freed[step->lane], automatic) : CUDA_SUCCESS;
         if (result != CUDA_SUCCESS) {
             each(exec, i, sg_graph_block_unuse);
             return result;
         }
     }
     return CUDA_SUCCESS;
+}
+
+CUresult sg_memory_begin(struct sg_exec *exec, bool automatic) {
+    launches++;
+    if (exec->memory_nodes == 0)
+        return CUDA_SUCCESS;
+    struct sg_graph_run **freed = calloc(exec->plan.lane_count + 1, sizeof *freed);
+    if (!freed)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = begin_steps(exec, freed, automatic);
+    free(freed);
+    return result;
 }
 
 void sg_memory_undo(struct sg_exec *exec) {
@@ -87,7 +125,7 @@ void sg_memory_commit(struct sg_exec *exec) {
  */
 static void finish_allocate(struct sg_op *op) {
     struct sg_graph_block *block = (struct sg_graph_block *)(uintptr_t)op->data.words[0];
-    if (block->chunk)
+    if (block->run)
         sg_graph_block_map(block, op->data.words[1]);
     sg_graph_block_unref(block);
 }
@@ -116,7 +154,7 @@ CUresult sg_memory_upload(struct sg_exec *exec) {
     size_t filled = 0;
     while (filled < exec->plan.count && exec->memory_nodes > 0 && result == CUDA_SUCCESS) {
         struct sg_graph_block *block = block_of(&exec->plan.steps[filled]);
-        if (block && !block->chunk)
+        if (block && !block->run)
             result = sg_graph_block_fill(block);
         if (result != CUDA_SUCCESS)
             break;

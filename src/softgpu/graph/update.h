@@ -1,0 +1,31 @@
+/* Between the files that change execs. */
+#ifndef SG_GRAPH_UPDATE_H
+#define SG_GRAPH_UPDATE_H
+
+#include "softgpu/graph/exec.h"
+
+/* Whether a node may become another of its type in an exec. */
+CUgraphExecUpdateResult sg_update_compare(const CUgraphNodeParams *now,
+                                          const CUgraphNodeParams *wanted);
+
+/* Whether these parameters could be those of a node; of batches, addresses are not looked at. */
+CUresult sg_update_check(const CUgraphNodeParams *params);
+
+/* What becomes of nodes, prepared as a whole. */
+struct sg_exec_change;
+struct sg_exec_changes {
+    struct sg_exec *exec;
+    struct sg_exec_change *list; /* one for each node of the exec at most */
+    size_t count;
+};
+/* False when out of memory; to be ended all the same. */
+bool sg_exec_changes_begin(struct sg_exec_changes *changes, struct sg_exec *exec);
+/* Prepares to make a part like `graph`. GRAPH_EXEC_UPDATE_FAILURE when that may not be, with the
+ * reason in *info. */
+CUresult sg_exec_compare(struct sg_exec_changes *changes, struct sg_exec_part *part,
+                         struct sg_graph *graph, CUgraphExecUpdateResultInfo *info);
+/* All of it, or nothing. */
+CUresult sg_exec_changes_make(struct sg_exec_changes *changes);
+void sg_exec_changes_end(struct sg_exec_changes *changes);
+
+#endif
