@@ -148,9 +148,15 @@ static CUresult read_symbols(struct sg_elf *elf, const struct sg_elf_section *ta
 
 CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf) {
     *elf = (struct sg_elf){.bytes = bytes};
-    if (bytes.size < HEADER || bytes.data[EI_CLASS] != ELFCLASS64 ||
-        bytes.data[EI_DATA] != ELFDATA2LSB || sg_bytes_number(bytes, 18, 2) != EM_CUDA)
+    if (bytes.size < HEADER || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
         return CUDA_ERROR_INVALID_IMAGE;
+    /* The answers of an H200 to each of these. */
+    if (bytes.data[EI_CLASS] != ELFCLASS64)
+        return CUDA_ERROR_UNKNOWN;
+    if (bytes.data[EI_DATA] != ELFDATA2LSB || sg_bytes_number(bytes, 18, 2) != EM_CUDA)
+        return CUDA_ERROR_INVALID_IMAGE;
+    if (bytes.data[EI_OSABI] != 0x33 && bytes.data[EI_OSABI] != 0x41)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     elf->type = (unsigned)sg_bytes_number(bytes, 16, 2);
     elf->flags = (uint32_t)sg_bytes_number(bytes, 48, 4);
     elf->abi = bytes.data[EI_ABIVERSION];
@@ -159,6 +165,8 @@ CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf) {
         if (elf->sections[i].type == SHT_SYMTAB && !elf->symbols)
             result = read_symbols(elf, &elf->sections[i]);
     }
+    if (result == CUDA_SUCCESS && !elf->symbols)
+        return CUDA_ERROR_INVALID_IMAGE;
     return result;
 }
 

@@ -33,7 +33,7 @@ struct entry {
 
 bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent) {
     struct sg_bytes bytes = {data, size};
-    if (size < 16 || sg_bytes_number(bytes, 4, 2) != 1 || sg_bytes_number(bytes, 6, 2) < 16)
+    if (size < 16 || sg_bytes_number(bytes, 4, 2) != 1)
         return false;
     uint64_t header = sg_bytes_number(bytes, 6, 2), follows = sg_bytes_number(bytes, 8, 8);
     *extent = header + follows;
@@ -95,6 +95,9 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
     struct entry machine = {0}, text = {0}, entry;
     uint64_t at = sg_bytes_number(bytes, 6, 2);
     bool whole;
+    /* As an H200 answers to a header that ends inside itself. */
+    if (at < 16)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
     while (next_entry(bytes, &at, &entry, &whole)) {
         struct entry *best = entry.kind == KIND_ELF   ? &machine
                              : entry.kind == KIND_PTX ? &text

@@ -202,8 +202,11 @@ static bool choose(const void *data, size_t size, struct sg_choice *choice) {
 CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
                        struct sg_image_log *log, struct sg_image **image) {
     struct sg_choice choice;
-    if (magic_of(data, size) == SG_FATBIN_WRAPPER_MAGIC && !unwrapped(&data, &size))
+    if (magic_of(data, size) == SG_FATBIN_WRAPPER_MAGIC &&
+        (!options->wrapped || !unwrapped(&data, &size))) {
+        sg_image_log_error(log, options->name, 0, "a fatbin wrapper is not taken here");
         return CUDA_ERROR_INVALID_IMAGE;
+    }
     if (!choose(data, size, &choice)) {
         sg_image_log_error(log, options->name, 0, "the header does not describe the image");
         return CUDA_ERROR_INVALID_IMAGE;

@@ -81,7 +81,7 @@ struct sg_image {
 struct sg_image_log {
     char *info, *error;           /* may be NULL */
     size_t info_size, error_size; /* room */
-    size_t info_used, error_used; /* written, without the final zero */
+    size_t info_used, error_used; /* written, without the final zero; all when text was cut */
 };
 
 struct sg_image_options {
@@ -89,13 +89,15 @@ struct sg_image_options {
     char suffix;         /* architecture-specific code that the device runs: 'a', or 0 */
     int newest_ptx;      /* 90 for 9.0: newer .version is refused with UNSUPPORTED_PTX_VERSION */
     bool prefer_machine; /* CU_PREFER_BINARY, the default, rather than CU_PREFER_PTX */
+    bool wrapped;        /* a fatbin wrapper is taken; cuModuleLoadData refuses it */
     bool relocatable;    /* input of a link: external functions and variables are allowed */
     const char *name;    /* of the input in messages; may be NULL */
 };
 
 /*
- * Reads an image whose kind is found from its first bytes: a fatbin wrapper (0x466243b1), a fatbin
- * (0xba55ed50), an ELF, softgpu's link container, or text. `size` bounds every read; SIZE_MAX when
+ * Reads an image whose kind is found from its first bytes: a fatbin wrapper (0x466243b1, where the
+ * options take one and the size is not known), a fatbin (0xba55ed50), an ELF, softgpu's link
+ * container, or text. `size` bounds every read; SIZE_MAX when
  * the caller does not know it, as in cuModuleLoadData: then what the headers say is believed.
  *
  * From a fatbin the entry that hardware would take is chosen: machine code for exactly the device

@@ -7,13 +7,16 @@
 #include <string.h>
 
 static void append(char *to, size_t room, size_t *used, const char *text) {
-    if (!to || room == 0)
+    if (!to || room == 0 || *used >= room)
         return;
-    size_t left = room - 1 - *used;
-    size_t length = strnlen(text, left);
+    size_t left = room - 1 - *used, length = strnlen(text, left);
+    bool cut = text[length] != '\0';
     memcpy(to + *used, text, length);
     *used += length;
     to[*used] = '\0';
+    /* An H200 says then that all was used; of a room for the zero alone, that none was. */
+    if (cut && room > 1)
+        *used = room;
 }
 
 void sg_image_log_error(struct sg_image_log *log, const char *name, size_t line, const char *format,

@@ -127,6 +127,7 @@ static bool file_directive(struct sg_ptx *ptx) {
 }
 
 static bool section_directive(struct sg_ptx *ptx) {
+    ptx->debug_found = true;
     if (!sg_ptx_next(ptx))
         return false;
     if (ptx->word.kind != SG_WORD_DOTTED && ptx->word.kind != SG_WORD_NAME)
@@ -167,6 +168,7 @@ static bool pragma_directive(struct sg_ptx *ptx) {
 /* @@DWARF of old compilers: the rest of the line is data. */
 static bool dwarf_line(struct sg_ptx *ptx) {
     size_t line = ptx->word.line;
+    ptx->debug_found = true;
     do {
         if (!sg_ptx_next(ptx))
             return false;

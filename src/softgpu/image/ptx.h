@@ -78,8 +78,9 @@ struct sg_ptx {
     const struct sg_image_options *options;
     struct sg_image_log *log;
     struct sg_image *image;
-    CUresult result;  /* the first thing that went wrong */
-    bool independent; /* texmode_independent: samplers are declared by themselves */
+    CUresult result;         /* the first thing that went wrong */
+    bool debug, debug_found; /* .target debug; a section with such information */
+    bool independent;        /* texmode_independent: samplers are declared by themselves */
 
     struct sg_ptx_symbol *symbols;
     size_t symbol_count;
@@ -194,6 +195,7 @@ struct sg_ptx_opcode {
     const char *name;
     unsigned char least, most;
     bool typed;
+    bool rounded; /* of floats, a rounding or .approx must be named */
 };
 const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length);
 bool sg_ptx_modifier(const char *name, size_t length); /* .name, .name::name */

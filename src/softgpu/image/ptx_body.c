@@ -258,9 +258,24 @@ static bool names_type(const struct sg_word *word) {
            (length > 1 && strchr("busfe", text[0]) && text[1] >= '0' && text[1] <= '9');
 }
 
-static bool modifiers(struct sg_ptx *ptx, bool *typed) {
+static bool names_rounding(const struct sg_word *word) {
+    static const char *const all[] = {".rn", ".rz", ".rm", ".rp", ".approx", ".full"};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (sg_word_is(word, all[i]))
+            return true;
+    }
+    return false;
+}
+
+struct modifiers {
+    bool typed, real, rounded;
+};
+
+static bool modifiers(struct sg_ptx *ptx, struct modifiers *given) {
     while (ptx->word.kind == SG_WORD_DOTTED) {
-        *typed = *typed || names_type(&ptx->word);
+        given->typed = given->typed || names_type(&ptx->word);
+        given->real = given->real || sg_ptx_is(ptx, ".f32") || sg_ptx_is(ptx, ".f64");
+        given->rounded = given->rounded || names_rounding(&ptx->word);
         if (!sg_ptx_modifier(ptx->word.text, ptx->word.length))
             return sg_ptx_wrong(ptx, "unknown modifier '%.*s'",
                                 ptx->word.length < 60 ? (int)ptx->word.length : 60, ptx->word.text);
@@ -272,14 +287,16 @@ static bool modifiers(struct sg_ptx *ptx, bool *typed) {
 
 static bool instruction(struct sg_ptx *ptx, const struct sg_word *name) {
     const struct sg_ptx_opcode *opcode = sg_ptx_opcode(name->text, name->length);
-    bool typed = false;
+    struct modifiers given = {0};
     if (!opcode)
         return sg_ptx_wrong(ptx, "there is no instruction '%.*s'",
                             name->length < 60 ? (int)name->length : 60, name->text);
-    if (!modifiers(ptx, &typed))
+    if (!modifiers(ptx, &given))
         return false;
-    if (opcode->typed && !typed)
+    if (opcode->typed && !given.typed)
         return sg_ptx_wrong(ptx, "%s needs a type", opcode->name);
+    if (opcode->rounded && given.real && !given.rounded)
+        return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
     struct operands list = {.depth = 0};
     if (!operands(ptx, &list))
         return false;

@@ -110,14 +110,10 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     if (!follow(ptx, walk))
         return false;
     uint64_t local = frame(entry->local);
-    /* Of a block, where nobody asks for more at the launch. */
-    const uint64_t most_shared = 48 << 10;
-    if (walk->shared > most_shared)
-        return sg_ptx_wrong(ptx, "%s uses %llu bytes of shared memory, which are more than %llu",
-                            function->name, (unsigned long long)walk->shared,
-                            (unsigned long long)most_shared);
-    if (local > UINT32_MAX)
-        return sg_ptx_wrong(ptx, "%s uses too much local memory", function->name);
+    /* An H200 takes more than the 48 KiB that ptxas allows; what a launch may have is its business.
+     */
+    if (walk->shared > UINT32_MAX || local > UINT32_MAX)
+        return sg_ptx_wrong(ptx, "%s uses too much shared or local memory", function->name);
     function->static_shared = (unsigned)walk->shared;
     function->local = (unsigned)local;
     return true;
@@ -140,6 +136,8 @@ static bool constants(struct sg_ptx *ptx) {
 }
 
 bool sg_ptx_close(struct sg_ptx *ptx) {
+    if (ptx->debug && !ptx->debug_found)
+        return sg_ptx_wrong(ptx, "target debug, but no debug information");
     if (!settle_symbols(ptx) || !constants(ptx))
         return false;
     struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue)};

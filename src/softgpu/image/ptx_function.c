@@ -106,6 +106,12 @@ static bool parameter(struct sg_ptx *ptx, struct parameters *list) {
     one.name = ptx->word;
     if (!sg_ptx_next(ptx) || !parameter_extents(ptx, &one))
         return false;
+    if (entry && one.type.opaque != SG_OPAQUE_NONE) {
+        /* The text compiles, but what comes out does not load. */
+        sg_ptx_wrong(ptx, "a parameter of an entry is no texture, sampler or surface");
+        ptx->result = CUDA_ERROR_INVALID_IMAGE;
+        return false;
+    }
     if (entry && one.open)
         return sg_ptx_wrong(ptx, "a parameter of an entry has a size");
     if (!sg_word_is(&one.name, "_") && !sg_ptx_declare_local(ptx, &one))

@@ -58,14 +58,18 @@ static bool version_number(const struct sg_word *word, uint64_t *major, uint64_t
 
 static bool version(struct sg_ptx *ptx) {
     uint64_t major, minor;
-    bool named = sg_ptx_next(ptx) && sg_ptx_is(ptx, ".version") && sg_ptx_next(ptx);
-    if (!named || ptx->word.kind != SG_WORD_FLOAT || !version_number(&ptx->word, &major, &minor)) {
+    sg_words_next(&ptx->words, &ptx->word);
+    if (!sg_ptx_is(ptx, ".version")) {
         /* Not a mistake in PTX: no PTX at all. */
         sg_image_log_error(ptx->log, ptx->options->name, ptx->word.line,
-                           "the text does not begin with .version and a number");
+                           "the text does not begin with .version");
         refuse(ptx, CUDA_ERROR_INVALID_IMAGE);
         return false;
     }
+    if (!sg_ptx_next(ptx))
+        return false;
+    if (ptx->word.kind != SG_WORD_FLOAT || !version_number(&ptx->word, &major, &minor))
+        return sg_ptx_unexpected(ptx, "a version such as 8.0");
     if (!version_exists(ptx, major, minor)) {
         sg_image_log_error(ptx->log, ptx->options->name, ptx->word.line,
                            "version %u.%u of PTX is not supported; the newest is %d.%d",
@@ -143,6 +147,7 @@ static bool target_option(struct sg_ptx *ptx, const char **texture_mode) {
             return sg_ptx_wrong(ptx, "%s contradicts %s", options[i], *texture_mode);
         *texture_mode = i < 2 ? options[i] : *texture_mode;
         ptx->independent = ptx->independent || i == 1;
+        ptx->debug = ptx->debug || i == 2;
         return sg_ptx_next(ptx);
     }
     if (sg_ptx_is(ptx, "map_f64_to_f32") && ptx->image->target < 13)

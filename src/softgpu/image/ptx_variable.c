@@ -77,6 +77,8 @@ static bool attributes(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
         if (sg_ptx_accept(ptx, ".managed")) {
             variable->managed = true;
         } else if (sg_ptx_accept(ptx, ".unified")) {
+            if (!ptx->options->relocatable)
+                return sg_ptx_wrong(ptx, "unified addresses are for inputs of a link");
             if (!sg_ptx_expect(ptx, "(") || !sg_ptx_integer(ptx, &number) ||
                 !sg_ptx_expect(ptx, ",") || !sg_ptx_integer(ptx, &number) ||
                 !sg_ptx_expect(ptx, ")"))
@@ -177,10 +179,9 @@ static bool total(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
  * -------------------------------------------------------------------------------------------- */
 
 static bool allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
-    if (variable->space == SG_SPACE_REG || variable->space == SG_SPACE_LOCAL ||
-        variable->space == SG_SPACE_PARAM)
-        return sg_ptx_wrong(ptx, "a variable of the module lives in .global, .const or .shared");
-    return true;
+    /* Registers and .local of the module are of old texts, but hardware takes them. */
+    return variable->space != SG_SPACE_PARAM ||
+           sg_ptx_wrong(ptx, "a parameter belongs to a function");
 }
 
 static bool initial_allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
@@ -277,7 +278,9 @@ static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     symbol->alignment = variable->alignment;
     if (variable->type.opaque != SG_OPAQUE_NONE || variable->space == SG_SPACE_TEX)
         return keep_opaque(ptx, variable);
-    if (variable->space == SG_SPACE_SHARED)
+    if (variable->ranged)
+        return sg_ptx_wrong(ptx, "registers of the module are declared one by one");
+    if (variable->space != SG_SPACE_GLOBAL && variable->space != SG_SPACE_CONST)
         return true;
     return keep(ptx, variable, &symbol->index);
 }
