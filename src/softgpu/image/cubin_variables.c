@@ -224,8 +224,10 @@ static CUresult relocate(struct sg_image_variable *variable, uint64_t offset, ui
     unsigned byte = piece ? (unsigned)(type - RELOCATE_BYTE_0) : 0;
     uint64_t room = variable->size - offset;
     if (byte > 0) {
-        struct sg_relocation *last = variable->relocations + variable->relocation_count - 1;
-        if (variable->relocation_count == 0 || !joins(last, offset, byte, name, addend))
+        if (variable->relocation_count == 0)
+            return CUDA_ERROR_INVALID_IMAGE;
+        struct sg_relocation *last = &variable->relocations[variable->relocation_count - 1];
+        if (!joins(last, offset, byte, name, addend))
             return CUDA_ERROR_INVALID_IMAGE;
         last->size++;
         return CUDA_SUCCESS;

@@ -112,7 +112,8 @@ void sg_names_clear(struct sg_name_table *table) {
 bool sg_bytes_slice(struct sg_bytes from, uint64_t offset, uint64_t size, struct sg_bytes *slice) {
     if (offset > from.size || size > from.size - offset)
         return false;
-    *slice = (struct sg_bytes){from.data + offset, (size_t)size};
+    /* Nothing plus nothing is no address. */
+    *slice = (struct sg_bytes){from.data ? from.data + offset : NULL, (size_t)size};
     return true;
 }
 
