@@ -179,6 +179,8 @@ CUresult sg_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return sg_capture_refuse(stream);
     const struct sg_device *device = sg_device(stream->context->device);
     if (!device->attributes[CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK])
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -197,8 +199,5 @@ CUresult sg_cuMemBatchDecompressAsync(CUmemDecompressParams *paramsArray, size_t
         free(batch);
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (!stream->capture)
-        return submit(batch, stream);
-    free(batch);
-    return sg_capture_refuse(stream);
+    return submit(batch, stream);
 }

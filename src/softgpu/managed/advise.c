@@ -1,5 +1,6 @@
 /* cuMemAdvise: what is told of pages. Kept, and told again; nothing migrates here. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/managed/location.h"
 #include "softgpu/managed/managed.h"
 
@@ -20,7 +21,10 @@ static void apply(struct sg_page_facts *facts, const void *user) {
         facts->read_mostly = advice->what == CU_MEM_ADVISE_SET_READ_MOSTLY;
         break;
     case CU_MEM_ADVISE_SET_PREFERRED_LOCATION:
-        facts->preferred = advice->location;
+        /* A node of the host is accepted and changes nothing: recorded on H200. */
+        if (advice->location.type == CU_MEM_LOCATION_TYPE_DEVICE ||
+            advice->location.type == CU_MEM_LOCATION_TYPE_HOST)
+            facts->preferred = advice->location;
         break;
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
         facts->preferred = (CUmemLocation){0};
@@ -44,23 +48,38 @@ static bool looks_at_location(CUmem_advise what) {
            what == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
+/* In the order that H200 looks at them. */
 static CUresult advise(CUdeviceptr address, size_t size, const struct advice *advice) {
     struct sg_pages *pages = sg_managed_pages(address, size);
     if (!pages)
         return CUDA_ERROR_INVALID_VALUE;
+    if (sg_range_find(address)->kind == SG_RANGE_POOL)
+        return CUDA_ERROR_NOT_SUPPORTED;
     if (!sg_pages_promise(pages))
         return CUDA_ERROR_OUT_OF_MEMORY;
     sg_pages_edit(pages, address, size, apply, advice);
     return CUDA_SUCCESS;
 }
 
-CUresult sg_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+/* Who accesses is a device or the CPU, not a part of it. */
+static bool has_tables(CUmem_advise what, const CUmemLocation *location) {
+    return what == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+           location->type == CU_MEM_LOCATION_TYPE_DEVICE ||
+           location->type == CU_MEM_LOCATION_TYPE_HOST;
+}
+
+static CUresult begin(void) {
     struct sg_context *context;
-    struct advice given = {.what = advice};
     CUresult result = sg_context_current(&context);
+    return result == CUDA_SUCCESS ? sg_capture_unsafe() : result;
+}
+
+CUresult sg_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, CUdevice device) {
+    struct advice given = {.what = advice};
+    CUresult result = begin();
     if (result != CUDA_SUCCESS)
         return result;
-    if (!known(advice))
+    if (!known(advice) || count == 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (looks_at_location(advice))
         result = sg_location_of_device(device, &given.location);
@@ -69,18 +88,20 @@ CUresult sg_cuMemAdvise(CUdeviceptr devPtr, size_t count, CUmem_advise advice, C
 
 CUresult sg_cuMemAdvise_v2(CUdeviceptr devPtr, size_t count, CUmem_advise advice,
                            CUmemLocation location) {
-    struct sg_context *context;
     struct advice given = {.what = advice, .location = location};
     if (!sg_location_type_known(&location))
         return CUDA_ERROR_INVALID_VALUE;
     if (!atomic_load(&sg_initialized))
         return CUDA_ERROR_NOT_INITIALIZED;
-    CUresult result = sg_context_current(&context);
+    CUresult result = begin();
     if (result != CUDA_SUCCESS)
         return result;
-    if (!known(advice))
+    if (!known(advice) || count == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (looks_at_location(advice) && sg_location_settle(&given.location) != CUDA_SUCCESS)
+    if (location.type == CU_MEM_LOCATION_TYPE_HOST)
+        given.location.id = CU_DEVICE_CPU;
+    if (looks_at_location(advice) &&
+        (sg_location_check(&location) != CUDA_SUCCESS || !has_tables(advice, &location)))
         return CUDA_ERROR_INVALID_VALUE;
     return advise(devPtr, count, &given);
 }

@@ -5,23 +5,45 @@
 #include "softgpu/managed/location.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/phys.h"
+#include "softgpu/pool/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Small allocations have pages in common, and with them what is told of pages. */
+struct shared_pages {
+    unsigned refs;
+    struct sg_pages pages;
+};
+
 /* What range->owner is. */
 struct managed {
     struct sg_range range;
-    struct sg_segment segment;
-    struct sg_pages pages;
+    struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
+    struct sg_segment segment; /* large ones */
+    struct shared_pages *told;
     unsigned attached;        /* CU_MEM_ATTACH_*: range.flags until something else was asked for */
     struct sg_stream *stream; /* that has it alone; NULL */
 };
 
-static CUresult map_bytes(struct managed *made) {
+static CUresult take_slot(struct managed *made) {
+    struct sg_range *range = &made->range;
+    CUresult result = sg_small_take(SG_SMALL_MANAGED, range->size, &made->chunk, &range->start);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct sg_segment *segment = sg_small_segment(made->chunk);
+    range->phys = segment->phys;
+    range->phys_offset = (size_t)(range->start - segment->address);
+    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FRESH);
+    return CUDA_SUCCESS;
+}
+
+static CUresult take_pages(struct managed *made) {
+    struct sg_range *range = &made->range;
     CUmemAllocationProp prop = sg_plain_prop(-1);
-    size_t size = (made->range.size + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
-    if (size < made->range.size)
+    size_t size = (range->size + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
+    if (size < range->size)
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_phys *phys;
     CUresult result = sg_phys_create(&prop, size, &phys);
@@ -29,19 +51,54 @@ static CUresult map_bytes(struct managed *made) {
         return result;
     result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &made->segment);
     sg_phys_unref(phys);
+    range->start = made->segment.address;
+    range->phys = made->segment.phys;
     return result;
 }
 
-static CUresult make(struct managed *made) {
-    CUresult result = map_bytes(made);
-    if (result != CUDA_SUCCESS)
-        return result;
-    made->range.start = made->segment.address;
-    made->range.phys = made->segment.phys;
-    if (sg_pages_begin(&made->pages, made->range.start, made->range.size))
-        return CUDA_SUCCESS;
-    sg_segment_unmap(&made->segment);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+static void give_bytes(struct managed *made) {
+    struct sg_range *range = &made->range;
+    if (!made->chunk) {
+        sg_segment_unmap(&made->segment);
+        return;
+    }
+    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
+    sg_small_give(made->chunk, range->start, range->size);
+}
+
+static struct managed *managed_of(const struct sg_range *range) {
+    return range->owner;
+}
+
+/* What another allocation of the same chunk has already. */
+static struct shared_pages *pages_of_neighbour(const struct sg_segment *segment) {
+    const struct sg_range *other = sg_range_from(segment->address);
+    bool inside = other && other->start < segment->address + segment->size;
+    return inside ? managed_of(other)->told : NULL;
+}
+
+static bool begin_pages(struct managed *made) {
+    const struct sg_segment *segment = made->chunk ? sg_small_segment(made->chunk) : &made->segment;
+    made->told = pages_of_neighbour(segment);
+    if (made->told) {
+        made->told->refs++;
+        return true;
+    }
+    made->told = calloc(1, sizeof *made->told);
+    if (!made->told)
+        return false;
+    made->told->refs = 1;
+    if (sg_pages_begin(&made->told->pages, segment->address, segment->size))
+        return true;
+    free(made->told);
+    return false;
+}
+
+static void end_pages(struct managed *made) {
+    if (--made->told->refs > 0)
+        return;
+    sg_pages_end(&made->told->pages);
+    free(made->told);
 }
 
 CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
@@ -49,14 +106,18 @@ CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned f
     struct managed *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    made->attached = flags;
     made->range = (struct sg_range){.size = size,
                                     .kind = SG_RANGE_MANAGED,
                                     .device = context->device,
                                     .context = context,
                                     .flags = flags,
                                     .owner = made};
-    made->attached = flags;
-    CUresult result = make(made);
+    CUresult result = size <= SG_SMALL_LIMIT ? take_slot(made) : take_pages(made);
+    if (result == CUDA_SUCCESS && !begin_pages(made)) {
+        give_bytes(made);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
     if (result != CUDA_SUCCESS) {
         free(made);
         return result;
@@ -68,26 +129,27 @@ CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned f
 }
 
 void sg_managed_free(struct sg_range *range) {
-    struct managed *made = range->owner;
+    struct managed *made = managed_of(range);
     sg_range_remove(range);
-    sg_pages_end(&made->pages);
+    end_pages(made);
     if (made->stream)
         sg_stream_unref(made->stream);
-    sg_segment_unmap(&made->segment);
+    give_bytes(made);
     sg_context_unref(range->context);
     free(made);
 }
 
 struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size) {
     struct sg_range *range = sg_range_find(address);
-    if (!range || range->kind != SG_RANGE_MANAGED)
+    if (!range || size == 0 || size > range->size - (size_t)(address - range->start))
         return NULL;
-    struct managed *made = range->owner;
-    return size <= range->size - (size_t)(address - range->start) ? &made->pages : NULL;
+    if (range->kind == SG_RANGE_MANAGED)
+        return &managed_of(range)->told->pages;
+    return range->kind == SG_RANGE_POOL ? sg_pool_pages(range) : NULL;
 }
 
 void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream) {
-    struct managed *made = range->owner;
+    struct managed *made = managed_of(range);
     struct sg_stream *before = made->stream;
     made->attached = flags;
     made->stream = stream;
@@ -97,17 +159,18 @@ void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream 
         sg_stream_unref(before);
 }
 
+/* Flags come before the context, on H200. */
 CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
     struct sg_context *context;
     if (dptr)
         *dptr = 0;
+    if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!sg_device(context->device)->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY])
         return CUDA_ERROR_NOT_SUPPORTED;
-    if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
     struct sg_range *range;
     result = sg_managed_allocate(context, bytesize, flags, &range);
     if (result == CUDA_SUCCESS)
@@ -126,27 +189,28 @@ static void accessed_text(uint32_t accessed_by, char text[64]) {
         snprintf(text + length, (size_t)(64 - length), " cpu");
 }
 
-static void dump_run(struct sg_text *text, size_t first, const struct sg_page_run *run) {
-    const struct sg_page_facts *facts = &run->facts;
+static void dump_facts(struct sg_text *text, const struct sg_page_facts *facts) {
     char preferred[32], prefetched[32], accessed[64] = "";
     accessed_text(facts->accessed_by, accessed);
     bool prefers = facts->preferred.type != CU_MEM_LOCATION_TYPE_INVALID;
     bool moved = facts->prefetched.type != CU_MEM_LOCATION_TYPE_INVALID;
     if (!facts->read_mostly && !facts->accessed_by && !prefers && !moved)
         return;
-    sg_text_line(text, "  pages %zu to %zu:%s%s%s%s%s%s%s", first, run->end - 1,
-                 facts->read_mostly ? " read mostly;" : "", prefers ? " preferred " : "",
-                 sg_location_text(&facts->preferred, preferred),
+    sg_text_line(text, "  pages:%s%s%s%s%s%s%s", facts->read_mostly ? " read mostly" : "",
+                 prefers ? " preferred " : "", sg_location_text(&facts->preferred, preferred),
                  facts->accessed_by ? " accessed by" : "", accessed, moved ? " prefetched to " : "",
                  sg_location_text(&facts->prefetched, prefetched));
 }
 
+static void dump_run(const struct sg_page_facts *facts, void *user) {
+    dump_facts(user, facts);
+}
+
 void sg_managed_dump(struct sg_text *text, const struct sg_range *range) {
-    const struct managed *made = range->owner;
+    const struct managed *made = managed_of(range);
     if (made->stream && !made->stream->destroyed)
         sg_text_line(text, "  attached to one stream");
     else if (!made->stream && made->attached != range->flags)
         sg_text_line(text, "  attached with flags %u", made->attached);
-    for (size_t i = 0; i < made->pages.run_count; i++)
-        dump_run(text, i > 0 ? made->pages.runs[i - 1].end : 0, &made->pages.runs[i]);
+    sg_pages_look(&made->told->pages, range->start, range->size, dump_run, text);
 }

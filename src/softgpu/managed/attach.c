@@ -46,13 +46,14 @@ CUresult sg_cuStreamAttachMemAsync(CUstream hStream, CUdeviceptr dptr, size_t le
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
+    if (stream->capture)
+        return sg_capture_refuse(stream);
     bool known = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST ||
                  flags == CU_MEM_ATTACH_SINGLE;
     const struct sg_range *range = find(dptr, length);
-    /* The NULL stream is no stream of its own. */
-    if (!known || !range || (flags == CU_MEM_ATTACH_SINGLE && stream->handle == 0))
+    /* NULL names no stream of its own; on H200 the default stream's other name is taken. */
+    bool unnamed = !hStream && !sg_thread()->per_thread_stream;
+    if (!known || !range || (flags == CU_MEM_ATTACH_SINGLE && unnamed))
         return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture)
-        return sg_capture_refuse(stream);
     return submit(range, flags, stream);
 }

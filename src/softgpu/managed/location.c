@@ -2,7 +2,6 @@
 
 #include "softgpu/device/device.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -22,7 +21,7 @@ static CUmemLocation location(CUmemLocationType type, int id) {
 
 CUresult sg_location_of_device(CUdevice device, CUmemLocation *out) {
     if (device == CU_DEVICE_CPU) {
-        *out = location(CU_MEM_LOCATION_TYPE_HOST, 0);
+        *out = location(CU_MEM_LOCATION_TYPE_HOST, CU_DEVICE_CPU);
         return CUDA_SUCCESS;
     }
     *out = location(CU_MEM_LOCATION_TYPE_DEVICE, device);
@@ -34,22 +33,14 @@ bool sg_location_type_known(const CUmemLocation *at) {
            at->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
 
-static int node_of_thread(void) {
-    unsigned cpu, node;
-    return getcpu(&cpu, &node) == 0 ? (int)node : 0;
-}
-
-CUresult sg_location_settle(CUmemLocation *at) {
+CUresult sg_location_check(const CUmemLocation *at) {
     switch (at->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         return sg_device(at->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-    case CU_MEM_LOCATION_TYPE_HOST:
-        *at = location(CU_MEM_LOCATION_TYPE_HOST, 0);
-        return CUDA_SUCCESS;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         return sg_numa_node_exists(at->id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
-        *at = location(CU_MEM_LOCATION_TYPE_HOST_NUMA, node_of_thread());
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
@@ -66,6 +57,8 @@ const char *sg_location_text(const CUmemLocation *at, char text[32]) {
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
         snprintf(text, 32, "node %d", at->id);
         return text;
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+        return "node of the thread";
     default:
         return "";
     }

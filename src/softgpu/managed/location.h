@@ -11,8 +11,9 @@ bool sg_numa_node_exists(int node);
 CUresult sg_location_of_device(CUdevice device, CUmemLocation *location);
 /* Whether the type is one that there is at all: looked at before anything else. */
 bool sg_location_type_known(const CUmemLocation *location);
-/* Checks a location of a known type and makes it one of DEVICE, HOST (id 0) and HOST_NUMA. */
-CUresult sg_location_settle(CUmemLocation *location);
+/* INVALID_DEVICE, or INVALID_VALUE for a node that there is not and for another type. The number of
+ * HOST and HOST_NUMA_CURRENT is ignored. */
+CUresult sg_location_check(const CUmemLocation *location);
 
 /* "device 0", "host", "node 0"; "" for none. */
 const char *sg_location_text(const CUmemLocation *location, char text[32]);

@@ -11,11 +11,17 @@ static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation to,
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result =
         sg_moves_add(moves, (struct sg_move){.address = address, .size = size, .to = to});
-    if (result == CUDA_SUCCESS && stream->capture)
-        result = sg_capture_refuse(stream);
     if (result == CUDA_SUCCESS)
         return sg_moves_submit(moves, stream);
     sg_moves_drop(moves);
+    return result;
+}
+
+/* The stream, which must not capture: that comes before the other arguments. */
+static CUresult begin(CUstream handle, struct sg_stream **stream) {
+    CUresult result = sg_stream_from_handle(handle, stream);
+    if (result == CUDA_SUCCESS && (*stream)->capture)
+        result = sg_capture_refuse(*stream);
     return result;
 }
 
@@ -23,7 +29,7 @@ CUresult sg_cuMemPrefetchAsync(CUdeviceptr devPtr, size_t count, CUdevice dstDev
                                CUstream hStream) {
     struct sg_stream *stream;
     CUmemLocation to;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = begin(hStream, &stream);
     if (result == CUDA_SUCCESS)
         result = sg_location_of_device(dstDevice, &to);
     return result == CUDA_SUCCESS ? prefetch(devPtr, count, to, stream) : result;
@@ -36,9 +42,11 @@ CUresult sg_cuMemPrefetchAsync_v2(CUdeviceptr devPtr, size_t count, CUmemLocatio
         return CUDA_ERROR_INVALID_VALUE;
     if (!atomic_load(&sg_initialized))
         return CUDA_ERROR_NOT_INITIALIZED;
-    CUresult result = sg_stream_from_handle(hStream, &stream);
+    CUresult result = begin(hStream, &stream);
     if (result == CUDA_SUCCESS)
-        result = sg_location_settle(&location);
+        result = sg_location_check(&location);
+    if (location.type == CU_MEM_LOCATION_TYPE_HOST)
+        location.id = CU_DEVICE_CPU;
     return result == CUDA_SUCCESS ? prefetch(devPtr, count, location, stream) : result;
 }
 
@@ -61,8 +69,9 @@ static CUresult check_locations(const struct batch *batch) {
         batch->location_count > batch->count || batch->indices[0] != 0)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < batch->location_count; i++) {
-        bool rises = i == 0 || batch->indices[i] > batch->indices[i - 1];
-        if (!rises || batch->indices[i] >= batch->count)
+        bool falls = i > 0 && batch->indices[i] < batch->indices[i - 1];
+        if (falls || batch->indices[i] >= batch->count ||
+            sg_location_check(&batch->locations[i]) != CUDA_SUCCESS)
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -73,15 +82,12 @@ static CUresult add_all(const struct batch *batch, struct sg_moves *moves) {
     CUmemLocation to = {0};
     size_t next = 0;
     for (size_t i = 0; i < batch->count && result == CUDA_SUCCESS; i++) {
-        if (next < batch->location_count && batch->indices[next] == i) {
+        while (next < batch->location_count && batch->indices[next] == i)
             to = batch->locations[next++];
-            result = sg_location_settle(&to);
-        }
-        if (result == CUDA_SUCCESS)
-            result = sg_moves_add(moves, (struct sg_move){.address = batch->addresses[i],
-                                                          .size = batch->sizes[i],
-                                                          .discard = batch->discard,
-                                                          .to = to});
+        result = sg_moves_add(moves, (struct sg_move){.address = batch->addresses[i],
+                                                      .size = batch->sizes[i],
+                                                      .discard = batch->discard,
+                                                      .to = to});
     }
     return result;
 }
@@ -89,7 +95,10 @@ static CUresult add_all(const struct batch *batch, struct sg_moves *moves) {
 static CUresult run_batch(const struct batch *batch, unsigned long long flags, CUstream handle,
                           bool prefetches) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(handle, &stream);
+    /* The default stream is refused, before anything else; the per-thread one is not. */
+    if ((!handle && !sg_thread()->per_thread_stream) || handle == CU_STREAM_LEGACY)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = begin(handle, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (!batch->addresses || !batch->sizes || batch->count == 0 || flags != 0)
@@ -102,8 +111,6 @@ static CUresult run_batch(const struct batch *batch, unsigned long long flags, C
     if (!moves)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = add_all(batch, moves);
-    if (result == CUDA_SUCCESS && stream->capture)
-        result = sg_capture_refuse(stream);
     if (result == CUDA_SUCCESS)
         return sg_moves_submit(moves, stream);
     sg_moves_drop(moves);

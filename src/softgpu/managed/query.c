@@ -33,11 +33,10 @@ static int ordinal_of(const CUmemLocation *location) {
     switch (location->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         return location->id;
-    case CU_MEM_LOCATION_TYPE_HOST:
-    case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        return CU_DEVICE_CPU;
-    default:
+    case CU_MEM_LOCATION_TYPE_INVALID:
         return CU_DEVICE_INVALID;
+    default:
+        return CU_DEVICE_CPU;
     }
 }
 

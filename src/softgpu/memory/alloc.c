@@ -4,8 +4,8 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/graph/graph.h"
 #include "softgpu/external/external.h"
+#include "softgpu/graph/graph.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/pool/pool.h"
@@ -84,6 +84,9 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
     CUresult result =
         atomic_load(&sg_initialized) ? sg_context_current(&context) : CUDA_ERROR_NOT_INITIALIZED;
     const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
+    /* Of memory of a host pool H200 says that there is none. */
+    if (range && range->kind == SG_RANGE_POOL && range->device < 0)
+        range = NULL;
     if (pbase)
         *pbase = range ? range->start : 0;
     if (psize)

@@ -4,6 +4,7 @@
  */
 #include "softgpu/memory/dma_buf.h"
 
+#include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
@@ -69,15 +70,26 @@ bool sg_dma_buf_usable(void) {
     return usable == 1;
 }
 
+/* Where the bytes end that the range shares its pages with: small allocations lie in the same ones,
+ * and are exported with them. */
+static CUdeviceptr end_of(const struct sg_range *range) {
+    bool alone = range->kind == SG_RANGE_MAPPING;
+    return range->start + (alone ? range->size : range->phys->size - range->phys_offset);
+}
+
+static bool exportable(const struct sg_range *range) {
+    return range && range->device >= 0 && range->phys && range->phys->device >= 0;
+}
+
 /* The bytes behind [address, end): how many pieces, or 0 when some of it is no device memory. Fills
  * `list` unless it is NULL. */
 static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_create_list *list) {
     size_t count = 0;
     while (address < end) {
         const struct sg_range *range = sg_range_find(address);
-        if (!range || range->device < 0 || !range->phys)
+        if (!exportable(range))
             return 0;
-        CUdeviceptr stop = range->start + range->size;
+        CUdeviceptr stop = end_of(range);
         size_t size = (size_t)((stop < end ? stop : end) - address);
         if (list)
             list->list[count] = (struct udmabuf_create_item){
@@ -97,14 +109,12 @@ static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
     return true;
 }
 
-static CUresult export_range(CUdeviceptr address, size_t size, int *fd) {
-    int device;
-    if (address + size < address || sg_memory_where(address, size, &device) != SG_WHERE_DEVICE)
-        return CUDA_ERROR_INVALID_VALUE;
+static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, int *fd) {
     size_t count = collect(address, address + size, NULL);
     if (count == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_device(device)->attributes[CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED])
+    int device = sg_range_find(address)->device;
+    if (over_pcie || !sg_device(device)->attributes[CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED])
         return CUDA_ERROR_NOT_SUPPORTED;
     struct udmabuf_create_list *list = new_list(count);
     if (!list)
@@ -124,13 +134,19 @@ static CUresult export_range(CUdeviceptr address, size_t size, int *fd) {
 CUresult sg_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr dptr, size_t size,
                                           CUmemRangeHandleType handleType,
                                           unsigned long long flags) {
+    struct sg_context *context;
     size_t mask = (size_t)sysconf(_SC_PAGESIZE) - 1;
-    if (!handle || handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD ||
-        flags > CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE || size == 0 ||
-        ((dptr | size) & mask) != 0)
+    bool over_pcie = (flags & CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE) != 0;
+    if (!handle)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (handleType != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || (flags && !over_pcie) || dptr == 0 ||
+        size == 0 || dptr + size < dptr || ((dptr | size) & mask) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     int fd = -1;
-    CUresult result = flags ? CUDA_ERROR_NOT_SUPPORTED : export_range(dptr, size, &fd);
+    result = export_range(dptr, size, over_pcie, &fd);
     memcpy(handle, &fd, sizeof fd);
     return result;
 }

@@ -72,7 +72,12 @@ CUresult sg_cuMemHostGetFlags(unsigned int *pFlags, void *p) {
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    const struct sg_range *range = pinned_at(p);
+    const struct sg_range *range = sg_range_find(address_of(p));
+    if (range && range->kind == SG_RANGE_MANAGED) {
+        *pFlags = CU_MEMHOSTALLOC_DEVICEMAP;
+        return CUDA_SUCCESS;
+    }
+    range = pinned_at(p);
     if (!range)
         return CUDA_ERROR_INVALID_VALUE;
     /* PORTABLE, DEVICEMAP and WRITECOMBINED; that a registration is read-only is not told. */

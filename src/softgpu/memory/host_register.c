@@ -22,6 +22,14 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Asked of a page that can surely be read. */
+static bool can_populate(void) {
+    static const char readable[1];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (uintptr_t)readable & ~(uintptr_t)(page - 1);
+    return madvise((void *)start, page, MADV_POPULATE_READ) == 0;
+}
+
 /* Is all of it mapped, on a kernel that cannot populate? */
 static bool is_mapped(unsigned char *start, size_t size, size_t page) {
     unsigned char resident[1024];
@@ -44,7 +52,7 @@ static bool pin(CUdeviceptr address, size_t size, bool read_only) {
         return true;
     /* EINVAL: the pages are read-only, or the kernel does not know the advice. */
     if (errno == EINVAL && madvise(start, whole, MADV_POPULATE_READ) != 0 && errno == EINVAL &&
-        is_mapped(start, whole, page))
+        !can_populate() && is_mapped(start, whole, page))
         return true;
     sg_log(1, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size, (void *)start,
            strerror(errno));

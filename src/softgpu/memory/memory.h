@@ -117,7 +117,8 @@ enum sg_where {
  * mappings count as one range; other allocations are bounds. */
 enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
 /* May the device of the current context, or the one that has the bytes, do this there? Bounds only
- * VMM mappings, by cuMemSetAccess; for the arguments of copies and sets too. */
+ * VMM mappings, by cuMemSetAccess, and what was registered to be read only; for the arguments of
+ * copies and sets too. */
 bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights);
 
 /* ---- Execution's view, without the lock ---------------------------------------------------------

@@ -36,6 +36,11 @@ static size_t answer_size(CUpointer_attribute attribute) {
     }
 }
 
+static bool is_managed(const struct sg_range *range) {
+    return range->kind == SG_RANGE_MANAGED ||
+           (range->kind == SG_RANGE_POOL && sg_pool_pages(range) != NULL);
+}
+
 static uint64_t page_mask(void) {
     return (uint64_t)sysconf(_SC_PAGESIZE) - 1;
 }
@@ -103,7 +108,7 @@ static CUresult device_pointer(const struct sg_range *range, CUdeviceptr ptr, ui
 
 /* Mappings of host memory have none, whatever the CPU may do there. */
 static CUresult host_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
-    bool host = range->device < 0 || range->kind == SG_RANGE_MANAGED;
+    bool host = range->device < 0 || is_managed(range);
     if (!host || range->kind == SG_RANGE_MAPPING)
         return CUDA_ERROR_INVALID_VALUE;
     *word = ptr;
@@ -140,7 +145,7 @@ static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct
         answer->word = range->buffer_id;
         break;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        answer->number = range->kind == SG_RANGE_MANAGED;
+        answer->number = is_managed(range);
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
         answer->number = (uint32_t)ordinal_of(range);

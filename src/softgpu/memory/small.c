@@ -6,7 +6,7 @@
 #define UNITS ((unsigned)(SG_PAGE / UNIT))
 #define WORDS (UNITS / 64)
 #define LISTS 13 /* by the power of two below the longest free run: 1 to 4096 units */
-#define HEAPS (SG_MAX_DEVICES + 1)
+#define HEAPS (SG_MAX_DEVICES + 2)
 /* How many chunks of the list that may fit are looked at before one that must. */
 #define TRIES 8
 
@@ -20,8 +20,12 @@ struct sg_chunk {
     uint64_t bits[WORDS]; /* 1: taken */
 };
 
-/* The last heap is the host's. */
+/* The last heaps are the host's and managed memory's. */
 static struct sg_chunk *lists[HEAPS][LISTS];
+
+static int heap_of(int device) {
+    return device < 0 ? SG_MAX_DEVICES - 1 - device : device;
+}
 
 static int list_of(unsigned bound) {
     return 31 - __builtin_clz(bound);
@@ -117,7 +121,7 @@ static CUresult new_chunk(int device, struct sg_chunk **made) {
         free(chunk);
         return result;
     }
-    chunk->heap = device < 0 ? SG_MAX_DEVICES : device;
+    chunk->heap = heap_of(device);
     set_bound(chunk, UNITS);
     *made = chunk;
     return CUDA_SUCCESS;
@@ -151,7 +155,7 @@ static unsigned units_of(size_t size) {
 
 CUresult sg_small_take(int device, size_t size, struct sg_chunk **chunk, CUdeviceptr *address) {
     unsigned units = units_of(size), start = 0;
-    *chunk = find_chunk(device < 0 ? SG_MAX_DEVICES : device, units, &start);
+    *chunk = find_chunk(heap_of(device), units, &start);
     if (!*chunk) {
         CUresult result = new_chunk(device, chunk);
         if (result != CUDA_SUCCESS)

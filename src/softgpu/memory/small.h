@@ -13,6 +13,9 @@
 
 struct sg_chunk;
 
+/* For managed memory, which lies in host memory and apart from what is pinned. */
+#define SG_SMALL_MANAGED (-2)
+
 /* Takes a place in memory of `device` (-1: host), readable and writable by all devices. */
 CUresult sg_small_take(int device, size_t size, struct sg_chunk **chunk, CUdeviceptr *address);
 /* Address and size are those of the take. */

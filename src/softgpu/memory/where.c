@@ -50,6 +50,8 @@ static bool page_allows(CUdeviceptr address, int device, int owner, unsigned rig
 
 bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights) {
     const struct sg_range *range = sg_range_find(address);
+    if (range && range->kind == SG_RANGE_REGISTERED)
+        return !(rights & SG_WRITE) || !(range->flags & CU_MEMHOSTREGISTER_READ_ONLY);
     if (!range || range->kind != SG_RANGE_MAPPING)
         return true;
     /* What a load through a multicast mapping answers is undefined. */

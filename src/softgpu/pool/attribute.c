@@ -127,17 +127,36 @@ static void set_access(struct sg_pool *pool, int device, bool access) {
         sg_segment_access(&segment->map, device, access ? SG_READ | SG_WRITE : 0);
 }
 
+/* Of managed memory everybody has access anyway, and nobody is told to have it at first. */
+static CUresult tell_access(struct sg_pool *pool, const CUmemAccessDesc *desc, bool check_only) {
+    if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    bool on_device = desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
+    if (on_device ? !sg_device(desc->location.id) : !is_host(&desc->location))
+        return CUDA_ERROR_INVALID_VALUE;
+    bool both = desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    if (!both && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        return CUDA_ERROR_INVALID_VALUE;
+    uint32_t bit = on_device ? 1u << desc->location.id : SG_ACCESSED_BY_CPU;
+    if (!check_only)
+        pool->told = both ? pool->told | bit : pool->told & ~bit;
+    return CUDA_SUCCESS;
+}
+
 CUresult sg_cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc *map, size_t count) {
     struct sg_pool *pool = sg_pool_get(handle);
     if (!pool || !map)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count; i++) {
-        CUresult result = check_access(pool, &map[i]);
+        CUresult result =
+            pool->managed ? tell_access(pool, &map[i], true) : check_access(pool, &map[i]);
         if (result != CUDA_SUCCESS)
             return result;
     }
     for (size_t i = 0; i < count; i++)
-        if (map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        if (pool->managed)
+            tell_access(pool, &map[i], false);
+        else if (map[i].location.type == CU_MEM_LOCATION_TYPE_DEVICE)
             set_access(pool, map[i].location.id, map[i].flags != CU_MEM_ACCESS_FLAGS_PROT_NONE);
     return CUDA_SUCCESS;
 }
@@ -149,9 +168,9 @@ CUresult sg_cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool handle,
         return CUDA_ERROR_INVALID_VALUE;
     bool access;
     if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && sg_device(location->id))
-        access = (pool->devices >> location->id) & 1;
+        access = (pool->managed ? pool->told : pool->devices) >> location->id & 1;
     else if (is_host(location))
-        access = pool->device < 0;
+        access = pool->managed ? (pool->told & SG_ACCESSED_BY_CPU) != 0 : pool->device < 0;
     else
         return CUDA_ERROR_INVALID_VALUE;
     *flags = access ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
@@ -171,6 +190,11 @@ uint64_t sg_pool_handle(const struct sg_range *range) {
 
 const CUmemPoolProps *sg_pool_props(const struct sg_range *range) {
     return &pool_of(range)->props;
+}
+
+struct sg_pages *sg_pool_pages(const struct sg_range *range) {
+    const struct sg_block *block = range->owner;
+    return block->segment->pool->managed ? &block->segment->pages : NULL;
 }
 
 bool sg_pool_accessible(const struct sg_range *range, int device) {

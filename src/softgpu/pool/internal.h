@@ -8,6 +8,7 @@
 
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/managed/pages.h"
 #include "softgpu/pool/pool.h"
 
 #define SG_BLOCK_UNIT ((size_t)512)      /* alignment and rounding of allocations */
@@ -55,6 +56,7 @@ struct sg_pool_segment {
     struct sg_block *blocks;
     struct sg_pool_segment *previous, *next; /* by time of making */
     uint64_t file_offset;                    /* in the file of an exportable or imported pool */
+    struct sg_pages pages;                   /* of managed memory */
 };
 
 struct sg_pool {
@@ -62,12 +64,14 @@ struct sg_pool {
     uint64_t handle;
     uint64_t id; /* never reused; the order in dumps */
     CUmemPoolProps props;
-    int device; /* ordinal; -1 for host memory */
+    int device;   /* ordinal; -1 for host memory */
+    bool managed; /* the bytes are in host memory, whatever the device */
     bool is_default;
     bool imported;
     bool destroyed;   /* the handle is void; the pool goes with its last allocation */
     bool exported;    /* its pointers may be exported */
     unsigned devices; /* a bit for each that may read and write */
+    uint32_t told;    /* of managed memory: who was given access, as in sg_page_facts */
 
     bool reuse_follow, reuse_opportunistic, reuse_internal;
     uint64_t threshold;

@@ -1,4 +1,5 @@
 /* Pools: making, ending, and which is the default and the current one of a place. */
+#include "softgpu/managed/location.h"
 #include "softgpu/pool/internal.h"
 
 #include <stdio.h>
@@ -14,29 +15,31 @@ struct sg_pool *sg_pools;
  * address space of x86_64 has 2^47. */
 #define LARGEST    ((size_t)1 << 47)
 #define HOST_PLACE SG_MAX_DEVICES
-#define PLACES     (HOST_PLACE + 1 + NUMA_NODES)
-static struct {
+#define NODE_PLACE (HOST_PLACE + 1)
+#define ANYWHERE   (NODE_PLACE + NUMA_NODES) /* of managed memory that prefers no place */
+#define PLACES     (ANYWHERE + 1)
+static struct place {
     struct sg_pool *fallback;
     struct sg_pool *current; /* NULL: the default */
-} places[PLACES];
+} pinned_places[PLACES], managed_places[PLACES];
 
-static bool numa_node_exists(int node) {
-    char path[64];
-    if (node < 0 || node >= NUMA_NODES)
-        return false;
-    snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
-    return node == 0 || access(path, F_OK) == 0;
+static struct place *places_of(CUmemAllocationType type) {
+    return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? managed_places : pinned_places;
 }
 
 /* The index of a place, or -1 when there is no such place for a pool. */
-static int place_of(const CUmemLocation *location) {
+static int place_of(const CUmemLocation *location, CUmemAllocationType type) {
     switch (location->type) {
     case CU_MEM_LOCATION_TYPE_DEVICE:
         return sg_device(location->id) ? location->id : -1;
     case CU_MEM_LOCATION_TYPE_HOST:
         return HOST_PLACE;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        return numa_node_exists(location->id) ? HOST_PLACE + 1 + location->id : -1;
+        return location->id < NUMA_NODES && sg_numa_node_exists(location->id)
+                   ? NODE_PLACE + location->id
+                   : -1;
+    case CU_MEM_LOCATION_TYPE_NONE:
+        return type == CU_MEM_ALLOCATION_TYPE_MANAGED ? ANYWHERE : -1;
     default:
         return -1;
     }
@@ -64,14 +67,25 @@ static bool all_zero(const unsigned char *bytes, size_t count) {
     return true;
 }
 
+/* Managed memory is not shared and has no limit. The node of the thread is a place for a pool of
+ * it, of which there is no default. */
+static CUresult check_managed(const CUmemPoolProps *props) {
+    if (props->location.type > CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    bool here = props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
+                place_of(&props->location, props->allocType) >= 0;
+    bool plain = props->handleTypes == CU_MEM_HANDLE_TYPE_NONE && props->maxSize == 0;
+    return here && plain ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 /* H200 looks at neither `usage` nor, on Linux, win32SecurityAttributes. */
 static CUresult check_props(const CUmemPoolProps *props) {
     if (!all_zero(props->reserved, sizeof props->reserved))
         return CUDA_ERROR_INVALID_VALUE;
-    /* Managed memory is not implemented. */
     if (props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED || place_of(&props->location) < 0)
+        return check_managed(props);
+    if (props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        place_of(&props->location, props->allocType) < 0)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = check_handle_types(props);
     if (result == CUDA_SUCCESS && props->maxSize > LARGEST)
@@ -93,9 +107,15 @@ struct sg_pool *sg_pool_new(const CUmemPoolProps *props) {
     bool on_device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
     pool->id = ++last_id;
     pool->props = *props;
+    pool->managed = props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     pool->device = on_device ? props->location.id : -1;
     if (on_device)
         pool->devices = 1u << pool->device;
+    if (pool->managed) {
+        /* As H200 tells of it, wherever the pool is; all devices reach it. */
+        pool->device = on_device ? props->location.id : 0;
+        pool->devices = (1u << SG_MAX_DEVICES) - 1;
+    }
     pool->reuse_follow = pool->reuse_opportunistic = pool->reuse_internal = true;
     pool->limit = limit_of(props);
     pool->file = -1;
@@ -167,6 +187,7 @@ CUresult sg_cuMemPoolDestroy(CUmemoryPool handle) {
     struct sg_pool *pool = sg_pool_get(handle);
     if (!pool || pool->is_default)
         return CUDA_ERROR_INVALID_VALUE;
+    struct place *places = places_of(pool->props.allocType);
     for (int i = 0; i < PLACES; i++)
         if (places[i].current == pool)
             places[i].current = NULL;
@@ -180,12 +201,14 @@ CUresult sg_cuMemPoolDestroy(CUmemoryPool handle) {
 
 /* ---- Default and current --------------------------------------------------------------------- */
 
-static CUresult default_of(const CUmemLocation *location, struct sg_pool **out) {
-    int place = place_of(location);
+static CUresult default_of(const CUmemLocation *location, CUmemAllocationType type,
+                           struct sg_pool **out) {
+    struct place *places = places_of(type);
+    int place = place_of(location, type);
     if (place < 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (!places[place].fallback) {
-        CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = *location};
+        CUmemPoolProps props = {.allocType = type, .location = *location};
         CUmemoryPool handle;
         struct sg_pool *pool = sg_pool_new(&props);
         if (!pool || sg_pool_publish(pool, &handle) != CUDA_SUCCESS)
@@ -197,20 +220,24 @@ static CUresult default_of(const CUmemLocation *location, struct sg_pool **out) 
     return CUDA_SUCCESS;
 }
 
-static CUresult current_of(const CUmemLocation *location, struct sg_pool **out) {
-    int place = place_of(location);
-    if (place >= 0 && places[place].current) {
-        *out = places[place].current;
-        return CUDA_SUCCESS;
-    }
-    return default_of(location, out);
+static CUresult current_of(const CUmemLocation *location, CUmemAllocationType type,
+                           struct sg_pool **out) {
+    int place = place_of(location, type);
+    struct sg_pool *current = place >= 0 ? places_of(type)[place].current : NULL;
+    if (!current)
+        return default_of(location, type, out);
+    *out = current;
+    return CUDA_SUCCESS;
 }
 
 static CUresult set_current(const CUmemLocation *location, struct sg_pool *pool) {
-    int place = place_of(location);
-    if (!pool || pool->imported || place < 0 || place_of(&pool->props.location) != place)
+    if (!pool || pool->imported)
         return CUDA_ERROR_INVALID_VALUE;
-    places[place].current = pool->is_default ? NULL : pool;
+    CUmemAllocationType type = pool->props.allocType;
+    int place = place_of(location, type);
+    if (place < 0 || place_of(&pool->props.location, type) != place)
+        return CUDA_ERROR_INVALID_VALUE;
+    places_of(type)[place].current = pool->is_default ? NULL : pool;
     return CUDA_SUCCESS;
 }
 
@@ -220,14 +247,16 @@ static CUmemLocation device_location(int device) {
 
 CUresult sg_pool_current(int device, struct sg_pool **pool) {
     CUmemLocation location = device_location(device);
-    return current_of(&location, pool);
+    return current_of(&location, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
 }
 
-typedef CUresult (*lookup)(const CUmemLocation *location, struct sg_pool **pool);
+typedef CUresult (*lookup)(const CUmemLocation *location, CUmemAllocationType type,
+                           struct sg_pool **pool);
 
-static CUresult answer(lookup of, CUmemoryPool *out, const CUmemLocation *location) {
+static CUresult answer(lookup of, CUmemoryPool *out, const CUmemLocation *location,
+                       CUmemAllocationType type) {
     struct sg_pool *pool;
-    CUresult result = of(location, &pool);
+    CUresult result = of(location, type, &pool);
     if (result == CUDA_SUCCESS)
         *out = SG_HANDLE_POINTER(CUmemoryPool, pool->handle);
     return result;
@@ -235,7 +264,8 @@ static CUresult answer(lookup of, CUmemoryPool *out, const CUmemLocation *locati
 
 static CUresult answer_for_device(lookup of, CUmemoryPool *out, CUdevice dev) {
     CUmemLocation location = device_location(dev);
-    return out ? answer(of, out, &location) : CUDA_ERROR_INVALID_VALUE;
+    return out ? answer(of, out, &location, CU_MEM_ALLOCATION_TYPE_PINNED)
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult check_location(const CUmemLocation *location, CUmemAllocationType type) {
@@ -243,10 +273,8 @@ static CUresult check_location(const CUmemLocation *location, CUmemAllocationTyp
         return CUDA_ERROR_INVALID_VALUE;
     if (location->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
         return CUDA_ERROR_NOT_SUPPORTED;
-    /* Pools of managed memory are not implemented. */
-    if (type == CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    return type == CU_MEM_ALLOCATION_TYPE_PINNED ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    bool known = type == CU_MEM_ALLOCATION_TYPE_PINNED || type == CU_MEM_ALLOCATION_TYPE_MANAGED;
+    return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult answer_for_location(lookup of, CUmemoryPool *out, const CUmemLocation *location,
@@ -254,7 +282,7 @@ static CUresult answer_for_location(lookup of, CUmemoryPool *out, const CUmemLoc
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = check_location(location, type);
-    return result == CUDA_SUCCESS ? answer(of, out, location) : result;
+    return result == CUDA_SUCCESS ? answer(of, out, location, type) : result;
 }
 
 CUresult sg_cuDeviceGetDefaultMemPool(CUmemoryPool *pool_out, CUdevice dev) {
@@ -285,5 +313,8 @@ CUresult sg_cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAl
 CUresult sg_cuMemSetMemPool(CUmemLocation *location, CUmemAllocationType type,
                             CUmemoryPool handle) {
     CUresult result = check_location(location, type);
-    return result == CUDA_SUCCESS ? set_current(location, sg_pool_get(handle)) : result;
+    struct sg_pool *pool = sg_pool_get(handle);
+    if (result == CUDA_SUCCESS && pool && pool->props.allocType != type)
+        result = CUDA_ERROR_INVALID_VALUE;
+    return result == CUDA_SUCCESS ? set_current(location, pool) : result;
 }

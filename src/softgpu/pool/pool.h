@@ -29,6 +29,9 @@ CUresult sg_pool_free(struct sg_range *range);
  * what it was when the pool is destroyed, as on H200. */
 uint64_t sg_pool_handle(const struct sg_range *range);
 const CUmemPoolProps *sg_pool_props(const struct sg_range *range);
+/* What is told of the pages of a pool of managed memory; NULL for other pools. */
+struct sg_pages;
+struct sg_pages *sg_pool_pages(const struct sg_range *range);
 /* May the device read and write it? Host pools begin without access from any device. */
 bool sg_pool_accessible(const struct sg_range *range, int device);
 

@@ -4,6 +4,11 @@
 
 #include <stdlib.h>
 
+/* Where the bytes are. */
+static int home_of(const struct sg_pool *pool) {
+    return pool->managed ? -1 : pool->device;
+}
+
 static size_t round_up(size_t size, size_t unit) {
     return (size + unit - 1) / unit * unit;
 }
@@ -22,6 +27,24 @@ static void link_segment(struct sg_pool *pool, struct sg_pool_segment *segment) 
         pool->reserved_high = pool->reserved;
 }
 
+static void prefer(struct sg_page_facts *facts, const void *user) {
+    facts->preferred = *(const CUmemLocation *)user;
+}
+
+/* Managed memory prefers the place of its pool. */
+static bool begin_pages(struct sg_pool_segment *segment, const CUmemLocation *place) {
+    struct sg_pages *pages = &segment->pages;
+    CUdeviceptr start = segment->map.address;
+    if (!sg_pages_begin(pages, start, segment->map.size))
+        return false;
+    if (!sg_pages_promise(pages)) {
+        sg_pages_end(pages);
+        return false;
+    }
+    sg_pages_edit(pages, start, segment->map.size, prefer, place);
+    return true;
+}
+
 CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_t file_offset,
                              struct sg_pool_segment **out) {
     struct sg_pool_segment *segment = calloc(1, sizeof *segment);
@@ -33,6 +56,12 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_
         free(segment);
         free(block);
         return result;
+    }
+    if (pool->managed && !begin_pages(segment, &pool->props.location)) {
+        sg_segment_unmap(&segment->map);
+        free(segment);
+        free(block);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     segment->pool = pool;
     segment->file_offset = file_offset;
@@ -57,6 +86,7 @@ void sg_segment_release(struct sg_pool_segment *segment) {
     else
         pool->last = segment->previous;
     pool->reserved -= segment->map.size;
+    sg_pages_end(&segment->pages);
     sg_segment_unmap(&segment->map);
     free(segment->blocks);
     free(segment);
@@ -87,9 +117,11 @@ static CUresult make_phys(struct sg_pool *pool, size_t size, struct sg_phys **ph
     if (pool->file >= 0)
         return sg_pool_file_extend(pool, size, phys, offset);
     CUmemAllocationProp prop = {
-        .type = pool->props.allocType,
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = pool->props.location,
     };
+    if (pool->managed)
+        prop.location.type = CU_MEM_LOCATION_TYPE_HOST;
     return sg_phys_create(&prop, size, phys);
 }
 
@@ -123,7 +155,7 @@ CUresult sg_pool_grow(struct sg_pool *pool, size_t size) {
         return result;
     /* The pool's own limit: what it holds is in pieces. */
     uint64_t given = sg_pool_shrink(pool, 0);
-    given += sg_pools_reclaim(pool->device, size);
+    given += sg_pools_reclaim(home_of(pool), size);
     return given > 0 ? add_step_or_page(pool, size) : result;
 }
 
@@ -134,7 +166,7 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool && given < bytes; pool = next) {
         next = pool->next;
-        if (pool->device != device || pool->imported)
+        if (home_of(pool) != device || pool->imported)
             continue;
         sg_pool_promote(pool);
         given += sg_pool_shrink(pool, 0);

@@ -122,6 +122,9 @@ static CUresult check(const struct access *access) {
     if (access->address % access->width != 0)
         return CUDA_ERROR_INVALID_VALUE;
     enum sg_where where = sg_memory_where(access->address, access->width, NULL);
+    const struct sg_range *range = sg_range_find(access->address);
+    if (range && range->kind == SG_RANGE_MANAGED)
+        return CUDA_ERROR_INVALID_VALUE; /* as recorded on H200 */
     return where == SG_WHERE_HOST || where == SG_WHERE_DEVICE ? CUDA_SUCCESS
                                                               : CUDA_ERROR_INVALID_VALUE;
 }

@@ -1,0 +1,100 @@
+/* Attaching managed memory to one stream. */
+#include "harness.h"
+
+#include <string.h>
+
+#define SIZE ((size_t)8192)
+
+#define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)
+
+static CUdeviceptr managed(void) {
+    CUdeviceptr m = 0;
+    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    return m;
+}
+
+static bool dump_says(const char *what) {
+    char *dump = soft->state_dump();
+    assert_non_null(dump);
+    bool found = strstr(dump, what) != NULL;
+    soft->free_text(dump);
+    return found;
+}
+
+static void it_takes_its_turn_in_the_stream(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    CUdeviceptr m = managed();
+    CUstream s;
+    struct gate gate;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    gate_hold(&gate, s);
+    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuStreamAttachMemAsync(s, m, SIZE, CU_MEM_ATTACH_HOST));
+    OK(cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_GLOBAL));
+    OK(cu.cuCtxSynchronize());
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+}
+
+/* Where all may use it at once, no program sees who it is attached to; the state dump does. */
+static void the_attachment_is_kept(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    NEEDS_SOFTGPU("the attachment is looked at");
+    CUdeviceptr m = managed();
+    CUstream s;
+    struct gate gate;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    gate_hold(&gate, s);
+    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
+    assert_false(dump_says("attached to one stream"));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    assert_true(dump_says("attached to one stream"));
+    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_HOST));
+    OK(cu.cuStreamSynchronize(s));
+    assert_true(dump_says("attached with flags 2"));
+    OK(cu.cuStreamAttachMemAsync(s, m, 0, CU_MEM_ATTACH_SINGLE));
+    OK(cu.cuStreamSynchronize(s));
+    assert_true(dump_says("attached to one stream"));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(s));
+    assert_false(dump_says("attached"));
+    OK(cu.cuMemFree_v2(m));
+}
+
+static void bad_attachments_are_refused(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    CUdeviceptr m = managed(), d;
+    CUstream s;
+    OK(cu.cuMemAlloc_v2(&d, SIZE));
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 100, CU_MEM_ATTACH_SINGLE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, m, 0, 8));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, d, 0, CU_MEM_ATTACH_SINGLE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, 0, 0, CU_MEM_ATTACH_SINGLE));
+    if (!twins)
+        FAILS(CUDA_ERROR_INVALID_VALUE,
+              cu.cuStreamAttachMemAsync(NULL, m, 0, CU_MEM_ATTACH_SINGLE));
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+    OK(cu.cuMemFree_v2(d));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(it_takes_its_turn_in_the_stream),
+        TEST(the_attachment_is_kept),
+        TEST(bad_attachments_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

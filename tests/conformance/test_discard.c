@@ -1,0 +1,122 @@
+/* Discarding managed memory: its bytes are nobody's until they are written again. */
+#include "harness.h"
+
+#include <string.h>
+
+#define PAGE ((size_t)4096)
+#define SIZE (16 * PAGE)
+
+#define NEEDS_DISCARD()                                                                            \
+    do {                                                                                           \
+        NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);                            \
+        if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemDiscardBatchAsync))                          \
+            SKIP("the driver is older than 13.0");                                                 \
+    } while (0)
+
+static unsigned char *bytes_of(CUdeviceptr p) {
+    return (unsigned char *)(uintptr_t)p;
+}
+
+static CUdeviceptr managed(void) {
+    CUdeviceptr m = 0;
+    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    return m;
+}
+
+static void what_is_not_discarded_stays(void **state) {
+    (void)state;
+    NEEDS_DISCARD();
+    CUdeviceptr m = managed(), part = m + 4 * PAGE;
+    size_t size = 4 * PAGE;
+    CUstream s;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    fill_pattern(bytes_of(m), SIZE, 1);
+    OK(cu.cuMemDiscardBatchAsync(&part, &size, 1, 0, s));
+    OK(cu.cuStreamSynchronize(s));
+    assert_true(has_pattern(bytes_of(m), 4 * PAGE, 1));
+    memset(bytes_of(part), 8, size);
+    unsigned char plain[8];
+    OK(cu.cuMemcpyDtoH_v2(plain, part + 100, sizeof plain));
+    assert_int_equal(plain[7], 8);
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+}
+
+/* On hardware nothing is said of such bytes; here they are gone, in the order of the stream. */
+static void bytes_go_in_order_of_the_stream(void **state) {
+    (void)state;
+    NEEDS_DISCARD();
+    NEEDS_SOFTGPU("the contents of discarded memory are not defined");
+    CUdeviceptr m = managed();
+    size_t size = SIZE;
+    CUstream s;
+    struct gate gate;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    fill_pattern(bytes_of(m), SIZE, 1);
+    gate_hold(&gate, s);
+    OK(cu.cuMemDiscardBatchAsync(&m, &size, 1, 0, s));
+    assert_true(has_pattern(bytes_of(m), SIZE, 1));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    assert_false(has_pattern(bytes_of(m), SIZE, 1));
+    assert_int_equal(bytes_of(m)[1], bytes_of(m)[SIZE - 1]);
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+}
+
+static void discard_and_prefetch(void **state) {
+    (void)state;
+    NEEDS_DISCARD();
+    CUdeviceptr m[2] = {managed(), managed()};
+    size_t sizes[2] = {SIZE, SIZE}, first[2] = {0, 1};
+    CUmemLocation places[2] = {{.type = CU_MEM_LOCATION_TYPE_DEVICE},
+                               {.type = CU_MEM_LOCATION_TYPE_HOST}};
+    int where[2] = {77, 77};
+    CUstream s;
+    places[0].id = dev;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 0, s));
+    OK(cu.cuStreamSynchronize(s));
+    for (int i = 0; i < 2; i++)
+        OK(cu.cuMemRangeGetAttribute(&where[i], sizeof where[i],
+                                     CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, m[i], SIZE));
+    assert_int_equal(where[0], dev);
+    assert_int_equal(where[1], CU_DEVICE_CPU);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemDiscardAndPrefetchBatchAsync(m, sizes, 2, places, first, 2, 1, s));
+    for (int i = 0; i < 2; i++)
+        OK(cu.cuMemFree_v2(m[i]));
+    OK(cu.cuStreamDestroy_v2(s));
+}
+
+static void bad_discards_are_refused(void **state) {
+    (void)state;
+    NEEDS_DISCARD();
+    CUdeviceptr m[2] = {managed(), 0};
+    size_t sizes[2] = {SIZE, SIZE};
+    CUstream s;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&m[1], SIZE));
+    fill_pattern(bytes_of(m[0]), SIZE, 1);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 2, 0, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 0, 0, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 1, 1, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, NULL, 1, 0, s));
+    OK(cu.cuStreamSynchronize(s));
+    assert_true(has_pattern(bytes_of(m[0]), SIZE, 1));
+    OK(cu.cuMemFree_v2(m[0]));
+    OK(cu.cuMemFree_v2(m[1]));
+    OK(cu.cuStreamDestroy_v2(s));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_not_discarded_stays),
+        TEST(bytes_go_in_order_of_the_stream),
+        TEST(discard_and_prefetch),
+        TEST(bad_discards_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

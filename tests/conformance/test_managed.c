@@ -1,0 +1,128 @@
+/* Managed memory: one address and the same bytes for the CPU and the device. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE ((size_t)3 << 20)
+
+static unsigned char *bytes_of(CUdeviceptr p) {
+    return (unsigned char *)(uintptr_t)p;
+}
+
+static void cpu_and_device_see_the_same_bytes(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+    static unsigned char plain[4096];
+    CUdeviceptr m, d;
+    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    OK(cu.cuMemAlloc_v2(&d, SIZE));
+    fill_pattern(bytes_of(m), SIZE, 1);
+    OK(cu.cuMemcpyDtoH_v2(plain, m + 4096, sizeof plain));
+    assert_memory_equal(plain, bytes_of(m) + 4096, sizeof plain);
+    OK(cu.cuMemcpyDtoD_v2(d, m, SIZE));
+    OK(cu.cuMemsetD8_v2(m, 9, SIZE));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(bytes_of(m)[SIZE - 1], 9);
+    OK(cu.cuMemcpyDtoD_v2(m, d, SIZE));
+    OK(cu.cuCtxSynchronize());
+    assert_true(has_pattern(bytes_of(m), SIZE, 1));
+    OK(cu.cuMemFree_v2(d));
+    OK(cu.cuMemFree_v2(m));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(m));
+}
+
+static void the_cpu_may_use_it_while_the_device_works(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+    CUdeviceptr m;
+    CUstream s;
+    struct gate gate;
+    OK(cu.cuMemAllocManaged(&m, 2 * 4096, CU_MEM_ATTACH_GLOBAL));
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    bytes_of(m)[0] = 1;
+    gate_hold(&gate, s);
+    OK(cu.cuMemsetD8Async(m, 5, 4096, s));
+    assert_int_equal(bytes_of(m)[0], 1);
+    bytes_of(m)[4096] = 2;
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(bytes_of(m)[0], 5);
+    assert_int_equal(bytes_of(m)[4096], 2);
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+}
+
+static void bad_requests_are_refused(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUdeviceptr m = 1;
+    static const unsigned flags[] = {0, 3, 4, 5, 8};
+    for (size_t i = 0; i < COUNT(flags); i++) {
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocManaged(&m, 4096, flags[i]));
+        assert_int_equal(m, 0);
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocManaged(&m, 0, CU_MEM_ATTACH_GLOBAL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAllocManaged(NULL, 4096, CU_MEM_ATTACH_GLOBAL));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocManaged(&m, (size_t)-1 / 2, CU_MEM_ATTACH_GLOBAL));
+}
+
+static unsigned number(CUpointer_attribute attribute, CUdeviceptr p) {
+    unsigned value = 77;
+    OK(cu.cuPointerGetAttribute(&value, attribute, p));
+    return value;
+}
+
+static void pointers_say_that_it_is_managed(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUdeviceptr m, got = 0;
+    CUcontext owner = NULL;
+    size_t size = 0;
+    OK(cu.cuMemAllocManaged(&m, 10000, CU_MEM_ATTACH_HOST));
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_IS_MANAGED, m + 9999), 1);
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, m), CU_MEMORYTYPE_DEVICE);
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, m), 1);
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, m), dev);
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, m), 3);
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, m), 0);
+    OK(cu.cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_HOST_POINTER, m + 5));
+    assert_int_equal(got, m + 5);
+    OK(cu.cuPointerGetAttribute(&got, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, m + 5));
+    assert_int_equal(got, m + 5);
+    OK(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, m));
+    assert_ptr_equal(owner, ctx);
+    OK(cu.cuMemGetAddressRange_v2(&got, &size, m + 5000));
+    assert_int_equal(got, m);
+    assert_int_equal(size, 10000);
+    OK(cu.cuMemFree_v2(m));
+    unsigned value;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
+}
+
+static void it_ends_with_its_context(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUcontext other;
+    CUdeviceptr m;
+    unsigned value;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK(cu.cuMemAllocManaged(&m, 4096, CU_MEM_ATTACH_GLOBAL));
+    assert_int_equal(number(CU_POINTER_ATTRIBUTE_IS_MANAGED, m), 1);
+    OK(cu.cuCtxDestroy_v2(other));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(cpu_and_device_see_the_same_bytes), TEST(the_cpu_may_use_it_while_the_device_works),
+        TEST(bad_requests_are_refused),          TEST(pointers_say_that_it_is_managed),
+        TEST(it_ends_with_its_context),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,127 @@
+/* Prefetching managed memory: the last place asked for is told of each page. */
+#include "harness.h"
+
+#define PAGE ((size_t)4096)
+#define SIZE (16 * PAGE)
+
+static const CUmemLocation host = {.type = CU_MEM_LOCATION_TYPE_HOST};
+
+#define NEEDS_MANAGED() NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)
+
+static CUmemLocation at_device(int id) {
+    CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    location.id = id;
+    return location;
+}
+
+static int last(CUdeviceptr at, size_t size) {
+    int value = 77;
+    OK(cu.cuMemRangeGetAttribute(&value, sizeof value,
+                                 CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, at, size));
+    return value;
+}
+
+static CUdeviceptr managed(void) {
+    CUdeviceptr m = 0;
+    OK(cu.cuMemAllocManaged(&m, SIZE, CU_MEM_ATTACH_GLOBAL));
+    return m;
+}
+
+static void the_last_place_is_told(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    CUdeviceptr m = managed();
+    CUstream s;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
+    OK(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
+    assert_int_equal(last(m, SIZE), dev);
+    OK(cu.cuMemPrefetchAsync_v2(m, 4 * PAGE, host, 0, s));
+    assert_int_equal(last(m, 4 * PAGE), CU_DEVICE_CPU);
+    assert_int_equal(last(m + 4 * PAGE, PAGE), dev);
+    assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
+    /* Both take the stream that NULL means. */
+    OK(cu.cuMemPrefetchAsync(m, SIZE, CU_DEVICE_CPU, NULL));
+    assert_int_equal(last(m, SIZE), CU_DEVICE_CPU);
+    OK(cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(dev), 0, NULL));
+    assert_int_equal(last(m, SIZE), dev);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+}
+
+static void it_takes_its_turn_in_the_stream(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    CUdeviceptr m = managed();
+    CUstream s;
+    struct gate gate;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    *(unsigned char *)(uintptr_t)m = 3;
+    gate_hold(&gate, s);
+    OK(cu.cuMemPrefetchAsync(m, SIZE, dev, s));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    assert_int_equal(*(unsigned char *)(uintptr_t)m, 3);
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuMemFree_v2(m));
+}
+
+static void batches_go_to_several_places(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemPrefetchBatchAsync))
+        SKIP("the driver is older than 13.0");
+    CUdeviceptr m[3] = {managed(), managed(), managed()};
+    size_t sizes[3] = {SIZE, SIZE, SIZE}, first[2] = {0, 2};
+    CUmemLocation places[2] = {at_device(dev), host};
+    CUstream s;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
+    assert_int_equal(last(m[0], SIZE), dev);
+    assert_int_equal(last(m[1], SIZE), dev);
+    assert_int_equal(last(m[2], SIZE), CU_DEVICE_CPU);
+    first[0] = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 0, s));
+    first[0] = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPrefetchBatchAsync(m, sizes, 3, places, first, 2, 1, s));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemPrefetchBatchAsync(m, sizes, 0, places, first, 2, 0, s));
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuStreamDestroy_v2(s));
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuMemFree_v2(m[i]));
+}
+
+static void bad_prefetches_are_refused(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    CUdeviceptr m = managed(), d;
+    CUmemLocation none = {.type = CU_MEM_LOCATION_TYPE_INVALID};
+    OK(cu.cuMemAlloc_v2(&d, SIZE));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync(m, SIZE, 99, NULL));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPrefetchAsync_v2(m, SIZE, at_device(99), 0, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, none, 0, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync_v2(m, SIZE, host, 1, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(d, SIZE, dev, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(0, SIZE, dev, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPrefetchAsync(m, 0, dev, NULL));
+    assert_int_equal(last(m, SIZE), CU_DEVICE_INVALID);
+    OK(cu.cuMemFree_v2(d));
+    OK(cu.cuMemFree_v2(m));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_last_place_is_told),
+        TEST(it_takes_its_turn_in_the_stream),
+        TEST(batches_go_to_several_places),
+        TEST(bad_prefetches_are_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
