@@ -572,6 +572,120 @@ static void kernels(void) {
     end_and_see(g.s, "after");
 }
 
+/* What only asks about a stream that captures, and about the legacy stream beside one. */
+#define ASK(cls, before, call)                                                                     \
+    do {                                                                                           \
+        SETUP(cuStreamBeginCapture_v2, (s, RELAXED));                                              \
+        before;                                                                                    \
+        call;                                                                                      \
+        see_status(s, cls);                                                                        \
+        end_and_see(s, cls);                                                                       \
+    } while (0)
+#define SPOIL (void)par.api->cuStreamQuery(s)
+
+static void asks(void) {
+    CUstream s, t;
+    CUgreenCtx green;
+    CUcontext ctx;
+    CUdevice dev;
+    CUstreamAttrValue value;
+    unsigned flags;
+    unsigned long long id;
+    int priority;
+    par_context();
+    memset(&value, 0, sizeof(value));
+    SETUP(cuStreamCreate, (&s, 0));
+    t = par_stream();
+    ASK("s", (void)0, CALL(cuStreamGetGreenCtx, "captured", (s, &green)));
+    ASK("s", (void)0, CALL(cuStreamGetCtx_v2, "captured", (s, &ctx, &green)));
+    ASK("s", (void)0, CALL(cuStreamGetFlags, "captured-null-out", (s, NULL)));
+    ASK("s", (void)0, CALL(cuStreamGetFlags, "legacy", (NULL, &flags)));
+    ASK("s", (void)0, CALL(cuStreamGetPriority, "legacy", (NULL, &priority)));
+    ASK("s", (void)0, CALL(cuStreamGetId, "legacy", (NULL, &id)));
+    ASK("s", (void)0, CALL(cuStreamGetDevice, "legacy", (NULL, &dev)));
+    ASK("s", (void)0, CALL(cuStreamGetCtx, "legacy", (NULL, &ctx)));
+    ASK("s", (void)0,
+        CALL(cuStreamSetAttribute, "legacy", (NULL, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value)));
+    ASK("s", (void)0,
+        CALL(cuStreamGetAttribute, "legacy", (NULL, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value)));
+    ASK("s", (void)0, CALL(cuStreamCopyAttributes, "to-legacy", (NULL, t)));
+    ASK("s", (void)0, CALL(cuStreamEndCapture, "legacy", (NULL, NULL)));
+    ASK("s", (void)0, CALL(cuStreamUpdateCaptureDependencies, "legacy", (NULL, NULL, 0, 0)));
+    ASK("s", SPOIL, CALL(cuStreamGetPriority, "invalidated", (s, &priority)));
+    ASK("s", SPOIL, CALL(cuStreamGetCtx, "invalidated", (s, &ctx)));
+    ASK("s", SPOIL,
+        CALL(cuStreamGetAttribute, "invalidated", (s, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value)));
+    ASK("s", SPOIL, CALL(cuStreamCopyAttributes, "to-invalidated", (s, t)));
+    ASK("s", SPOIL, CALL(cuStreamCopyAttributes, "from-invalidated", (t, s)));
+    ASK("s", SPOIL, CALL(cuStreamBatchMemOp_v2, "invalidated-zero", (s, 0, NULL, 0)));
+    ASK("s", SPOIL, CALL(cuMemFreeAsync, "invalidated-null", (0, s)));
+    ASK("s", SPOIL, CALL(cuLaunchHostFunc, "invalidated-null", (s, NULL, NULL)));
+    ASK("s", SPOIL, CALL(cuStreamWriteValue32_v2, "invalidated-bad", (s, 2, 1, 0x80)));
+    ASK("s", SPOIL, CALL(cuMemsetD8Async, "invalidated-zero", (0, 1, 0, s)));
+}
+
+/* Events of captures: asked in the mode that forbids unsafe calls, and when all is over. */
+static void events_global(void) {
+    fork_ground g = make();
+    CUevent timed;
+    float ms;
+    SETUP(cuEventCreate, (&timed, 0));
+    SETUP(cuEventRecord, (timed, g.u));
+    SETUP(cuStreamSynchronize, (g.u));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuEventQuery, "captured-global", (g.e));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SETUP(cuEventRecord, (g.e, g.s));
+    CALL(cuEventSynchronize, "captured-global", (g.e));
+    see_status(g.s, "s");
+    end_and_see(g.s, "after");
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    end_and_see(g.s, "ok");
+    CALL(cuEventElapsedTime, "of-ended-capture", (&ms, g.e, timed));
+    CALL(cuEventElapsedTime, "of-ended-capture-end", (&ms, timed, g.e));
+    CALL(cuCtxWaitEvent, "of-ended-capture", (par.primary, g.e));
+    CALL(cuCtxRecordEvent, "of-ended-capture", (par.primary, g.e));
+    SETUP(cuStreamBeginCapture_v2, (g.s, RELAXED));
+    SETUP(cuEventRecord, (g.e, g.s));
+    SETUP(cuStreamBeginCapture_v2, (g.t, GLOBAL));
+    CALL(cuEventQuery, "captured-in-other", (g.e));
+    see_status(g.s, "s");
+    see_status(g.t, "t");
+    CALL(cuEventElapsedTime, "of-invalidated-capture", (&ms, g.e, timed));
+    end_and_see(g.t, "after");
+    end_and_see(g.s, "after");
+}
+
+/* Depending on a node twice, by events of different age. */
+static void orders(void) {
+    fork_ground g = make();
+    CUevent f2;
+    SETUP(cuEventCreate, (&f2, 0));
+    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
+    SET(g.s, 0);
+    SETUP(cuEventRecord, (g.e, g.s));
+    SET(g.s, 16);
+    CALL(cuStreamWaitEvent, "own-older", (g.s, g.e, 0));
+    see_status(g.s, "s");
+    SET(g.s, 32);
+    SETUP(cuEventRecord, (g.f, g.s));
+    CALL(cuStreamWaitEvent, "own-newest", (g.s, g.f, 0));
+    see_status(g.s, "s");
+    CALL(cuStreamWaitEvent, "fork", (g.t, g.e, 0));
+    CALL(cuStreamWaitEvent, "fork-newer", (g.t, g.f, 0));
+    see_status(g.t, "t");
+    SET(g.t, 48);
+    SETUP(cuEventRecord, (f2, g.t));
+    CALL(cuStreamUpdateCaptureDependencies, "forget", (g.s, NULL, 0, 1));
+    CALL(cuStreamWaitEvent, "joins", (g.s, f2, 0));
+    see_status(g.s, "s");
+    end_and_see(g.s, "ok");
+}
+
 const par_scenario par_capture_fork_scenarios[] = {
     {"capture/joins", joins, 0, 0},
     {"capture/joins-without-node", joins_without_node, 0, 0},
@@ -589,5 +703,8 @@ const par_scenario par_capture_fork_scenarios[] = {
     {"capture/primary-reset", primary_reset, 0, 0},
     {"capture/two-contexts", two_contexts, 0, 0},
     {"capture/kernels", kernels, 0, 0},
+    {"capture/asks", asks, 0, 0},
+    {"capture/events-global", events_global, 0, 0},
+    {"capture/orders", orders, 0, 0},
     {NULL, NULL, 0, 0},
 };

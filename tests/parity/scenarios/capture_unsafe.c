@@ -190,7 +190,90 @@ ATTEMPT(array_create, CUarray made = NULL; CUDA_ARRAY_DESCRIPTOR d = {4, 4, CU_A
         CALL(cuArrayCreate_v2, "other", (&made, &d));
         if (made != NULL) CALL(cuArrayDestroy, "other", (made)))
 
+/* ---- More of the same kinds -------------------------------------------------------------------
+ */
+
+ATTEMPT(pool_access, CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        CALL(cuMemPoolSetAccess, "other", (g.pool, &access, 1)))
+ATTEMPT(pool_get, cuuint64_t value;
+        CALL(cuMemPoolGetAttribute, "other", (g.pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value)))
+ATTEMPT(pool_get_access, CUmemLocation where = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+        CUmemAccess_flags got; CALL(cuMemPoolGetAccess, "other", (&got, g.pool, &where)))
+ATTEMPT(pool_current, CUmemoryPool pool; CALL(cuDeviceGetMemPool, "other", (&pool, 0));
+        CALL(cuDeviceSetMemPool, "other", (0, g.pool)))
+ATTEMPT(pool_create_bad, CALL(cuMemPoolCreate, "null-both", (NULL, NULL)))
+ATTEMPT(pool_export, int fd = -1; CALL(cuMemPoolExportToShareableHandle, "other",
+                                       (&fd, g.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0)))
+ATTEMPT(pool_alloc_from,
+        CALLO(cuMemAllocFromPoolAsync, "other", (&p, 64, g.pool, g.other), OUT_C(p)))
+ATTEMPT(free_async_null, CALL(cuMemFreeAsync, "null", (0, g.other)))
+ATTEMPT(free_async_random, CALL(cuMemFreeAsync, "random", (0x1000, g.other)))
+ATTEMPT(alloc_async_null, CALL(cuMemAllocAsync, "null-out", (NULL, 64, g.other)))
+ATTEMPT(alloc_async_zero, CALLO(cuMemAllocAsync, "zero-size", (&p, 0, g.other), OUT_C(p)))
+ATTEMPT(ctx_flags, CALL(cuCtxSetFlags, "other", (CU_CTX_SCHED_AUTO)))
+ATTEMPT(ctx_shared,
+        CALL(cuCtxSetSharedMemConfig, "other", (CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE)))
+ATTEMPT(ctx_get_cache, CUfunc_cache got; CALL(cuCtxGetCacheConfig, "other", (&got)))
+ATTEMPT(ctx_peer, CALL(cuCtxEnablePeerAccess, "itself", (par.primary, 0)))
+ATTEMPT(ctx_limit_bad, CALL(cuCtxSetLimit, "bad-limit", ((CUlimit)99, 0)))
+ATTEMPT(memory_release, CUmemGenericAllocationHandle h;
+        CUmemAllocationProp prop = par_device_prop(); SETUP(cuMemCreate, (&h, PAR_2M, &prop, 0));
+        CALL(cuMemRelease, "other", (h)))
+ATTEMPT(address_free, CUdeviceptr r = par_reserve(PAR_2M);
+        CALL(cuMemAddressFree, "other", (r, PAR_2M)))
+ATTEMPT(copy_peer, CALL(cuMemcpyPeer, "other", (g.a, par.primary, g.b, par.primary, 16)))
+ATTEMPT(copy_3d, CUDA_MEMCPY3D c; memset(&c, 0, sizeof(c)); CALL(cuMemcpy3D_v2, "empty", (&c)))
+ATTEMPT(managed_advice, CALL(cuMemAdvise, "random", (0x1000, 16, CU_MEM_ADVISE_SET_READ_MOSTLY, 0)))
+ATTEMPT(array_3d, CUarray made = NULL; CUDA_ARRAY3D_DESCRIPTOR d; memset(&d, 0, sizeof(d));
+        d.Width = d.Height = 4; d.Format = CU_AD_FORMAT_FLOAT; d.NumChannels = 1;
+        CALL(cuArray3DCreate_v2, "other", (&made, &d));
+        if (made != NULL) CALL(cuArrayDestroy, "other", (made)))
+ATTEMPT(array_mipmap, CUmipmappedArray made = NULL; CUDA_ARRAY3D_DESCRIPTOR d;
+        memset(&d, 0, sizeof(d)); d.Width = d.Height = 4; d.Format = CU_AD_FORMAT_FLOAT;
+        d.NumChannels = 1; CALL(cuMipmappedArrayCreate, "other", (&made, &d, 2));
+        if (made != NULL) CALL(cuMipmappedArrayDestroy, "other", (made)))
+ATTEMPT(array_destroy, CALL(cuArrayDestroy, "null", (NULL)))
+ATTEMPT(mipmap_destroy, CALL(cuMipmappedArrayDestroy, "null", (NULL)))
+ATTEMPT(texture, CUtexObject made; CALL(cuTexObjectCreate, "null-all", (&made, NULL, NULL, NULL)))
+ATTEMPT(exec_destroy, CALL(cuGraphExecDestroy, "null", (NULL)))
+ATTEMPT(instantiate_params, CUgraphExec made = NULL; CUDA_GRAPH_INSTANTIATE_PARAMS params;
+        memset(&params, 0, sizeof(params));
+        CALL(cuGraphInstantiateWithParams, "null-graph", (&made, NULL, &params)))
+ATTEMPT(import_memory, CUexternalMemory made; CUDA_EXTERNAL_MEMORY_HANDLE_DESC d;
+        memset(&d, 0, sizeof(d)); CALL(cuImportExternalMemory, "empty", (&made, &d)))
+ATTEMPT(import_semaphore, CUexternalSemaphore made; CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC d;
+        memset(&d, 0, sizeof(d)); CALL(cuImportExternalSemaphore, "empty", (&made, &d)))
+ATTEMPT(destroy_memory, CALL(cuDestroyExternalMemory, "null", (NULL)))
+ATTEMPT(destroy_semaphore, CALL(cuDestroyExternalSemaphore, "null", (NULL)))
+ATTEMPT(ipc_open, CUipcMemHandle h; memset(&h, 0, sizeof(h));
+        CALL(cuIpcOpenMemHandle_v2, "empty", (&p, h, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)))
+ATTEMPT(ipc_close, CALL(cuIpcCloseMemHandle, "random", (0x1000)))
+ATTEMPT(ipc_event, CUipcEventHandle h; memset(&h, 0, sizeof(h));
+        CALL(cuIpcOpenEventHandle, "empty", (&e, h)))
+ATTEMPT(green_resource, CUdevResource r;
+        CALL(cuDeviceGetDevResource, "other", (0, &r, CU_DEV_RESOURCE_TYPE_SM)))
+ATTEMPT(core_dump, bool on = false; size = sizeof(on);
+        CALL(cuCoredumpGetAttribute, "other", (CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &size)))
+ATTEMPT(link_create, CUlinkState made = NULL;
+        CALL(cuLinkCreate_v2, "other", (0, NULL, NULL, &made));
+        if (made != NULL) CALL(cuLinkDestroy, "other", (made)))
+ATTEMPT(module_unload, CALL(cuModuleUnload, "null", (NULL)))
+ATTEMPT(library_unload, CALL(cuLibraryUnload, "null", (NULL)))
+ATTEMPT(module_load_bad, CUmodule made; CALL(cuModuleLoadData, "garbage", (&made, "garbage")))
+
 typedef void (*attempt)(void);
+
+static const attempt more[] = {
+    pool_access,      pool_get,          pool_get_access,    pool_current,      pool_create_bad,
+    pool_export,      pool_alloc_from,   free_async_null,    free_async_random, alloc_async_null,
+    alloc_async_zero, ctx_flags,         ctx_shared,         ctx_get_cache,     ctx_peer,
+    ctx_limit_bad,    memory_release,    address_free,       copy_peer,         copy_3d,
+    managed_advice,   array_3d,          array_mipmap,       array_destroy,     mipmap_destroy,
+    texture,          exec_destroy,      instantiate_params, import_memory,     import_semaphore,
+    destroy_memory,   destroy_semaphore, ipc_open,           ipc_close,         ipc_event,
+    green_resource,   core_dump,         link_create,        module_unload,     library_unload,
+    module_load_bad,
+};
 
 static const attempt core[] = {
     alloc,
@@ -436,6 +519,18 @@ static void of_arrays(void) {
     attempts(HERE, arrays, COUNT(arrays));
 }
 
+static void more_global(void) {
+    make_ground();
+    capturing.mode = GLOBAL_MODE;
+    attempts(HERE, more, COUNT(more));
+}
+
+static void more_relaxed(void) {
+    make_ground();
+    capturing.mode = RELAXED_MODE;
+    attempts(HERE, more, COUNT(more));
+}
+
 /* These take something from the ground, so each has its own. */
 static void frees(void) {
     make_ground();
@@ -494,5 +589,7 @@ const par_scenario par_capture_unsafe_scenarios[] = {
     {"capture/unsafe-arrays", of_arrays, 0, 0},
     {"capture/unsafe-frees", frees, 0, 0},
     {"capture/unsafe-contexts", contexts, 0, 0},
+    {"capture/unsafe-more-global", more_global, 0, 0},
+    {"capture/unsafe-more-relaxed", more_relaxed, 0, 0},
     {NULL, NULL, 0, 0},
 };

@@ -213,6 +213,28 @@ static void old_in_capture(void) {
     CALLO(cuStreamEndCapture, "captured", (c.s, &graph), OUT_C(graph));
 }
 
+/* In a context of the first version of the API: nothing else may be alive beside it. */
+static void old_context(void) {
+    CUcontext made;
+    CUstream s = NULL;
+    CUdeviceptr_v1 at = 0;
+    void *host;
+    CUstreamBatchMemOpParams op;
+    memset(&op, 0, sizeof(op));
+    par_init();
+    SETUP(cuCtxCreate, (&made, 0, 0));
+    SETUP(cuStreamCreate, (&s, 0));
+    SETUP(cuMemHostAlloc, (&host, 4096, CU_MEMHOSTALLOC_DEVICEMAP));
+    SETUP(cuMemHostGetDevicePointer, (&at, host, 0));
+    CALL(cuStreamWriteValue32, "old-context", (s, at, 1, 0));
+    CALL(cuStreamBatchMemOp, "old-context", (s, 0, NULL, 0));
+    CALL(cuStreamWriteValue32_v2, "old-context", (s, at, 1, 0));
+    CALL(cuStreamSynchronize, "old-context", (s));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALL(cuStreamWriteValue32, "no-context", (s, at, 1, 0));
+    CALL(cuStreamBatchMemOp, "no-context", (s, 0, NULL, 0));
+}
+
 const par_scenario par_memop_scenarios[] = {
     {"memop/writes", writes, 0, 0},
     {"memop/old-versions", old_versions, 0, 0},
@@ -223,5 +245,6 @@ const par_scenario par_memop_scenarios[] = {
     {"memop/batches", batches, 0, 0},
     {"memop/old-arguments", old_arguments, 0, 0},
     {"memop/old-in-capture", old_in_capture, 0, 0},
+    {"memop/old-context", old_context, 0, 0},
     {NULL, NULL, 0, 0},
 };
