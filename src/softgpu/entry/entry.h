@@ -77,6 +77,7 @@ void sg_dump_pools(struct sg_text *text);
 void sg_dump_streams(struct sg_text *text);
 void sg_dump_modules(struct sg_text *text);
 void sg_dump_graphs(struct sg_text *text);
+void sg_dump_execs(struct sg_text *text);
 void sg_dump_arrays(struct sg_text *text);
 void sg_dump_external(struct sg_text *text);
 /* One line per live object that the application should have freed. */
@@ -86,6 +87,7 @@ void sg_leaks_pools(struct sg_text *text);
 void sg_leaks_streams(struct sg_text *text);
 void sg_leaks_modules(struct sg_text *text);
 void sg_leaks_graphs(struct sg_text *text);
+void sg_leaks_execs(struct sg_text *text);
 void sg_leaks_arrays(struct sg_text *text);
 void sg_leaks_external(struct sg_text *text);
 

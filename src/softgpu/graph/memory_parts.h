@@ -59,4 +59,7 @@ void sg_graph_block_unmap(struct sg_graph_block *block, uint64_t generation);
 void sg_graph_block_show(struct sg_graph_block *block);
 void sg_graph_block_hide(struct sg_graph_block *block);
 
+/* Bytes that the pool of a device holds. */
+uint64_t sg_graph_memory_reserved(int device);
+
 #endif

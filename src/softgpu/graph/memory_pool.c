@@ -19,6 +19,10 @@ struct pool {
 
 static struct pool pools[SG_MAX_DEVICES];
 
+uint64_t sg_graph_memory_reserved(int device) {
+    return pools[device].reserved;
+}
+
 /* ---- Chunks --------------------------------------------------------------------------------- */
 
 static uint64_t trim(struct pool *pool) {

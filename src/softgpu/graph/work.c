@@ -4,6 +4,8 @@
 #include "softgpu/copy/copy.h"
 #include "softgpu/external/external.h"
 
+#include <string.h>
+
 struct call {
     CUhostFn function;
     void *user;
@@ -26,13 +28,39 @@ static CUresult make_call(const CUDA_HOST_NODE_PARAMS_v2 *params, struct sg_op *
     return CUDA_SUCCESS;
 }
 
+/* A set whose memory went away left CUDA_ERROR_LAUNCH_FAILED on H200 when it was a graph's, where
+ * one in a stream left CUDA_ERROR_ILLEGAL_ADDRESS. */
+typedef CUresult (*runner)(struct sg_op *);
+
+static unsigned char *own_runner(struct sg_op *op) {
+    return &op->data.bytes[sizeof op->data.bytes - sizeof(runner)];
+}
+
+static CUresult run_set(struct sg_op *op) {
+    runner run;
+    memcpy(&run, own_runner(op), sizeof run);
+    CUresult result = run(op);
+    return result == CUDA_ERROR_ILLEGAL_ADDRESS ? CUDA_ERROR_LAUNCH_FAILED : result;
+}
+
+static CUresult make_set(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v2 *params,
+                         struct sg_op **op) {
+    CUresult result = sg_set_make(context, params, op);
+    if (result == CUDA_SUCCESS && (*op)->run) {
+        runner run = (*op)->run;
+        memcpy(own_runner(*op), &run, sizeof run); /* sets leave the end of their data alone */
+        (*op)->run = run_set;
+    }
+    return result;
+}
+
 CUresult sg_work_make(struct sg_context *context, const CUgraphNodeParams *params,
                       struct sg_op **op) {
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_MEMCPY:
         return sg_copy_make_3d(context, &params->memcpy.copyParams, op);
     case CU_GRAPH_NODE_TYPE_MEMSET:
-        return sg_set_make(context, &params->memset, op);
+        return make_set(context, &params->memset, op);
     case CU_GRAPH_NODE_TYPE_HOST:
         return make_call(&params->host, op);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
