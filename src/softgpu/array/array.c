@@ -8,8 +8,16 @@
 
 #include <stdlib.h>
 
+CUresult sg_array_find(CUarray handle, struct sg_array **array) {
+    *array = sg_handle_get(SG_KIND_ARRAY, SG_HANDLE_VALUE(handle));
+    if (!*array)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return (*array)->gone ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
 struct sg_array *sg_array_get(CUarray handle) {
-    return sg_handle_get(SG_KIND_ARRAY, SG_HANDLE_VALUE(handle));
+    struct sg_array *array;
+    return sg_array_find(handle, &array) == CUDA_SUCCESS ? array : NULL;
 }
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
@@ -75,13 +83,17 @@ uint64_t sg_array_handle(struct sg_array *array) {
     return array->handle;
 }
 
-/* For arrays of their own: no levels, no planes. */
-static void end_whole(struct sg_array *array) {
+/* For arrays of their own: no levels, no planes. Leaves the object empty. */
+static void empty_whole(struct sg_array *array) {
     struct sg_tiles *tiles = array->view ? array->view->tiles : NULL;
     struct sg_array_storage *storage = array->storage;
     sg_array_end(array);
     sg_storage_free(storage);
     sg_tiles_unref(tiles);
+}
+
+static void end_whole(struct sg_array *array) {
+    empty_whole(array);
     free(array);
 }
 
@@ -103,6 +115,8 @@ static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray *handl
         return result;
     if (!handle || !descriptor)
         return CUDA_ERROR_INVALID_VALUE;
+    CUDA_ARRAY3D_DESCRIPTOR taken = sg_descriptor_taken(descriptor);
+    descriptor = &taken;
     result = sg_array_check(descriptor, 0);
     if (result != CUDA_SUCCESS)
         return result;
@@ -124,18 +138,25 @@ static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray *handl
     return result;
 }
 
+/* The handle stays, for its answer. */
 static void end_if_of(uint64_t handle, void *object, void *context) {
-    (void)handle;
     struct sg_array *array = object;
-    if (array->context == context && !array->mipmap && !array->whole)
-        end_whole(array);
+    if (array->gone || array->context != context || array->mipmap || array->whole)
+        return;
+    array->handle = 0;
+    empty_whole(array);
+    array->handle = handle;
+    array->gone = true;
 }
 
 static void end_mipmap_if_of(uint64_t handle, void *object, void *context) {
-    (void)handle;
     struct sg_mipmap *mipmap = object;
-    if (mipmap->context == context)
-        sg_mipmap_free(mipmap);
+    if (mipmap->gone || mipmap->context != context)
+        return;
+    mipmap->handle = 0;
+    sg_mipmap_empty(mipmap);
+    mipmap->handle = handle;
+    mipmap->gone = true;
 }
 
 void sg_arrays_context_end(struct sg_context *context) {
@@ -161,26 +182,28 @@ CUresult sg_cuArrayCreate_v2(CUarray *pHandle, const CUDA_ARRAY_DESCRIPTOR *pAll
 
 /* Waits for the work of its context, as freeing memory does. */
 CUresult sg_cuArrayDestroy(CUarray hArray) {
-    struct sg_array *array = sg_array_get(hArray);
-    if (!array || array->mipmap || array->whole)
+    struct sg_array *array;
+    CUresult result = sg_array_find(hArray, &array);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (array->mipmap || array->whole)
         return CUDA_ERROR_INVALID_HANDLE;
     struct sg_context *context = array->context;
     sg_context_ref(context);
-    CUresult result = sg_context_wait(context);
+    result = sg_context_wait(context);
     sg_context_unref(context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    array = sg_array_get(hArray);
-    if (!array)
-        return CUDA_ERROR_INVALID_HANDLE;
-    end_whole(array);
-    return CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = sg_array_find(hArray, &array);
+    if (result == CUDA_SUCCESS)
+        end_whole(array);
+    return result;
 }
 
 CUresult sg_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
-    const struct sg_array *array = sg_array_get(hArray);
-    if (!array)
-        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_array *array;
+    CUresult result = sg_array_find(hArray, &array);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!pArrayDescriptor)
         return CUDA_ERROR_INVALID_VALUE;
     *pArrayDescriptor = array->descriptor;
@@ -188,9 +211,10 @@ CUresult sg_cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *pArrayDescriptor,
 }
 
 CUresult sg_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUarray hArray) {
-    const struct sg_array *array = sg_array_get(hArray);
-    if (!array)
-        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_array *array;
+    CUresult result = sg_array_find(hArray, &array);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!pArrayDescriptor)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR *d = &array->descriptor;
@@ -200,9 +224,10 @@ CUresult sg_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUa
 }
 
 CUresult sg_cuArrayGetPlane(CUarray *pPlaneArray, CUarray hArray, unsigned int planeIdx) {
-    struct sg_array *array = sg_array_get(hArray);
-    if (!array)
-        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_array *array;
+    CUresult result = sg_array_find(hArray, &array);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!pPlaneArray || planeIdx >= array->plane_count)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t handle = sg_array_handle(&array->planes[planeIdx]);

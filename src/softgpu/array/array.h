@@ -28,6 +28,7 @@ struct sg_array {
     unsigned level;
     unsigned users; /* texture and surface objects, external memory, graph nodes */
 
+    bool gone;                        /* its context has ended: only the handle is left */
     struct sg_array_storage *storage; /* owned: its own, of no level or plane */
     struct sg_tile_view *view;        /* of sparse and deferred arrays, else NULL */
     struct sg_array *whole;           /* whose plane it is, or NULL */
@@ -39,17 +40,25 @@ struct sg_mipmap {
     uint64_t handle;
     struct sg_context *context;
     CUDA_ARRAY3D_DESCRIPTOR descriptor;
+    bool gone; /* its context has ended: only the handle is left */
     unsigned level_count;
     struct sg_array *levels; /* level_count of them; handles are made when first asked for */
     struct sg_array_storage *storage; /* owned; NULL over memory of others, and for tiles */
     struct sg_tiles *tiles;           /* sparse and deferred ones */
 };
 
+/* NULL for a handle that is none, or whose context has ended. */
 struct sg_array *sg_array_get(CUarray handle);
 struct sg_mipmap *sg_mipmap_get(CUmipmappedArray handle);
+/* The same with the reason: INVALID_HANDLE or CONTEXT_IS_DESTROYED. */
+CUresult sg_array_find(CUarray handle, struct sg_array **array);
+CUresult sg_mipmap_find(CUmipmappedArray handle, struct sg_mipmap **mipmap);
 
 /* Bytes of one element of a format with that many channels, or 0 when the pair is not valid. */
 unsigned sg_array_element(CUarray_format format, unsigned channels);
+
+/* What copies begin and end at, in bytes: a block of a compressed format, else 1. */
+unsigned sg_array_unit(const struct sg_array *array);
 
 /*
  * Checks a descriptor as cuArray3DCreate and cuMipmappedArrayCreate do (`levels` 0 for an array).

@@ -86,31 +86,49 @@ static bool size_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, unsigned
     return fits;
 }
 
-static bool flags_fit(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind) {
+/* Depth textures and colour attachments exist in memory of graphics alone. Sparse arrays are planes
+ * and solids, and no surfaces. */
+static bool flags_fit(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, bool graphics) {
     const unsigned tiled = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
-    if (d->Flags & ~KNOWN_FLAGS || (d->Flags & tiled) == tiled)
+    const unsigned of_graphics = CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
+    if ((d->Flags & ~KNOWN_FLAGS) || (d->Flags & tiled) == tiled)
+        return false;
+    if ((d->Flags & of_graphics) && !graphics)
         return false;
     if ((d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER) && kind != PLANE)
         return false;
-    return !(d->Flags & CUDA_ARRAY3D_SPARSE) || (kind != LINE && kind != LINES);
+    if (!(d->Flags & CUDA_ARRAY3D_SPARSE))
+        return true;
+    return (kind == PLANE || kind == SOLID || kind == PLANES) &&
+           !(d->Flags & CUDA_ARRAY3D_SURFACE_LDST);
 }
 
-/* Blocks, planes and pairs of pixels are of planes only. */
+/* Blocks are of rows; formats of video are asked for by their flag, and are planes. */
 static bool format_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_format *format,
                         enum kind kind) {
+    const unsigned tiled = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
     if (!sg_array_element(d->Format, d->NumChannels))
         return false;
     if (format->block > 1)
-        return kind == PLANE || kind == PLANES || kind == CUBE || kind == CUBES;
-    return format->plane_count == 0 || kind == PLANE;
+        return kind != LINE && kind != LINES;
+    if (!format->video)
+        return true;
+    return (d->Flags & CUDA_ARRAY3D_VIDEO_ENCODE_DECODE) && kind == PLANE && !(d->Flags & tiled);
 }
 
-CUresult sg_array_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+CUresult sg_descriptor_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
+                             bool graphics) {
     const struct sg_format *format = sg_format_find(descriptor->Format);
     enum kind kind;
     if (!format || !find_kind(descriptor, &kind))
         return CUDA_ERROR_INVALID_VALUE;
-    bool fits = size_fits(descriptor, kind, levels) && flags_fit(descriptor, kind) &&
-                format_fits(descriptor, format, kind);
-    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!size_fits(descriptor, kind, levels) || !flags_fit(descriptor, kind, graphics) ||
+        !format_fits(descriptor, format, kind))
+        return CUDA_ERROR_INVALID_VALUE;
+    bool no_surface = format->block > 1 && (descriptor->Flags & CUDA_ARRAY3D_SURFACE_LDST);
+    return no_surface ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+CUresult sg_array_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels) {
+    return sg_descriptor_check(descriptor, levels, false);
 }

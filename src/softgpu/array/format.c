@@ -1,47 +1,24 @@
 /* Formats of elements: how many channels they may have, and how many bytes that makes. */
 #include "softgpu/array/internal.h"
 
-#define PLAIN(name, bytes)                                                                         \
+/* One row: name, channels, bytes, texels on a side of a block, video, planes. */
+#define ROW(name, channels, bytes, block, video, count, ...)                                       \
     {                                                                                              \
-        CU_AD_FORMAT_##name, 0, bytes, 1, 0, {                                                     \
-            {0, 0, 0}, {0, 0, 0}, {                                                                \
-                0, 0, 0                                                                            \
-            }                                                                                      \
+        CU_AD_FORMAT_##name, channels, bytes, block, video, count, {                               \
+            __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-#define PACKED(name, channels, bytes)                                                              \
-    {                                                                                              \
-        CU_AD_FORMAT_##name, channels, bytes, 1, 0, {                                              \
-            {0, 0, 0}, {0, 0, 0}, {                                                                \
-                0, 0, 0                                                                            \
-            }                                                                                      \
-        }                                                                                          \
-    }
-#define BLOCKS(name, channels, bytes)                                                              \
-    {                                                                                              \
-        CU_AD_FORMAT_##name, channels, bytes, 4, 0, {                                              \
-            {0, 0, 0}, {0, 0, 0}, {                                                                \
-                0, 0, 0                                                                            \
-            }                                                                                      \
-        }                                                                                          \
-    }
+#define NO_PLANE                                                                                   \
+    { 0, 0, 0 }
+
+#define PLAIN(name, bytes)            ROW(name, 0, bytes, 1, false, 0, NO_PLANE)
+#define PACKED(name, channels, bytes) ROW(name, channels, bytes, 1, false, 0, NO_PLANE)
+#define BLOCKS(name, channels, bytes) ROW(name, channels, bytes, 4, false, 0, NO_PLANE)
+/* Pixels share their colours, in one plane. */
+#define VIDEO(name, channels, bytes) ROW(name, channels, bytes, 1, true, 0, NO_PLANE)
 /* A plane of brightness, and one of both colours at 2^-x of its width and 2^-y of its height. */
-#define TWO_PLANES(name, bytes, x, y)                                                              \
-    {                                                                                              \
-        CU_AD_FORMAT_##name, 3, bytes, 1, 2, {                                                     \
-            {1, 0, 0}, {2, x, y}, {                                                                \
-                0, 0, 0                                                                            \
-            }                                                                                      \
-        }                                                                                          \
-    }
-#define THREE_PLANES(name, bytes)                                                                  \
-    {                                                                                              \
-        CU_AD_FORMAT_##name, 3, bytes, 1, 3, {                                                     \
-            {1, 0, 0}, {1, 0, 0}, {                                                                \
-                1, 0, 0                                                                            \
-            }                                                                                      \
-        }                                                                                          \
-    }
+#define TWO_PLANES(name, bytes, x, y) ROW(name, 3, bytes, 1, true, 2, {1, 0, 0}, {2, x, y})
+#define THREE_PLANES(name, bytes)     ROW(name, 3, bytes, 1, true, 3, {1, 0, 0}, {1, 0, 0}, {1, 0, 0})
 
 static const struct sg_format formats[] = {
     PLAIN(UNSIGNED_INT8, 1),
@@ -89,12 +66,12 @@ static const struct sg_format formats[] = {
     TWO_PLANES(YUV444_16bit_SemiPlanar, 2, 0, 0),
     THREE_PLANES(Y444_PLANAR8, 1),
     THREE_PLANES(Y444_PLANAR10, 2),
-    PACKED(YUY2, 2, 2),
-    PACKED(Y210, 2, 4),
-    PACKED(Y216, 2, 4),
-    PACKED(AYUV, 4, 4),
-    PACKED(Y410, 4, 4),
-    PACKED(Y416, 4, 8),
+    VIDEO(YUY2, 4, 4),
+    VIDEO(Y210, 2, 4),
+    VIDEO(Y216, 2, 4),
+    VIDEO(AYUV, 4, 4),
+    VIDEO(Y410, 1, 4),
+    VIDEO(Y416, 4, 8),
 };
 
 const struct sg_format *sg_format_find(CUarray_format format) {
@@ -111,4 +88,9 @@ unsigned sg_array_element(CUarray_format format, unsigned channels) {
     if (found->channels == 0)
         return channels == 1 || channels == 2 || channels == 4 ? found->bytes * channels : 0;
     return channels == found->channels ? found->bytes : 0;
+}
+
+unsigned sg_array_unit(const struct sg_array *array) {
+    const struct sg_format *format = sg_format_find(array->descriptor.Format);
+    return format && format->block > 1 ? array->element : 1;
 }

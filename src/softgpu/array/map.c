@@ -95,7 +95,7 @@ static CUresult find_source(const CUarrayMapInfo *info, int device, struct sourc
         info->reserved[1] || info->deviceBitMask != 1u << device)
         return CUDA_ERROR_INVALID_VALUE;
     if (info->memOperationType == CU_MEM_OPERATION_TYPE_UNMAP)
-        return info->memHandle.memHandle ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        return CUDA_SUCCESS; /* H200 does not look at a handle */
     if (info->memOperationType != CU_MEM_OPERATION_TYPE_MAP)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_memory *memory = sg_memory_from_handle(info->memHandle.memHandle);
@@ -110,8 +110,7 @@ static CUresult find_source(const CUarrayMapInfo *info, int device, struct sourc
 
 static bool on_tiles(unsigned offset, unsigned extent, unsigned tile, size_t size) {
     size_t end = (size_t)offset + extent;
-    return extent && offset % tile == 0 && offset < size && (end % tile == 0 || end == size) &&
-           end <= (size + tile - 1) / tile * tile;
+    return extent && offset % tile == 0 && (end % tile == 0 || end == size) && end <= size;
 }
 
 static CUresult add_tiles(struct edits *edits, const struct target *target,
@@ -160,7 +159,8 @@ static CUresult add_pieces(struct edits *edits, struct sg_tiles *tiles, size_t f
 static CUresult add_tail(struct edits *edits, const struct target *target,
                          const CUarrayMapInfo *info, struct source *source) {
     const struct sg_tiles *tiles = target->tiles;
-    size_t layers = sg_is_layered(target->descriptor) ? target->levels[0].slices : 1;
+    bool tails = sg_is_layered(target->descriptor) && !tiles->single_tail;
+    size_t layers = tails ? target->levels[0].slices : 1;
     unsigned long long offset = info->subresource.miptail.offset,
                        size = info->subresource.miptail.size;
     unsigned layer = info->subresource.miptail.layer;
@@ -229,11 +229,11 @@ static CUresult submit(struct sg_stream *stream, struct edits *edits) {
 
 CUresult sg_cuMemMapArrayAsync(CUarrayMapInfo *mapInfoList, unsigned int count, CUstream hStream) {
     struct sg_stream *stream;
+    if (!mapInfoList || count == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!mapInfoList || count == 0)
-        return CUDA_ERROR_INVALID_VALUE;
     struct edits edits = {NULL, 0, 0};
     for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
         result = add_entry(&edits, &mapInfoList[i], stream->context->device);

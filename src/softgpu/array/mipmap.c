@@ -7,8 +7,16 @@
 
 #include <stdlib.h>
 
+CUresult sg_mipmap_find(CUmipmappedArray handle, struct sg_mipmap **mipmap) {
+    *mipmap = sg_handle_get(SG_KIND_MIPMAP, SG_HANDLE_VALUE(handle));
+    if (!*mipmap)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return (*mipmap)->gone ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
 struct sg_mipmap *sg_mipmap_get(CUmipmappedArray handle) {
-    return sg_handle_get(SG_KIND_MIPMAP, SG_HANDLE_VALUE(handle));
+    struct sg_mipmap *mipmap;
+    return sg_mipmap_find(handle, &mipmap) == CUDA_SUCCESS ? mipmap : NULL;
 }
 
 /* With its levels, which have no memory yet; NULL when out of memory. */
@@ -67,7 +75,7 @@ static CUresult give_memory(struct sg_mipmap *mipmap) {
 CUresult sg_mipmap_over(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                         unsigned levels, CUdeviceptr address, size_t size,
                         struct sg_mipmap **mipmap) {
-    CUresult result = sg_array_check(descriptor, levels);
+    CUresult result = sg_descriptor_check(descriptor, levels, true);
     if (result != CUDA_SUCCESS)
         return result;
     if (levels == 0)
@@ -88,7 +96,7 @@ CUresult sg_mipmap_over(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTO
     return CUDA_SUCCESS;
 }
 
-void sg_mipmap_free(struct sg_mipmap *mipmap) {
+void sg_mipmap_empty(struct sg_mipmap *mipmap) {
     for (unsigned i = 0; i < mipmap->level_count; i++)
         sg_array_end(&mipmap->levels[i]);
     free(mipmap->levels);
@@ -97,6 +105,11 @@ void sg_mipmap_free(struct sg_mipmap *mipmap) {
     if (mipmap->handle)
         sg_handle_drop(SG_KIND_MIPMAP, mipmap->handle);
     sg_context_unref(mipmap->context);
+    *mipmap = (struct sg_mipmap){0};
+}
+
+void sg_mipmap_free(struct sg_mipmap *mipmap) {
+    sg_mipmap_empty(mipmap);
     free(mipmap);
 }
 
@@ -111,14 +124,15 @@ CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
         return result;
     if (!pHandle || !pMipmappedArrayDesc)
         return CUDA_ERROR_INVALID_VALUE;
-    unsigned most = sg_level_limit(pMipmappedArrayDesc);
+    const CUDA_ARRAY3D_DESCRIPTOR taken = sg_descriptor_taken(pMipmappedArrayDesc);
+    unsigned most = sg_level_limit(&taken);
     unsigned levels = numMipmapLevels < most ? numMipmapLevels : most;
     if (levels == 0)
         levels = 1;
-    result = sg_array_check(pMipmappedArrayDesc, levels);
+    result = sg_array_check(&taken, levels);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_mipmap *mipmap = shaped(context, pMipmappedArrayDesc, levels);
+    struct sg_mipmap *mipmap = shaped(context, &taken, levels);
     if (!mipmap)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = give_memory(mipmap);
@@ -132,27 +146,27 @@ CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
 }
 
 CUresult sg_cuMipmappedArrayDestroy(CUmipmappedArray hMipmappedArray) {
-    struct sg_mipmap *mipmap = sg_mipmap_get(hMipmappedArray);
-    if (!mipmap)
-        return CUDA_ERROR_INVALID_HANDLE;
-    struct sg_context *context = mipmap->context;
-    sg_context_ref(context);
-    CUresult result = sg_context_wait(context);
-    sg_context_unref(context);
+    struct sg_mipmap *mipmap;
+    CUresult result = sg_mipmap_find(hMipmappedArray, &mipmap);
     if (result != CUDA_SUCCESS)
         return result;
-    mipmap = sg_mipmap_get(hMipmappedArray);
-    if (!mipmap)
-        return CUDA_ERROR_INVALID_HANDLE;
-    sg_mipmap_free(mipmap);
-    return CUDA_SUCCESS;
+    struct sg_context *context = mipmap->context;
+    sg_context_ref(context);
+    result = sg_context_wait(context);
+    sg_context_unref(context);
+    if (result == CUDA_SUCCESS)
+        result = sg_mipmap_find(hMipmappedArray, &mipmap);
+    if (result == CUDA_SUCCESS)
+        sg_mipmap_free(mipmap);
+    return result;
 }
 
 CUresult sg_cuMipmappedArrayGetLevel(CUarray *pLevelArray, CUmipmappedArray hMipmappedArray,
                                      unsigned int level) {
-    struct sg_mipmap *mipmap = sg_mipmap_get(hMipmappedArray);
-    if (!mipmap)
-        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_mipmap *mipmap;
+    CUresult result = sg_mipmap_find(hMipmappedArray, &mipmap);
+    if (result != CUDA_SUCCESS)
+        return result;
     if (!pLevelArray || level >= mipmap->level_count)
         return CUDA_ERROR_INVALID_VALUE;
     uint64_t handle = sg_array_handle(&mipmap->levels[level]);

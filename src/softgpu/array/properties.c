@@ -1,7 +1,6 @@
 /* What sparse and deferred arrays say of the memory that they want. */
 #include "softgpu/array/internal.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/device/device.h"
 
 #include <string.h>
 
@@ -10,12 +9,14 @@ static CUresult sparse_properties(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
                                   CUDA_ARRAY_SPARSE_PROPERTIES *properties) {
     if (!(descriptor->Flags & CUDA_ARRAY3D_SPARSE))
         return CUDA_ERROR_INVALID_VALUE;
-    memset(properties, 0, sizeof *properties);
+    /* `reserved` stays as it was: so on H200. */
     properties->tileExtent.width = tiles->tile_width;
     properties->tileExtent.height = tiles->tile_height;
     properties->tileExtent.depth = tiles->tile_depth;
     properties->miptailFirstLevel = tiles->tail_bytes ? tiles->tail_level : levels;
     properties->miptailSize = tiles->tail_bytes;
+    properties->flags =
+        tiles->tail_bytes && tiles->single_tail ? CU_ARRAY_SPARSE_PROPERTIES_SINGLE_MIPTAIL : 0;
     return CUDA_SUCCESS;
 }
 
@@ -37,12 +38,9 @@ CUresult sg_cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *sp
 }
 
 static CUresult requirements(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
-                             const struct sg_tiles *tiles, CUdevice device,
-                             CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
+                             const struct sg_tiles *tiles, CUDA_ARRAY_MEMORY_REQUIREMENTS *answer) {
     if (!(descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING))
         return CUDA_ERROR_INVALID_VALUE;
-    if (!sg_device(device))
-        return CUDA_ERROR_INVALID_DEVICE;
     memset(answer, 0, sizeof *answer);
     answer->size = tiles->count * SG_TILE;
     answer->alignment = SG_TILE;
@@ -51,17 +49,19 @@ static CUresult requirements(const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
 
 CUresult sg_cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                          CUarray array, CUdevice device) {
+    (void)device; /* H200 takes any number for it */
     const struct sg_array *found = sg_array_get(array);
     if (!memoryRequirements || !found || found->mipmap || !found->view)
         return CUDA_ERROR_INVALID_VALUE;
-    return requirements(&found->descriptor, found->view->tiles, device, memoryRequirements);
+    return requirements(&found->descriptor, found->view->tiles, memoryRequirements);
 }
 
 CUresult
 sg_cuMipmappedArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *memoryRequirements,
                                          CUmipmappedArray mipmap, CUdevice device) {
+    (void)device;
     const struct sg_mipmap *found = sg_mipmap_get(mipmap);
     if (!memoryRequirements || !found || !found->tiles)
         return CUDA_ERROR_INVALID_VALUE;
-    return requirements(&found->descriptor, found->tiles, device, memoryRequirements);
+    return requirements(&found->descriptor, found->tiles, memoryRequirements);
 }

@@ -28,7 +28,7 @@ static void line_of(struct lines *lines, const char *what, const CUDA_ARRAY3D_DE
 static void array_line(uint64_t handle, void *object, void *user) {
     (void)handle;
     const struct sg_array *array = object;
-    if (!array->mipmap && !array->whole)
+    if (!array->gone && !array->mipmap && !array->whole)
         line_of(user, "array", &array->descriptor, array->context->device, 1,
                 array->view ? array->view->tiles : NULL);
 }
@@ -36,8 +36,9 @@ static void array_line(uint64_t handle, void *object, void *user) {
 static void mipmap_line(uint64_t handle, void *object, void *user) {
     (void)handle;
     const struct sg_mipmap *mipmap = object;
-    line_of(user, "mipmapped array", &mipmap->descriptor, mipmap->context->device,
-            mipmap->level_count, mipmap->tiles);
+    if (!mipmap->gone)
+        line_of(user, "mipmapped array", &mipmap->descriptor, mipmap->context->device,
+                mipmap->level_count, mipmap->tiles);
 }
 
 void sg_dump_arrays(struct sg_text *text) {

@@ -12,6 +12,14 @@ bool sg_is_tiled(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
     return (descriptor->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) != 0;
 }
 
+CUDA_ARRAY3D_DESCRIPTOR sg_descriptor_taken(const CUDA_ARRAY3D_DESCRIPTOR *descriptor) {
+    CUDA_ARRAY3D_DESCRIPTOR taken = *descriptor;
+    taken.Width = (uint32_t)descriptor->Width;
+    taken.Height = (uint32_t)descriptor->Height;
+    taken.Depth = (uint32_t)descriptor->Depth;
+    return taken;
+}
+
 static size_t at_least_one(size_t size) {
     return size ? size : 1;
 }
@@ -51,6 +59,49 @@ static size_t halved(size_t size, unsigned level) {
     size_t half = size >> level;
     return size && !half ? 1 : half;
 }
+
+/* ---- As a GPU lays it out -------------------------------------------------------------------- */
+
+#define GOB_WIDTH ((size_t)64) /* bytes */
+#define GOB_ROWS  ((size_t)8)
+
+/* The least power of two, at most `most`, of units that cover `size`. */
+static size_t units(size_t size, size_t unit, size_t most) {
+    size_t count = 1;
+    while (count < most && count * unit < size)
+        count *= 2;
+    return count;
+}
+
+static size_t multiple(size_t size, size_t of) {
+    return (size + of - 1) / of * of;
+}
+
+static bool is_solid(const struct sg_array *array) {
+    return array->descriptor.Depth && !sg_is_layered(&array->descriptor);
+}
+
+/* Gobs on top of each other in a block, and slices. The most of them fit the sizes that H200 tells
+ * for deferred arrays and mip tails. */
+static size_t block_rows(const struct sg_array *array) {
+    return GOB_ROWS * units(array->rows, GOB_ROWS, is_solid(array) ? 2 : 16);
+}
+
+static size_t block_slices(const struct sg_array *array) {
+    return is_solid(array) ? units(array->slices, 1, 8) : 1;
+}
+
+size_t sg_array_block(const struct sg_array *array) {
+    return GOB_WIDTH * block_rows(array) * block_slices(array);
+}
+
+size_t sg_array_block_bytes(const struct sg_array *array) {
+    size_t slices = is_solid(array) ? multiple(array->slices, block_slices(array)) : 1;
+    return multiple(array->width_bytes, GOB_WIDTH) * multiple(array->rows, block_rows(array)) *
+           slices;
+}
+
+/* ---- Levels ---------------------------------------------------------------------------------- */
 
 CUDA_ARRAY3D_DESCRIPTOR sg_level_descriptor(const CUDA_ARRAY3D_DESCRIPTOR *whole, unsigned level) {
     CUDA_ARRAY3D_DESCRIPTOR d = *whole;

@@ -100,22 +100,25 @@ static size_t lay_level(struct sg_array *level, struct sg_tiles *tiles, size_t n
     return next + view->across * view->down * tiles_over(level->slices, view->tile_slices);
 }
 
-/* The levels from `from` on follow each other, once for each layer when there are layers. */
+/* The levels from `from` on follow each other, once for each layer when there are layers: in a tail
+ * of each layer's own, or of all where no level has tiles. */
 static void lay_linear(struct sg_array *levels, unsigned from, unsigned count,
                        struct sg_tiles *tiles, size_t first) {
     bool layered = sg_is_layered(&levels[0].descriptor);
-    size_t base = 0;
+    size_t base = 0, layers = layered ? levels[0].slices : 1;
     for (unsigned i = from; i < count; i++) {
-        struct sg_tile_view *view = levels[i].view;
-        view->linear = true;
-        view->first = first;
-        view->base = base;
-        base += (layered ? levels[i].layer : sg_array_bytes(&levels[i])) + 511;
-        base = base / 512 * 512;
+        levels[i].view->linear = true;
+        levels[i].view->first = first;
+        levels[i].view->base = base;
+        base += sg_array_block_bytes(&levels[i]);
     }
-    tiles->tail_bytes = tiles_over(base, SG_TILE) * SG_TILE;
+    size_t block = sg_array_block(&levels[from]);
+    if (layered)
+        base = tiles_over(base, block) * block;
+    tiles->single_tail = from == 0;
+    tiles->tail_bytes = tiles_over(from == 0 ? base * layers : base, SG_TILE) * SG_TILE;
     for (unsigned i = from; i < count; i++)
-        levels[i].view->slice = layered ? tiles->tail_bytes : levels[i].layer;
+        levels[i].view->slice = !layered ? levels[i].layer : from == 0 ? base : tiles->tail_bytes;
 }
 
 /* Gives every level its place; returns the number of pieces. */
@@ -133,7 +136,7 @@ static size_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array
     if (tail == count)
         return next;
     lay_linear(levels, tail, count, tiles, next);
-    size_t tails = sg_is_layered(descriptor) ? levels[0].slices : 1;
+    size_t tails = sg_is_layered(descriptor) && !tiles->single_tail ? levels[0].slices : 1;
     return next + tiles->tail_bytes / SG_TILE * tails;
 }
 

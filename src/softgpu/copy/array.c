@@ -11,7 +11,9 @@ static bool inside(size_t offset, size_t size, size_t whole) {
 CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
                            CUarray handle) {
     const struct sg_array *array = sg_array_get(handle);
-    if (!array || offset[0] % array->element || box->width % array->element ||
+    /* Elements may be taken apart, blocks of texels may not: so on H200. */
+    unsigned unit = array ? sg_array_unit(array) : 1;
+    if (!array || offset[0] % unit || box->width % unit ||
         !inside(offset[0], box->width, array->width_bytes) ||
         !inside(offset[1], box->height, array->rows) ||
         !inside(offset[2], box->depth, array->slices))

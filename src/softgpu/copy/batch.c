@@ -6,6 +6,7 @@
  */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 
 /* Prepared copies, linked by `next` in order. */
 struct batch {
@@ -62,8 +63,10 @@ static CUresult find_stream(CUstream handle, size_t *failed, struct sg_stream **
         return CUDA_ERROR_INVALID_VALUE;
     if (failed)
         *failed = SIZE_MAX;
-    return handle == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE
-                                      : sg_stream_from_handle(handle, stream);
+    if (handle == CU_STREAM_LEGACY)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_stream_from_handle(handle, stream);
+    return result == CUDA_SUCCESS && (*stream)->capture ? sg_capture_refuse(*stream) : result;
 }
 
 static bool known_order(CUmemcpySrcAccessOrder order) {
@@ -129,31 +132,68 @@ CUresult sg_cuMemcpyBatchAsync_v2(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *
 
 /* ---- Boxes ---------------------------------------------------------------------------------- */
 
-static CUresult place(const CUmemcpy3DOperand *operand, const struct sg_box *box,
-                      struct sg_place *place) {
-    static const size_t origin[3] = {0, 0, 0};
-    if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
-        const CUoffset3D *at = &operand->op.array.offset;
-        const size_t offset[3] = {at->x, at->y, at->z};
-        return sg_place_in_array(place, box, offset, operand->op.array.array);
+/* Extents, offsets and lengths of rows count elements of the arrays that take part, else bytes. */
+static CUresult find_unit(const CUDA_MEMCPY3D_BATCH_OP *entry, size_t *unit) {
+    const CUmemcpy3DOperand *ends[2] = {&entry->dst, &entry->src};
+    *unit = 0;
+    for (int i = 0; i < 2; i++) {
+        if (ends[i]->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
+            continue;
+        const struct sg_array *array = sg_array_get(ends[i]->op.array.array);
+        if (!array || (*unit && *unit != array->element))
+            return CUDA_ERROR_INVALID_VALUE;
+        *unit = array->element;
     }
-    if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER)
+    if (!*unit)
+        *unit = 1;
+    return CUDA_SUCCESS;
+}
+
+static CUresult place_pointer(const CUmemcpy3DOperand *operand, const struct sg_box *box,
+                              size_t unit, struct sg_place *place) {
+    static const size_t origin[3] = {0, 0, 0};
+    size_t row;
+    if (operand->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        return CUDA_SUCCESS;
+    if (operand->type != CU_MEMCPY_OPERAND_TYPE_POINTER ||
+        __builtin_mul_overflow(operand->op.ptr.rowLength, unit, &row))
         return CUDA_ERROR_INVALID_VALUE;
     place->address = operand->op.ptr.ptr;
     place->role = SG_ROLE_ANY;
-    return sg_place_in_rows(place, box, origin, operand->op.ptr.rowLength,
-                            operand->op.ptr.layerHeight);
+    return sg_place_in_rows(place, box, origin, row, operand->op.ptr.layerHeight);
 }
 
-static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry) {
-    struct sg_box box = {
-        .width = entry->extent.width, .height = entry->extent.height, .depth = entry->extent.depth};
-    bool empty = box.width == 0 || box.height == 0 || box.depth == 0;
-    if (empty || !known_order(entry->srcAccessOrder) || !known_flags(entry->flags))
+static CUresult place_array(const CUmemcpy3DOperand *operand, const struct sg_box *box, size_t unit,
+                            struct sg_place *place) {
+    if (operand->type != CU_MEMCPY_OPERAND_TYPE_ARRAY)
+        return CUDA_SUCCESS;
+    size_t offset[3] = {operand->op.array.offset.x, operand->op.array.offset.y,
+                        operand->op.array.offset.z};
+    if (__builtin_mul_overflow(offset[0], unit, &offset[0]))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = place(&entry->dst, &box, &box.to);
+    return sg_place_in_array(place, box, offset, operand->op.array.array);
+}
+
+/* *late is set when what is wrong is found where H200 does not say any more which entry it is of.
+ */
+static CUresult add_box(struct batch *batch, const CUDA_MEMCPY3D_BATCH_OP *entry, bool *late) {
+    struct sg_box box = {.height = entry->extent.height, .depth = entry->extent.depth};
+    bool empty = entry->extent.width == 0 || box.height == 0 || box.depth == 0;
+    size_t unit;
+    if (empty || !known_order(entry->srcAccessOrder) || !known_flags(entry->flags) ||
+        find_unit(entry, &unit) != CUDA_SUCCESS ||
+        __builtin_mul_overflow(entry->extent.width, unit, &box.width))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = place_pointer(&entry->dst, &box, unit, &box.to);
     if (result == CUDA_SUCCESS)
-        result = place(&entry->src, &box, &box.from);
+        result = place_pointer(&entry->src, &box, unit, &box.from);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *late = entry->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY ||
+            entry->src.type == CU_MEMCPY_OPERAND_TYPE_ARRAY;
+    result = place_array(&entry->dst, &box, unit, &box.to);
+    if (result == CUDA_SUCCESS)
+        result = place_array(&entry->src, &box, unit, &box.from);
     return result == CUDA_SUCCESS ? add(batch, &box, entry->srcAccessOrder) : result;
 }
 
@@ -167,12 +207,15 @@ CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
         return result;
     struct batch batch = {0};
     size_t i;
-    for (i = 0; i < numOps && result == CUDA_SUCCESS; i++)
-        result = add_box(&batch, &opList[i]);
+    bool late = false;
+    for (i = 0; i < numOps && result == CUDA_SUCCESS; i++) {
+        late = false;
+        result = add_box(&batch, &opList[i], &late);
+    }
     if (result == CUDA_SUCCESS)
         return submit(&batch, stream);
     discard(batch.first);
-    if (failIdx)
+    if (failIdx && !late)
         *failIdx = i - 1;
     return result;
 }

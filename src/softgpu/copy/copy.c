@@ -275,6 +275,12 @@ static CUresult capture(struct sg_stream *stream, const struct sg_box *box) {
     return sg_capture_node(stream, &params);
 }
 
+CUresult sg_copy_refuse_capture(CUstream handle) {
+    struct sg_stream *stream;
+    CUresult result = sg_stream_from_handle(handle, &stream);
+    return result == CUDA_SUCCESS && stream->capture ? sg_capture_refuse(stream) : result;
+}
+
 /* ---- When a call returns -------------------------------------------------------------------- */
 
 /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: synchronous calls on this memory stay until done. */

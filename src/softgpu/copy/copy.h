@@ -47,6 +47,9 @@ enum sg_manner {
  * `handle` is NULL for synchronous copies. May block, helping, with the lock released.
  */
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
+/* SUCCESS unless the stream captures, which copies between contexts do not stand: then the capture
+ * ends. For a stream that is none, its error. */
+CUresult sg_copy_refuse_capture(CUstream handle);
 /* For copies that must be queued together or not at all: checks one and makes its operation. With
  * `now` the source is to be read before the call returns: that is done here where the CPU can, and
  * else *wait is set, for a caller that waits for the operation. sg_copy_discard for one that will
@@ -70,7 +73,8 @@ CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, con
  */
 
 /* Whether a copy or set may become a node: what the functions that queue it check, apart from the
- * stream. An empty one may. Addresses of graph allocations are taken without memory behind them. */
+ * stream. An empty one may not. Addresses of graph allocations are taken without memory behind
+ * them. */
 CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy);
 CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
 /* The operation of a node, for work of `context`. Where memory is not (any more, or not yet), the

@@ -69,6 +69,8 @@ CUresult sg_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdevicept
 CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                               CUcontext srcContext, size_t ByteCount, CUstream hStream) {
     CUresult result = check_contexts(dstContext, srcContext);
+    if (result == CUDA_SUCCESS)
+        result = sg_copy_refuse_capture(hStream);
     if (result != CUDA_SUCCESS)
         return result;
     return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), hStream, SG_MANNER_ASYNC);

@@ -3,11 +3,12 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/graph.h"
 
-/* Levels of detail and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not either. */
+/* Levels of detail of memory and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not
+ * either. */
 
 /* One end as the descriptors name it. */
 struct end {
-    size_t x, y, z;
+    size_t x, y, z, level;
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
@@ -58,6 +59,8 @@ CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, cons
 
 static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
     const size_t offset[3] = {end->x, end->y, end->z};
+    if (end->type == CU_MEMORYTYPE_ARRAY && end->level)
+        return CUDA_ERROR_INVALID_VALUE;
     if (end->type == CU_MEMORYTYPE_ARRAY)
         return sg_place_in_array(place, box, offset, end->array);
     CUresult result = base_of(end, place);
@@ -91,6 +94,7 @@ static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *fr
     *to = (struct end){.x = copy->dstXInBytes,
                        .y = copy->dstY,
                        .z = copy->dstZ,
+                       .level = copy->dstLOD,
                        .type = copy->dstMemoryType,
                        .host = copy->dstHost,
                        .device = copy->dstDevice,
@@ -100,6 +104,7 @@ static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *fr
     *from = (struct end){.x = copy->srcXInBytes,
                          .y = copy->srcY,
                          .z = copy->srcZ,
+                         .level = copy->srcLOD,
                          .type = copy->srcMemoryType,
                          .host = copy->srcHost,
                          .device = copy->srcDevice,
@@ -168,9 +173,12 @@ static bool promised(const struct sg_place *place) {
 CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy) {
     struct sg_box box;
     CUresult result = box_of_3d(copy, &box);
-    if (result != CUDA_SUCCESS || empty(&box) || promised(&box.to) || promised(&box.from))
+    if (result != CUDA_SUCCESS)
         return result;
-    return sg_box_check(&box);
+    if (empty(&box))
+        return CUDA_ERROR_INVALID_VALUE;
+    bool later = promised(&box.to) || promised(&box.from);
+    return later ? CUDA_SUCCESS : sg_box_check(&box);
 }
 
 CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, struct sg_op **op) {
@@ -218,6 +226,8 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum 
     CUresult result = sg_context_from_handle(peer->dstContext, &context);
     if (result == CUDA_SUCCESS)
         result = sg_context_from_handle(peer->srcContext, &context);
+    if (result == CUDA_SUCCESS && manner == SG_MANNER_ASYNC)
+        result = sg_copy_refuse_capture(stream);
     if (result != CUDA_SUCCESS)
         return result;
     CUDA_MEMCPY3D copy = {.srcXInBytes = peer->srcXInBytes,

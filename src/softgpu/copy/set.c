@@ -182,8 +182,10 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
     struct set set;
     enum sg_where where;
     CUresult result = from_node(node, &set);
-    if (result != CUDA_SUCCESS || is_empty(&set) || sg_graph_memory_is(set.to))
+    if (result != CUDA_SUCCESS || sg_graph_memory_is(set.to))
         return result;
+    if (is_empty(&set))
+        return CUDA_ERROR_INVALID_VALUE;
     return check(&set, &where);
 }
 
