@@ -14,9 +14,11 @@ struct sg_links {
     bool native_atomics, partial_atomics, array_access;
 };
 
-/* What no image of PTX says, because a compiler would decide it. */
+/* What no image of PTX says, because a compiler would decide it, and what no attribute tells. */
 struct sg_kernels {
     unsigned ptx_registers; /* a thread's */
+    unsigned groups[32];    /* multiprocessors that a cluster may be spread over */
+    unsigned group_count;
 };
 
 /* How a context begins. A limit that the device does not have is refused with UNSUPPORTED_LIMIT. */

@@ -15,7 +15,7 @@ struct reader {
     struct sg_profile *profile;
     /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
     bool any, name, memory, pci;
-    bool links[5], multicast, fabric, ptx_registers;
+    bool links[5], multicast, fabric, ptx_registers, groups;
     bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
     bool limits[CU_LIMIT_MAX];
@@ -251,10 +251,32 @@ struct sg_links sg_profile_links(const struct sg_profile *profile, int a, int b)
     return links;
 }
 
+/* "16 16 18" */
+static int read_groups(struct reader *reader, const char *value) {
+    struct sg_kernels *kernels = &reader->profile->kernels;
+    const char *at = value;
+    if (!first_time(reader, &reader->groups, "cluster_groups"))
+        return 0;
+    kernels->group_count = 0;
+    while (*at) {
+        char *end;
+        unsigned long number = strtoul(at, &end, 10);
+        bool good = end != at && (*end == ' ' || !*end) && number > 0 && number <= 1024;
+        if (!good || kernels->group_count == sizeof kernels->groups / sizeof kernels->groups[0])
+            return wrong(reader, "cluster_groups = %s: wanted at most 32 numbers from 1 to 1024",
+                         value);
+        kernels->groups[kernels->group_count++] = (unsigned)number;
+        at = end + (*end == ' ');
+    }
+    return 1;
+}
+
 static int read_kernels(struct reader *reader, const char *key, const char *value) {
     long number;
+    if (strcmp(key, "cluster_groups") == 0)
+        return read_groups(reader, value);
     if (strcmp(key, "ptx_registers") != 0)
-        return wrong(reader, "[kernels] has no key %s: it has ptx_registers", key);
+        return wrong(reader, "[kernels] has no key %s: it has ptx_registers, cluster_groups", key);
     if (!first_time(reader, &reader->ptx_registers, key))
         return 0;
     if (!parse_int(value, 1, 255, &number))
