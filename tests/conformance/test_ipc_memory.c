@@ -126,8 +126,8 @@ static void what_cannot_be_opened(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
     if (soft) { /* an offset and a size whose sum goes once around */
         garbage = handle;
-        memset((char *)&garbage + 36, 1, 1);
-        memset((char *)&garbage + 40, 0xff, 8);
+        memset((char *)&garbage + 32, 1, 1);
+        memset((char *)&garbage + 48, 0xff, 8);
         FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcOpenMemHandle_v2(&opened, garbage, PEER));
     }
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcCloseMemHandle(p));
@@ -136,12 +136,69 @@ static void what_cannot_be_opened(void **state) {
     OK(cu.cuMemFree_v2(p));
 }
 
+/* Opens what may be gone: 0 when it is refused, 1 when it is not. */
+static int trying(int argc, char **argv) {
+    CUdeviceptr p = 0;
+    if (argc != 2)
+        return 9;
+    CUipcMemHandle handle = from_text(argv[1]);
+    init_driver();
+    CUresult result = cu.cuIpcOpenMemHandle_v2(&p, handle, PEER);
+    if (result == CUDA_SUCCESS)
+        OK(cu.cuIpcCloseMemHandle(p));
+    else
+        assert_int_equal(result, CUDA_ERROR_INVALID_VALUE);
+    return result == CUDA_SUCCESS ? 1 : 0;
+}
+
+/* Also when something else lies there since, which on softgpu the next one of its size does. */
+static void a_handle_ends_with_its_allocation(void **state) {
+    (void)state;
+    CUdeviceptr p, next;
+    CUipcMemHandle handle, other;
+    char text[2 * sizeof handle + 1], other_text[2 * sizeof other + 1];
+    OK(cu.cuMemAlloc_v2(&p, SIZE));
+    OK(cu.cuIpcGetMemHandle(&handle, p));
+    OK(cu.cuMemFree_v2(p));
+    to_text(&handle, text);
+    assert_int_equal(run_child("trying", text, NULL), 0);
+    OK(cu.cuMemAlloc_v2(&next, SIZE));
+    assert_int_equal(run_child("trying", text, NULL), 0);
+    OK(cu.cuIpcGetMemHandle(&other, next));
+    assert_memory_not_equal(&handle, &other, sizeof handle);
+    to_text(&other, other_text);
+    assert_int_equal(run_child("trying", text, NULL), 0);
+    assert_int_equal(run_child("trying", other_text, NULL), 1);
+    OK(cu.cuMemFree_v2(next));
+}
+
+/* What a process exported stays good for others when it forks, and nothing of it is the fork's. */
+static void a_fork_changes_nothing(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUipcMemHandle handle;
+    char text[2 * sizeof handle + 1];
+    OK(cu.cuMemAlloc_v2(&p, SIZE));
+    OK(cu.cuIpcGetMemHandle(&handle, p));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(cu.cuIpcGetMemHandle(&handle, p) == CUDA_SUCCESS ||
+              cu.cuIpcOpenMemHandle_v2(&p, handle, PEER) == CUDA_SUCCESS);
+    assert_true(child > 0);
+    assert_int_equal(wait_child(child), 0);
+    to_text(&handle, text);
+    assert_int_equal(run_child("trying", text, NULL), 1);
+    OK(cu.cuMemFree_v2(p));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(another_process_reads_and_writes),
         TEST(a_handle_names_one_allocation),
         TEST(what_cannot_be_opened),
+        TEST(a_handle_ends_with_its_allocation),
+        TEST(a_fork_changes_nothing),
     };
-    const struct child children[] = {{"opener", opener}};
+    const struct child children[] = {{"opener", opener}, {"trying", trying}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

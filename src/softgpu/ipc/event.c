@@ -8,11 +8,9 @@
  */
 #include "softgpu/stream/event.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/ipc/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,9 +22,7 @@
 
 struct handle {
     uint32_t magic;
-    int32_t fd;
-    uint64_t pid, start;
-    uint64_t inode;
+    struct sg_process_fd table;
     uint64_t generation;
     uint32_t slot;
     uint32_t flags;
@@ -39,35 +35,10 @@ static uint32_t next_slot;
 
 /* ---- Processes ------------------------------------------------------------------------------ */
 
-/* State and start time (clock ticks since boot) of a process; false when there is none. */
-static bool process_status(uint64_t pid, char *state, uint64_t *start) {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t size = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (size <= 0)
-        return false;
-    text[size] = 0;
-    /* The name in parentheses may hold anything; fields are counted from its end. Start is the
-     * 22nd. */
-    const char *field = strrchr(text, ')');
-    unsigned long long ticks;
-    if (!field || sscanf(field + 1,
-                         " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                         "%*s %llu",
-                         state, &ticks) != 2)
-        return false;
-    *start = ticks;
-    return true;
-}
-
 static bool process_ended(uint64_t pid) {
     char state;
     uint64_t start;
-    return !process_status(pid, &state, &start) || state == 'Z' || state == 'X';
+    return !sg_process_status(pid, &state, &start) || state == 'Z' || state == 'X';
 }
 
 /* ---- This process's table ------------------------------------------------------------------- */
@@ -157,13 +128,9 @@ CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
     /* Only its maker can hand an event on. */
     if (!found || !found->share || found->share_map)
         return CUDA_ERROR_INVALID_HANDLE;
-    struct handle handle = {.magic = HANDLE_MAGIC, .fd = table_fd, .flags = found->flags};
-    struct stat status;
-    char state;
-    handle.pid = (uint64_t)getpid();
-    if (fstat(table_fd, &status) != 0 || !process_status(handle.pid, &state, &handle.start))
+    struct handle handle = {.magic = HANDLE_MAGIC, .flags = found->flags};
+    if (!sg_process_fd_name(table_fd, &handle.table))
         return CUDA_ERROR_OPERATING_SYSTEM;
-    handle.inode = status.st_ino;
     handle.slot = (uint32_t)(found->share - table);
     handle.generation = found->share->generation;
     memcpy(pHandle, &handle, sizeof handle);
@@ -171,18 +138,12 @@ CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
 }
 
 static struct sg_event_share *map_table(const struct handle *handle) {
-    char path[64], state;
-    uint64_t start;
-    if (!process_status(handle->pid, &state, &start) || start != handle->start)
-        return NULL;
-    snprintf(path, sizeof path, "/proc/%llu/fd/%d", (unsigned long long)handle->pid, handle->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
+    int fd = sg_process_fd_open(&handle->table);
     if (fd < 0)
         return NULL;
     struct stat status;
     void *map = MAP_FAILED;
-    if (fstat(fd, &status) == 0 && status.st_ino == handle->inode &&
-        status.st_size == (off_t)TABLE_SIZE)
+    if (fstat(fd, &status) == 0 && status.st_size == (off_t)TABLE_SIZE)
         map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     return map == MAP_FAILED ? NULL : map;
@@ -199,7 +160,7 @@ CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
     memcpy(&named, &handle, sizeof named);
     if (named.magic != HANDLE_MAGIC || named.slot >= TABLE_EVENTS)
         return CUDA_ERROR_MAP_FAILED;
-    if (named.pid == (uint64_t)getpid())
+    if (named.table.pid == (uint32_t)getpid())
         return CUDA_ERROR_INVALID_CONTEXT; /* events are opened in other processes only */
     struct sg_event_share *map = map_table(&named);
     if (!map)

@@ -6,31 +6,25 @@
 #include "softgpu/ipc/memory.h"
 
 #include "softgpu/core/calls.h"
-#include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
+#include "softgpu/ipc/process.h"
 #include "softgpu/memory/allocation.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x31676d73u /* "smg1" */
+#define MAGIC 0x32676d73u /* "smg2" */
 
 struct place {
-    uint32_t magic;
-    uint32_t pid;
-    uint64_t started; /* clock ticks since boot: tells a reused pid apart */
-    uint64_t inode;
-    uint32_t fd; /* in the exporting process */
-    uint32_t pages, first_page;
-    uint32_t inner; /* offset of the allocation in its pages */
+    struct sg_process_fd file;  /* that the bytes are in */
+    uint32_t pages, first_page; /* of it */
+    uint32_t inner;             /* offset of the allocation in its pages */
+    struct sg_live live;
     uint64_t size;
-    uint64_t buffer_id;
-    uint64_t device; /* folded uuid: ordinals differ between processes */
+    uint32_t device; /* folded uuid: ordinals differ between processes */
+    uint32_t magic;
 };
 
 _Static_assert(sizeof(struct place) == CU_IPC_HANDLE_SIZE, "the handle is exactly full");
@@ -42,29 +36,18 @@ struct opened {
     struct place place;
 };
 
-static uint64_t fold(const CUuuid *uuid) {
-    uint64_t halves[2];
-    memcpy(halves, uuid, sizeof halves);
-    return halves[0] ^ halves[1];
+static uint32_t fold(const CUuuid *uuid) {
+    uint32_t parts[4];
+    memcpy(parts, uuid, sizeof parts);
+    return parts[0] ^ parts[1] ^ parts[2] ^ parts[3];
 }
 
-/* Field 22 of /proc/PID/stat; 0 when there is no such process. The name in field 2 may hold blanks
- * and brackets, so counting begins behind its last bracket. */
-static uint64_t start_time(uint32_t pid) {
-    char path[40], text[1024];
-    snprintf(path, sizeof path, "/proc/%u/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    ssize_t length = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (length <= 0)
-        return 0;
-    text[length] = '\0';
-    char *field = strrchr(text, ')');
-    for (int i = 2; field && i < 22; i++)
-        field = strchr(field + 1, ' ');
-    return field ? strtoull(field + 1, NULL, 10) : 0;
+/* Known to live as long as the allocation does. */
+static CUresult announce(struct sg_allocation *allocation) {
+    if (allocation->exported)
+        return CUDA_SUCCESS;
+    allocation->exported = sg_live_begin(&allocation->live);
+    return allocation->exported ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
@@ -76,21 +59,20 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
         return result;
     /* Any address of the allocation names it, but not memory that is itself another process's. */
     const struct sg_range *range = sg_range_find(dptr);
-    struct stat status;
-    if (!range || range->kind != SG_RANGE_DEVICE || fstat(range->phys->file, &status) != 0)
+    struct place place = {.magic = MAGIC};
+    if (!range || range->kind != SG_RANGE_DEVICE ||
+        !sg_process_fd_name(range->phys->file, &place.file))
         return CUDA_ERROR_INVALID_VALUE;
-    uint32_t pid = (uint32_t)getpid();
-    struct place place = {.magic = MAGIC,
-                          .pid = pid,
-                          .started = start_time(pid),
-                          .inode = status.st_ino,
-                          .fd = (uint32_t)range->phys->file,
-                          .pages = (uint32_t)(range->phys->size / SG_PAGE),
-                          .first_page = (uint32_t)(range->phys->file_offset / SG_PAGE),
-                          .inner = (uint32_t)range->phys_offset,
-                          .size = range->size,
-                          .buffer_id = range->buffer_id,
-                          .device = fold(&sg_device(range->device)->uuid)};
+    struct sg_allocation *allocation = range->owner;
+    result = announce(allocation);
+    if (result != CUDA_SUCCESS)
+        return result;
+    place.live = allocation->live;
+    place.pages = (uint32_t)(range->phys->size / SG_PAGE);
+    place.first_page = (uint32_t)(range->phys->file_offset / SG_PAGE);
+    place.inner = (uint32_t)range->phys_offset;
+    place.size = range->size;
+    place.device = fold(&sg_device(range->device)->uuid);
     memcpy(pHandle, &place, sizeof place);
     return CUDA_SUCCESS;
 }
@@ -110,18 +92,12 @@ static bool is_sound(const struct place *place) {
 
 /* The exporter's memory file, opened here; -1 when it is gone or another's. */
 static int open_file(const struct place *place) {
-    char path[64];
     struct stat status;
-    if (start_time(place->pid) != place->started)
+    int fd = sg_process_fd_open(&place->file);
+    if (fd < 0)
         return -1;
-    snprintf(path, sizeof path, "/proc/%u/fd/%u", place->pid, place->fd);
-    int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        sg_log(1, "cannot open the memory of process %u: %s", place->pid, strerror(errno));
-        return -1;
-    }
     uint64_t end = ((uint64_t)place->first_page + place->pages) * SG_PAGE;
-    if (fstat(fd, &status) == 0 && status.st_ino == place->inode && (uint64_t)status.st_size >= end)
+    if (fstat(fd, &status) == 0 && (uint64_t)status.st_size >= end)
         return fd;
     close(fd);
     return -1;
@@ -152,6 +128,11 @@ static CUresult open_new(struct sg_context *context, const struct place *place, 
     opened->place = *place;
     opened->opens = 1;
     CUresult result = map_file(opened, device);
+    /* Looked at when the bytes are mapped: from here on they are held. */
+    if (result == CUDA_SUCCESS && !sg_live_is(&place->file, &place->live)) {
+        sg_segment_unmap(&opened->segment);
+        result = CUDA_ERROR_INVALID_VALUE;
+    }
     if (result != CUDA_SUCCESS) {
         free(opened);
         return result;
@@ -197,7 +178,7 @@ static CUresult open_handle(CUdeviceptr *pdptr, CUipcMemHandle handle, unsigned 
     int device = device_of(&place);
     if (device < 0)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (place.pid == (uint32_t)getpid() && place.started == start_time(place.pid))
+    if (sg_process_fd_own(&place.file))
         return CUDA_ERROR_INVALID_CONTEXT;
     struct opened *opened = find_opened(context, &place);
     if (opened && !counts)

@@ -70,6 +70,8 @@ void sg_allocation_free(struct sg_range *range) {
 
 void sg_allocation_end(struct sg_range *range) {
     struct sg_allocation *made = range->owner;
+    if (made->exported)
+        sg_live_end(&made->live);
     if (made->chunk) {
         sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
         sg_small_give(made->chunk, range->start, range->size);

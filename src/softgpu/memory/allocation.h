@@ -3,6 +3,7 @@
 #define SG_MEMORY_ALLOCATION_H
 
 #include "softgpu/context/context.h"
+#include "softgpu/ipc/live.h"
 #include "softgpu/memory/small.h"
 
 /* What range->owner is for the kinds DEVICE and HOST. */
@@ -10,6 +11,8 @@ struct sg_allocation {
     struct sg_range range;
     struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
     struct sg_segment segment; /* large ones */
+    bool exported;             /* ipc/: a handle names it, by this */
+    struct sg_live live;
 };
 
 /* `size` bytes on `device` (-1: pinned host memory), accessible to every device, owned by `context`

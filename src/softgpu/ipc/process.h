@@ -1,0 +1,29 @@
+/* A descriptor of another process, named by what stays the same when it is not: for handles that
+ * are nothing but bytes. It is opened through /proc, so its process must be alive, of the same user
+ * and in the same PID namespace. */
+#ifndef SG_IPC_PROCESS_H
+#define SG_IPC_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sg_process_fd {
+    uint32_t pid, fd;
+    uint64_t started; /* clock ticks since boot: tells a reused id apart */
+    uint64_t inode;   /* tells a reused descriptor apart */
+};
+
+/* Names a descriptor of this process. */
+bool sg_process_fd_name(int fd, struct sg_process_fd *name);
+/* Opens what was named, here; -1 when it is gone. */
+int sg_process_fd_open(const struct sg_process_fd *name);
+/* Opens another descriptor of the same process; the caller makes sure that it is what it should be.
+ */
+int sg_process_fd_open_other(const struct sg_process_fd *name, uint32_t fd, int flags);
+/* Is it a descriptor of this process? */
+bool sg_process_fd_own(const struct sg_process_fd *name);
+
+/* State and start time of a process; false when there is none. */
+bool sg_process_status(uint64_t pid, char *state, uint64_t *start);
+
+#endif
