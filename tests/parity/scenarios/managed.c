@@ -650,6 +650,135 @@ static void pool_in_use(void) {
     par_free_delta("destroyed");
 }
 
+/* ---- More of pools ------------------------------------------------------------------------------
+ */
+
+static void pool_node(void) {
+    pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);
+}
+
+static void pool_near(void) {
+    pool_one("managed-pool-near", CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT, 0);
+}
+
+static void accessors(const char *cls, CUmemoryPool pool, CUdeviceptr p) {
+    CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemLocation host = {CU_MEM_LOCATION_TYPE_HOST, 0};
+    CUmemLocation node = {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0};
+    CUmemAccess_flags flags;
+    int list[2];
+    CALLO(cuMemPoolGetAccess, cls, (&flags, pool, &device), OUT_I(flags));
+    CALLO(cuMemPoolGetAccess, cls, (&flags, pool, &host), OUT_I(flags));
+    CALLO(cuMemPoolGetAccess, cls, (&flags, pool, &node), OUT_I(flags));
+    CALLO(cuMemRangeGetAttribute, cls, (list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, 4096),
+          OUT_I(list[0]), OUT_I(list[1]));
+}
+
+static void pool_told(void) {
+    CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_HOST, 0);
+    CUmemAccessDesc device = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccessDesc host = {{CU_MEM_LOCATION_TYPE_HOST, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemAccessDesc bad = {{CU_MEM_LOCATION_TYPE_DEVICE, 99}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemoryPool pool;
+    CUdeviceptr p, q;
+    int n;
+    par_context();
+    SETUP(cuMemPoolCreate, (&pool, &props));
+    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    accessors("before", pool, p);
+    CALL(cuMemPoolSetAccess, "bad-device", (pool, &bad, 1));
+    CALL(cuMemPoolSetAccess, "device", (pool, &device, 1));
+    accessors("device", pool, p);
+    CALL(cuMemPoolSetAccess, "host", (pool, &host, 1));
+    accessors("device-and-host", pool, p);
+    device.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    CALL(cuMemPoolSetAccess, "device-none", (pool, &device, 1));
+    accessors("host", pool, p);
+    SETUP(cuMemPrefetchAsync, (p, 4096, 0, NULL));
+    CALL(cuMemFreeAsync, "ok", (p, NULL));
+    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, pool, NULL));
+    par_see("same-address", "%d", p == q);
+    CALLO(cuMemRangeGetAttribute, "allocated-again",
+          (&n, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, q, 4096), OUT_I(n));
+    SETUP(cuMemFreeAsync, (q, NULL));
+    SETUP(cuCtxSynchronize, ());
+    SETUP(cuMemPoolDestroy, (pool));
+}
+
+static void pool_destroyed_current(void) {
+    CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUmemLocation device = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+    CUmemoryPool pool, usual, got, again;
+    par_context();
+    SETUP(cuMemPoolCreate, (&pool, &props));
+    SETUP(cuMemGetDefaultMemPool, (&usual, &device, CU_MEM_ALLOCATION_TYPE_MANAGED));
+    SETUP(cuMemSetMemPool, (&device, CU_MEM_ALLOCATION_TYPE_MANAGED, pool));
+    SETUP(cuMemPoolDestroy, (pool));
+    SETUP(cuMemGetMemPool, (&got, &device, CU_MEM_ALLOCATION_TYPE_MANAGED));
+    SETUP(cuMemGetDefaultMemPool, (&again, &device, CU_MEM_ALLOCATION_TYPE_MANAGED));
+    par_see("current", "%s", got == pool ? "destroyed" : got == usual ? "default" : "other");
+    par_see("default", "%s", again == usual ? "the same" : "another");
+    CALL(cuMemSetMemPool, "default", (&device, CU_MEM_ALLOCATION_TYPE_MANAGED, usual));
+    SETUP(cuMemGetMemPool, (&got, &device, CU_MEM_ALLOCATION_TYPE_MANAGED));
+    par_see("current", "%s", got == usual ? "default" : "other");
+}
+
+/* Small allocations share pages. */
+static void shared_pages(void) {
+    CUdeviceptr a, b, c;
+    int n;
+    par_context();
+    a = managed(600);
+    b = managed(600);
+    par_see("same-page", "%d", a / 4096 == b / 4096);
+#define MOSTLY(cls, p)                                                                             \
+    CALLO(cuMemRangeGetAttribute, cls, (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, p, 600),        \
+          OUT_I(n))
+    SETUP(cuMemAdvise, (a, 600, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
+    SETUP(cuMemPrefetchAsync, (a, 600, 0, NULL));
+    MOSTLY("advised", a);
+    MOSTLY("neighbour", b);
+    SETUP(cuMemFree_v2, (a));
+    MOSTLY("neighbour-freed", b);
+    c = managed(600);
+    par_see("same-address", "%d", a == c);
+    MOSTLY("allocated-again", c);
+    CALLO(cuMemRangeGetAttribute, "allocated-again",
+          (&n, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, c, 600), OUT_I(n));
+    SETUP(cuMemAdvise, (c, 600, CU_MEM_ADVISE_UNSET_READ_MOSTLY, 0));
+    a = managed(300000);
+    SETUP(cuMemAdvise, (a, 300000, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
+    SETUP(cuMemFree_v2, (a));
+    a = managed(300000);
+    CALLO(cuMemRangeGetAttribute, "pages-of-freed",
+          (&n, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a + 8192, 4096), OUT_I(n));
+}
+
+static void batch_more(void) {
+    CUmemLocation places[2] = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, {CU_MEM_LOCATION_TYPE_HOST, 0}};
+    size_t sizes[3] = {65536, 65536, 65536}, index[2] = {0, 0};
+    CUmemPoolProps props = pool_props(CU_MEM_LOCATION_TYPE_DEVICE, 0);
+    CUmemoryPool pool;
+    CUdeviceptr m[3];
+    CUstream s;
+    int n;
+    par_context();
+    s = par_stream();
+    for (int i = 0; i < 3; i++)
+        m[i] = managed(65536);
+    CALL(cuMemPrefetchBatchAsync, "index-twice", (m, sizes, 3, places, index, 2, 0, s));
+    CALLO(cuMemRangeGetAttribute, "index-twice",
+          (&n, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, m[0], 65536), OUT_I(n));
+    CALL(cuMemPrefetchBatchAsync_ptsz, "legacy-stream",
+         (m, sizes, 3, places, index, 2, 0, CU_STREAM_LEGACY));
+    CALL(cuMemDiscardBatchAsync_ptsz, "legacy-stream", (m, sizes, 3, 0, CU_STREAM_LEGACY));
+    SETUP(cuMemPoolCreate, (&pool, &props));
+    SETUP(cuMemAllocFromPoolAsync, (&m[1], 65536, pool, s));
+    CALL(cuMemPrefetchBatchAsync, "pool", (m, sizes, 3, places, index, 1, 0, s));
+    CALL(cuMemDiscardBatchAsync, "pool", (m, sizes, 3, 0, s));
+    CALL(cuStreamSynchronize, "after", (s));
+}
+
 /* Last, because bytes of a context that is gone may be gone too. */
 static void bytes_after_context(void) {
     CUcontext other;
@@ -685,5 +814,11 @@ const par_scenario par_managed_scenarios[] = {
     {"managed/pool-current", pool_current, 0, 0},
     {"managed/pool-in-use", pool_in_use, PAR_ALONE, 0},
     {"managed/bytes-after-context", bytes_after_context, 0, 0},
+    {"managed/pool-node", pool_node, 0, 0},
+    {"managed/pool-near", pool_near, 0, 0},
+    {"managed/pool-told", pool_told, 0, 0},
+    {"managed/pool-destroyed-current", pool_destroyed_current, 0, 0},
+    {"managed/shared-pages", shared_pages, 0, 0},
+    {"managed/batch-more", batch_more, 0, 0},
     {NULL, NULL, 0, 0},
 };
