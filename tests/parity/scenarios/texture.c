@@ -130,6 +130,10 @@ static void make(const char *cls, const CUDA_RESOURCE_DESC *r, const CUDA_TEXTUR
     CALLO(cuTexObjectCreate, cls, (&object, r, t, v), OUT_C(object));
     if (par_last() != CUDA_SUCCESS)
         return;
+    /* What the driver leaves as it was reads as zero. */
+    memset(&resource, 0, sizeof resource);
+    memset(&texture, 0, sizeof texture);
+    memset(&view, 0, sizeof view);
     CALL(cuTexObjectGetResourceDesc, cls, (&resource, object));
     if (par_last() == CUDA_SUCCESS)
         see_resource(&resource);
