@@ -72,6 +72,9 @@ static CUresult check_map(CUdeviceptr ptr, size_t size, size_t offset,
         return CUDA_ERROR_INVALID_VALUE;
     if (offset != 0 || size != memory->phys->size)
         return CUDA_ERROR_NOT_SUPPORTED;
+    /* Tile pools are for arrays alone. */
+    if (memory->phys->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!sg_page_aligned(ptr, size) || !sg_reserved(ptr, size) || sg_mapping_first(ptr, size))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
