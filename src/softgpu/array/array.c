@@ -186,8 +186,12 @@ CUresult sg_cuArrayDestroy(CUarray hArray) {
     CUresult result = sg_array_find(hArray, &array);
     if (result != CUDA_SUCCESS)
         return result;
-    if (array->mipmap || array->whole)
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (array->mipmap || array->whole) {
+        /* Only the handle ends; the level may be asked for again. So on H200. */
+        sg_handle_drop(SG_KIND_ARRAY, array->handle);
+        array->handle = 0;
+        return CUDA_SUCCESS;
+    }
     struct sg_context *context = array->context;
     sg_context_ref(context);
     result = sg_context_wait(context);

@@ -6,7 +6,6 @@
  */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 
 /* Prepared copies, linked by `next` in order. */
 struct batch {
@@ -66,7 +65,9 @@ static CUresult find_stream(CUstream handle, size_t *failed, struct sg_stream **
     if (handle == CU_STREAM_LEGACY)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_stream_from_handle(handle, stream);
-    return result == CUDA_SUCCESS && (*stream)->capture ? sg_capture_refuse(*stream) : result;
+    /* The capture goes on: so on H200. */
+    bool captures = result == CUDA_SUCCESS && (*stream)->capture;
+    return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : result;
 }
 
 static bool known_order(CUmemcpySrcAccessOrder order) {
