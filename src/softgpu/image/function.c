@@ -4,12 +4,14 @@
 #include "softgpu/image/module.h"
 #include "softgpu/image/occupancy.h"
 
+CUresult sg_function_get(CUfunction handle, struct sg_function **function) {
+    *function = sg_handle_get(SG_KIND_FUNCTION, SG_HANDLE_VALUE(handle));
+    return *function ? (*function)->context->sticky : CUDA_ERROR_INVALID_HANDLE;
+}
+
 CUresult sg_function_from_handle(CUfunction handle, struct sg_function **function) {
-    struct sg_function *found = sg_handle_get(SG_KIND_FUNCTION, SG_HANDLE_VALUE(handle));
-    if (found) {
-        *function = found;
-        return found->context->sticky;
-    }
+    if (sg_handle_get(SG_KIND_FUNCTION, SG_HANDLE_VALUE(handle)))
+        return sg_function_get(handle, function);
     if (!sg_handle_get(SG_KIND_KERNEL, SG_HANDLE_VALUE(handle)))
         return CUDA_ERROR_INVALID_HANDLE;
     struct sg_context *context;
@@ -117,15 +119,24 @@ int sg_function_value(const struct sg_function *function, CUfunction_attribute a
     return value;
 }
 
+/* As the documentation of cuFuncGetAttribute lists them. */
+static bool needs_loading(CUfunction_attribute attribute) {
+    return attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
+           attribute == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES ||
+           attribute == CU_FUNC_ATTRIBUTE_CACHE_MODE_CA;
+}
+
 CUresult sg_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {
     struct sg_function *function;
     if (!pi)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
     if (attrib < 0 || attrib >= CU_FUNC_ATTRIBUTE_MAX)
         return CUDA_ERROR_INVALID_VALUE;
+    if (!function->loaded && needs_loading(attrib))
+        return CUDA_ERROR_FUNCTION_NOT_LOADED;
     *pi = sg_function_value(function, attrib);
     return CUDA_SUCCESS;
 }
@@ -148,7 +159,7 @@ CUresult sg_cuFuncGetParamInfo(CUfunction func, size_t paramIndex, size_t *param
     struct sg_function *function;
     if (!func || !paramOffset)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_function_from_handle(func, &function);
+    CUresult result = sg_function_get(func, &function);
     if (result != CUDA_SUCCESS)
         return result;
     return sg_function_parameter(function->image, paramIndex, paramOffset, paramSize);
@@ -158,7 +169,7 @@ CUresult sg_cuFuncGetName(const char **name, CUfunction hfunc) {
     struct sg_function *function;
     if (!name || !hfunc)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result == CUDA_SUCCESS)
         *name = function->image->name;
     return result;
@@ -166,9 +177,9 @@ CUresult sg_cuFuncGetName(const char **name, CUfunction hfunc) {
 
 CUresult sg_cuFuncGetModule(CUmodule *hmod, CUfunction hfunc) {
     struct sg_function *function;
-    if (!hmod)
+    if (!hmod || !hfunc)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result == CUDA_SUCCESS)
         *hmod = SG_HANDLE_POINTER(CUmodule, function->module->handle);
     return result;
@@ -178,7 +189,7 @@ CUresult sg_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction hfunc) {
     struct sg_function *function;
     if (!state)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result == CUDA_SUCCESS)
         *state = function->loaded ? CU_FUNCTION_LOADING_STATE_LOADED
                                   : CU_FUNCTION_LOADING_STATE_UNLOADED;
@@ -187,7 +198,7 @@ CUresult sg_cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction hfunc) {
 
 CUresult sg_cuFuncLoad(CUfunction hfunc) {
     struct sg_function *function;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result == CUDA_SUCCESS)
         function->loaded = true;
     return result;

@@ -9,24 +9,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM 32764u /* bytes of parameters that a function may have from 7.0 on */
-
 struct sg_old_launch {
-    unsigned block[3]; /* zeros: no shape was given */
+    unsigned block[3];
     unsigned shared;
     unsigned size; /* of the arguments, as cuParamSetSize was told */
-    unsigned char arguments[ROOM];
+    unsigned char arguments[SG_PARAMETER_ROOM];
 };
 
 static CUresult find(CUfunction handle, struct sg_function **function) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
     if (result == CUDA_SUCCESS)
-        result = sg_function_from_handle(handle, function);
+        result = sg_function_get(handle, function);
     if (result != CUDA_SUCCESS || (*function)->old)
         return result;
     (*function)->old = calloc(1, sizeof *(*function)->old);
-    return (*function)->old ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!(*function)->old)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (int i = 0; i < 3; i++)
+        (*function)->old->block[i] = 1; /* so a launch without a shape succeeds on H200 */
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
@@ -34,7 +36,11 @@ CUresult sg_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
     CUresult result = find(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
-    if (x <= 0 || y <= 0 || z <= 0)
+    const int *most = sg_device(function->context->device)->attributes;
+    if (x <= 0 || y <= 0 || z <= 0 || x > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] ||
+        y > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] ||
+        z > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] ||
+        (int64_t)x * y * z > sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
         return CUDA_ERROR_INVALID_VALUE;
     function->old->block[0] = (unsigned)x;
     function->old->block[1] = (unsigned)y;
@@ -45,9 +51,13 @@ CUresult sg_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
 CUresult sg_cuFuncSetSharedSize(CUfunction hfunc, unsigned int bytes) {
     struct sg_function *function;
     CUresult result = find(hfunc, &function);
-    if (result == CUDA_SUCCESS)
-        function->old->shared = bytes;
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    int most = sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    if (bytes > (unsigned)most)
+        return CUDA_ERROR_INVALID_VALUE;
+    function->old->shared = bytes;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuParamSetSize(CUfunction hfunc, unsigned int numbytes) {
@@ -55,9 +65,10 @@ CUresult sg_cuParamSetSize(CUfunction hfunc, unsigned int numbytes) {
     CUresult result = find(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
-    if (numbytes > ROOM)
+    unsigned words = (numbytes + 3) & ~3u; /* overflows as on H200 */
+    if (words > SG_PARAMETER_ROOM)
         return CUDA_ERROR_INVALID_VALUE;
-    function->old->size = numbytes;
+    function->old->size = words;
     return CUDA_SUCCESS;
 }
 
@@ -66,11 +77,8 @@ static CUresult put(CUfunction hfunc, int offset, const void *bytes, size_t size
     CUresult result = find(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
-    if (offset < 0 || size > ROOM || (size_t)offset > ROOM - size)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (size == 0)
-        return CUDA_SUCCESS;
-    if (!bytes)
+    if (!bytes || offset < 0 || size > SG_PARAMETER_ROOM ||
+        (size_t)offset > SG_PARAMETER_ROOM - size)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(function->old->arguments + offset, bytes, size);
     return CUDA_SUCCESS;
@@ -88,6 +96,18 @@ CUresult sg_cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int nu
     return put(hfunc, offset, ptr, numbytes);
 }
 
+/* "Not supported": a reference is refused, whichever it is. */
+CUresult sg_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) {
+    struct sg_function *function;
+    (void)texunit;
+    CUresult result = find(hfunc, &function);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return sg_handle_get(SG_KIND_TEXTURE_REFERENCE, SG_HANDLE_VALUE(hTexRef))
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_ERROR_INVALID_HANDLE;
+}
+
 /* ---- Launches ------------------------------------------------------------------------------- */
 
 static CUresult launch(CUfunction f, int width, int height, CUstream stream) {
@@ -103,7 +123,8 @@ static CUresult launch(CUfunction f, int width, int height, CUstream stream) {
                               .block = {old->block[0], old->block[1], old->block[2]},
                               .shared = old->shared,
                               .stream = stream,
-                              .extra = extra};
+                              .extra = extra,
+                              .never_captured = true};
     return width > 0 && height > 0 ? sg_launch(f, &asked) : CUDA_ERROR_INVALID_VALUE;
 }
 

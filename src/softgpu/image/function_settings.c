@@ -12,9 +12,11 @@ static bool in_range(int value, int least, int most) {
     return value >= least && value <= most;
 }
 
-/* Directives of the image cannot be overridden. */
-static bool fixed(const struct sg_image_function *function) {
-    return function->cluster[0] != 0;
+/* A directive of the image stays; saying the same is no fault. */
+static bool cluster_fits(const struct sg_image_function *function, CUfunction_attribute attribute,
+                         int value) {
+    unsigned size = function->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+    return size ? value == (int)size : value >= 0;
 }
 
 static CUresult check(const struct sg_image_function *function, int device,
@@ -30,12 +32,10 @@ static CUresult check(const struct sg_image_function *function, int device,
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        if (fixed(function))
-            return CUDA_ERROR_NOT_PERMITTED;
-        good = value >= 0;
+        good = cluster_fits(function, attribute, value);
         break;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        good = in_range(value, 0, 1);
+        good = true;
         break;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
         good = in_range(value, CU_CLUSTER_SCHEDULING_POLICY_DEFAULT,
@@ -54,14 +54,15 @@ CUresult sg_function_set(const struct sg_image *image, const struct sg_image_fun
     CUresult result = check(function, device, attribute, value);
     if (result != CUDA_SUCCESS)
         return result;
-    settings[attribute] = value;
+    bool truth = attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED;
+    settings[attribute] = truth ? value != 0 : value;
     set[attribute] = true;
     return CUDA_SUCCESS;
 }
 
 CUresult sg_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, int value) {
     struct sg_function *function;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
     return sg_function_set(function->module->program->image, function->image,
@@ -71,7 +72,7 @@ CUresult sg_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, in
 
 CUresult sg_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
     struct sg_function *function;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
     if (config < CU_FUNC_CACHE_PREFER_NONE || config > CU_FUNC_CACHE_PREFER_EQUAL)
@@ -82,7 +83,7 @@ CUresult sg_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {
 
 CUresult sg_cuFuncSetSharedMemConfig(CUfunction hfunc, CUsharedconfig config) {
     struct sg_function *function;
-    CUresult result = sg_function_from_handle(hfunc, &function);
+    CUresult result = sg_function_get(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
     if (config < CU_SHARED_MEM_CONFIG_DEFAULT_BANK_SIZE ||

@@ -80,7 +80,7 @@ CUresult sg_cuKernelGetLibrary(CUlibrary *pLib, CUkernel handle) {
 
 CUresult sg_cuKernelGetName(const char **name, CUkernel handle) {
     struct sg_kernel *kernel;
-    if (!name)
+    if (!name || !handle)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_kernel_from_handle(handle, &kernel);
     if (result == CUDA_SUCCESS)

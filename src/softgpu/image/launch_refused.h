@@ -5,6 +5,14 @@
 #include "softgpu/image/module.h"
 #include "softgpu/stream/stream.h"
 
+#define SG_PARAMETER_ROOM 32764u /* bytes of parameters that a function may have from 7.0 on */
+
+/* Blocks of a cluster; zeros when none is asked for. */
+struct sg_cluster {
+    bool given; /* by an attribute of the launch */
+    unsigned size[3];
+};
+
 struct sg_launch {
     unsigned grid[3], block[3];
     unsigned shared;
@@ -13,6 +21,7 @@ struct sg_launch {
     const CUlaunchAttribute *attributes;
     unsigned attribute_count;
     bool cooperative;
+    bool never_captured; /* cuLaunchGridAsync becomes no node of a capture */
 };
 
 /*
@@ -20,5 +29,16 @@ struct sg_launch {
  * other is refused with NOT_SUPPORTED, and one line in the log says what the image was.
  */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
+
+/* launch_refused_attributes.c: the cluster that the attributes of a launch ask for. */
+CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
+                         struct sg_cluster *cluster);
+/* Whether function and device allow it for a grid; INVALID_CLUSTER_SIZE. A cluster that the
+ * function requires is filled in where none was given. */
+CUresult sg_cluster_check(const struct sg_function *function, const unsigned grid[3],
+                          struct sg_cluster *cluster);
+/* The values of the attributes, apart from clusters; COOPERATIVE sets *cooperative. */
+CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
+                             bool *cooperative);
 
 #endif

@@ -8,7 +8,7 @@
 
 CUresult sg_library_from_handle(CUlibrary handle, struct sg_library **library) {
     *library = sg_handle_get(SG_KIND_LIBRARY, SG_HANDLE_VALUE(handle));
-    return *library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return *library ? (*library)->refusal : CUDA_ERROR_INVALID_HANDLE;
 }
 
 static struct sg_module *module_of(const struct sg_library *library,
@@ -27,7 +27,7 @@ CUresult sg_library_module(struct sg_library *library, struct sg_context *contex
     return sg_module_new(context, library->program, library, module);
 }
 
-static void library_free(struct sg_library *library) {
+static void end_contents(struct sg_library *library) {
     const struct sg_image *image = library->program->image;
     for (struct sg_module *module; (module = module_of(library, NULL));)
         sg_module_free(module);
@@ -37,9 +37,14 @@ static void library_free(struct sg_library *library) {
     for (size_t i = 0; library->kernels && i < image->function_count; i++)
         if (library->kernels[i].handle)
             sg_handle_drop(SG_KIND_KERNEL, library->kernels[i].handle);
+    sg_program_unref(library->program);
+}
+
+static void library_free(struct sg_library *library) {
+    if (library->program)
+        end_contents(library);
     if (library->handle)
         sg_handle_drop(SG_KIND_LIBRARY, library->handle);
-    sg_program_unref(library->program);
     free(library->kernels);
     free(library->managed);
     free(library);
@@ -57,20 +62,27 @@ static bool fill_kernels(struct sg_library *library) {
     return true;
 }
 
-/* Takes the reference to the program, also on failure. */
-static CUresult library_new(struct sg_program *program, struct sg_library **library) {
-    const struct sg_image *image = program->image;
+static bool make_contents(struct sg_library *library) {
+    const struct sg_image *image = library->program->image;
+    library->kernels = calloc(image->function_count + 1, sizeof *library->kernels);
+    library->managed = calloc(image->variable_count + 1, sizeof(struct sg_range *));
+    return library->kernels && library->managed && fill_kernels(library);
+}
+
+/* Of a program, whose reference it takes also on failure; or of an image that cannot be read, which
+ * an H200 notices when something of it is asked for. */
+static CUresult library_new(struct sg_program *program, CUresult refusal,
+                            struct sg_library **library) {
     struct sg_library *made = calloc(1, sizeof *made);
     if (!made) {
-        sg_program_unref(program);
+        if (program)
+            sg_program_unref(program);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     made->program = program;
-    made->kernels = calloc(image->function_count + 1, sizeof *made->kernels);
-    made->managed = calloc(image->variable_count + 1, sizeof(struct sg_range *));
-    if (made->kernels && made->managed)
-        made->handle = sg_handle_new(SG_KIND_LIBRARY, made);
-    if (!made->handle || !fill_kernels(made)) {
+    made->refusal = refusal;
+    made->handle = sg_handle_new(SG_KIND_LIBRARY, made);
+    if (!made->handle || (program && !make_contents(made))) {
         library_free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -100,11 +112,12 @@ static int some_device(void) {
 }
 
 static CUresult load(CUlibrary *library, const void *code, size_t size, const struct sg_jit *jit) {
-    struct sg_program *program;
+    struct sg_program *program = NULL;
     struct sg_library *made;
-    CUresult result = sg_program_read_sized(code, size, some_device(), jit, &program);
-    if (result == CUDA_SUCCESS)
-        result = library_new(program, &made);
+    CUresult refusal = sg_program_read(code, size, some_device(), jit, &program);
+    if (refusal == CUDA_ERROR_OUT_OF_MEMORY)
+        return refusal;
+    CUresult result = library_new(program, refusal, &made);
     if (result == CUDA_SUCCESS)
         *library = SG_HANDLE_POINTER(CUlibrary, made->handle);
     return result;
@@ -139,15 +152,16 @@ CUresult sg_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
         result = sg_loading_file(fileName, &bytes, &size);
     if (result != CUDA_SUCCESS)
         return result;
-    result = load(library, bytes, size, &jit);
+    result = size ? load(library, bytes, size, &jit) : CUDA_ERROR_INVALID_IMAGE;
     free(bytes);
     return result;
 }
 
 CUresult sg_cuLibraryUnload(CUlibrary handle) {
     struct sg_library *library;
-    CUresult result = sg_library_from_handle(handle, &library);
-    if (result == CUDA_SUCCESS)
-        library_free(library);
-    return result;
+    sg_library_from_handle(handle, &library);
+    if (!library)
+        return CUDA_ERROR_INVALID_HANDLE;
+    library_free(library);
+    return CUDA_SUCCESS;
 }

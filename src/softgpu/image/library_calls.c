@@ -101,11 +101,12 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary hand
     return CUDA_SUCCESS;
 }
 
-/* Functions that the CPU and the device call at one address: no image has any. */
+/* Functions that the CPU and the device call at one address: no image has any. An H200 answers
+ * INVALID_VALUE, where its documentation says NOT_FOUND. */
 CUresult sg_cuLibraryGetUnifiedFunction(void **fptr, CUlibrary handle, const char *symbol) {
     struct sg_library *library;
     if (!fptr || !symbol)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_library_from_handle(handle, &library);
-    return result == CUDA_SUCCESS ? CUDA_ERROR_NOT_FOUND : result;
+    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_VALUE : result;
 }

@@ -19,6 +19,8 @@ struct sg_link {
     uint64_t started;
     struct sg_image **images;
     size_t count;
+    CUresult refusal; /* the first input that cannot be joined with the others spoils all */
+    bool completed;
     unsigned char *output;
     size_t output_size;
 };
@@ -79,11 +81,15 @@ CUresult sg_cuLinkCreate_v2(unsigned int numOptions, CUjit_option *options, void
     if (!stateOut)
         return CUDA_ERROR_INVALID_VALUE;
     result = sg_jit_read(&jit, numOptions, options, optionValues);
+    if (result == CUDA_SUCCESS && jit.fallback)
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = link_new(&jit, context->device, &link);
-    if (result == CUDA_SUCCESS)
-        *stateOut = SG_HANDLE_POINTER(CUlinkState, link->handle);
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_jit_answer(&link->jit, &link->log, link->started);
+    *stateOut = SG_HANDLE_POINTER(CUlinkState, link->handle);
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuLinkCreate(unsigned int numOptions, CUjit_option *options, void **optionValues,
@@ -102,38 +108,109 @@ static bool keep(struct sg_link *link, struct sg_image *image) {
     return true;
 }
 
-static CUresult add(struct sg_link *link, const void *bytes, size_t size, const char *name) {
+static struct sg_image_options options_of(const struct sg_link *link, const char *name) {
     struct sg_image_options options = sg_loading_options(link->device, name);
+    if (link->jit.has_target && link->jit.target_result == CUDA_SUCCESS)
+        options.architecture = (int)link->jit.target;
+    return options;
+}
+
+static bool gives(const struct sg_image *image, const char *name) {
+    const struct sg_image_variable *variable = sg_image_find_variable(image, name);
+    return sg_image_find_function(image, name) || (variable && !variable->external);
+}
+
+/* A name that this input and an earlier one both give: found as soon as it is added. */
+static bool collides(const struct sg_link *link, const struct sg_image *image) {
+    for (size_t i = 0; i < link->count; i++) {
+        for (size_t f = 0; f < image->function_count; f++)
+            if (gives(link->images[i], image->functions[f].name))
+                return true;
+        for (size_t v = 0; v < image->variable_count; v++)
+            if (image->variables[v].visible && !image->variables[v].external &&
+                gives(link->images[i], image->variables[v].name))
+                return true;
+    }
+    return false;
+}
+
+static CUresult read_input(struct sg_link *link, const void *bytes, size_t size, const char *name) {
+    struct sg_image_options options = options_of(link, name);
     struct sg_image *image;
     options.relocatable = true;
     CUresult result = sg_image_read(bytes, size, &options, &link->log, &image);
-    if (result == CUDA_SUCCESS && !keep(link, image)) {
-        sg_image_free(image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_jit_image(&link->jit, image, options.architecture, true);
+    if (result == CUDA_SUCCESS && collides(link, image))
+        result = CUDA_ERROR_INVALID_SOURCE;
+    if (result == CUDA_SUCCESS && !keep(link, image))
         result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    if (result != CUDA_SUCCESS)
+        sg_image_free(image);
+    return result;
+}
+
+static CUresult add(struct sg_link *link, const void *bytes, size_t size, const char *name) {
+    if (link->refusal != CUDA_SUCCESS)
+        return link->refusal;
+    CUresult result = read_input(link, bytes, size, name);
+    /* As recorded: text that is wrong is left out, and what does not fit the rest stays in. */
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_SOURCE)
+        link->refusal = result;
     sg_jit_answer(&link->jit, &link->log, link->started);
     return result;
 }
 
-static CUresult check_input(CUlinkState state, CUjitInputType type, unsigned count,
-                            CUjit_option *options, void **values, struct sg_link **link) {
+/* What an H200 answers to inputs that it looks for device code in. */
+static CUresult check_kind(CUjitInputType type, const void *data, size_t size) {
+    bool elf = size >= 4 && memcmp(data, "\177ELF", 4) == 0;
+    switch (type) {
+    case CU_JIT_INPUT_CUBIN:
+        return elf ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    case CU_JIT_INPUT_PTX:
+    case CU_JIT_INPUT_FATBINARY:
+        return CUDA_SUCCESS;
+    case CU_JIT_INPUT_OBJECT:
+        return elf ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_UNKNOWN;
+    case CU_JIT_INPUT_LIBRARY:
+        return CUDA_ERROR_UNKNOWN;
+    default:
+        return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+    }
+}
+
+/* Options of one input are those that a compiler takes for it. */
+static CUresult check_options(unsigned count, CUjit_option *options, void **values) {
     struct sg_jit jit;
-    CUresult result = find(state, link);
-    if (result == CUDA_SUCCESS && (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES))
-        result = CUDA_ERROR_INVALID_VALUE;
-    return result == CUDA_SUCCESS ? sg_jit_read(&jit, count, options, values) : result;
+    CUresult result = sg_jit_read(&jit, count, options, values);
+    for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
+        if (options[i] == CU_JIT_TARGET || options[i] == CU_JIT_TARGET_FROM_CUCONTEXT ||
+            options[i] == CU_JIT_WALL_TIME || jit.info || jit.error || jit.fallback)
+            result = CUDA_ERROR_INVALID_VALUE;
+    return result;
+}
+
+static CUresult add_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
+                          const char *name) {
+    if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES || link->completed)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_kind(type, data, size);
+    return result == CUDA_SUCCESS ? add(link, data, size, name) : result;
 }
 
 CUresult sg_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
                              const char *name, unsigned int numOptions, CUjit_option *options,
                              void **optionValues) {
     struct sg_link *link;
-    CUresult result = check_input(state, type, numOptions, options, optionValues, &link);
+    CUresult result = find(state, &link);
+    if (result == CUDA_SUCCESS)
+        result = check_options(numOptions, options, optionValues);
     if (result != CUDA_SUCCESS)
         return result;
     if (!data || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return add(link, data, size, name);
+    return add_input(link, type, data, size, name);
 }
 
 CUresult sg_cuLinkAddData(CUlinkState state, CUjitInputType type, void *data, size_t size,
@@ -147,7 +224,9 @@ CUresult sg_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char 
     struct sg_link *link;
     unsigned char *bytes;
     size_t size;
-    CUresult result = check_input(state, type, numOptions, options, optionValues, &link);
+    CUresult result = find(state, &link);
+    if (result == CUDA_SUCCESS)
+        result = check_options(numOptions, options, optionValues);
     if (result != CUDA_SUCCESS)
         return result;
     if (!path)
@@ -155,7 +234,7 @@ CUresult sg_cuLinkAddFile_v2(CUlinkState state, CUjitInputType type, const char 
     result = sg_loading_file(path, &bytes, &size);
     if (result != CUDA_SUCCESS)
         return result;
-    result = add(link, bytes, size, path);
+    result = add_input(link, type, bytes, size, path);
     free(bytes);
     return result;
 }
@@ -167,6 +246,7 @@ CUresult sg_cuLinkAddFile(CUlinkState state, CUjitInputType type, const char *pa
 
 /* ---- Output --------------------------------------------------------------------------------- */
 
+/* Once: an H200 takes the handle for no linker afterwards, but for its end. */
 CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) {
     struct sg_link *link;
     CUresult result = find(state, &link);
@@ -174,14 +254,17 @@ CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) 
         return result;
     if (!cubinOut)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!link->output) {
-        struct sg_image_options options = sg_loading_options(link->device, NULL);
+    if (link->completed)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct sg_image_options options = options_of(link, NULL);
+    result = link->refusal;
+    if (result == CUDA_SUCCESS)
         result = sg_image_link((const struct sg_image *const *)link->images, link->count, &options,
                                &link->log, &link->output, &link->output_size);
-        sg_jit_answer(&link->jit, &link->log, link->started);
-        if (result != CUDA_SUCCESS)
-            return result;
-    }
+    sg_jit_answer(&link->jit, &link->log, link->started);
+    if (result != CUDA_SUCCESS)
+        return result;
+    link->completed = true;
     *cubinOut = link->output;
     if (sizeOut)
         *sizeOut = link->output_size;

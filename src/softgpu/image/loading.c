@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 
 bool sg_loading_eager(void) {
     const char *mode = secure_getenv("CUDA_MODULE_LOADING");
-    return mode && strcmp(mode, "EAGER") == 0;
+    return mode && strcasecmp(mode, "EAGER") == 0;
 }
 
 struct sg_image_options sg_loading_options(int device, const char *name) {
@@ -30,15 +31,37 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
                                      .name = name};
 }
 
-CUresult sg_program_read_sized(const void *bytes, size_t size, int device, const struct sg_jit *jit,
-                               struct sg_program **program) {
+/* Host code finds its fat binary through this wrapper; the driver does not take it. */
+#define WRAPPER_MAGIC 0x466243b1u
+
+static CUresult read_image(const void *bytes, size_t size, const struct sg_image_options *options,
+                           const struct sg_jit *jit, struct sg_image_log *log,
+                           struct sg_image **image) {
+    uint32_t magic = 0;
+    if (size < sizeof magic)
+        return CUDA_ERROR_INVALID_IMAGE;
+    memcpy(&magic, bytes, ((const char *)bytes)[0] ? sizeof magic : 1);
+    if (magic == WRAPPER_MAGIC)
+        return CUDA_ERROR_INVALID_IMAGE;
+    CUresult result = sg_image_read(bytes, size, options, log, image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_jit_image(jit, *image, options->architecture, false);
+    if (result != CUDA_SUCCESS)
+        sg_image_free(*image);
+    return result;
+}
+
+CUresult sg_program_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
+                         struct sg_program **program) {
     struct sg_program *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t started = sg_now();
     struct sg_image_options options = sg_loading_options(device, NULL);
+    options.prefer_machine = !jit->prefer_ptx;
     struct sg_image_log log = sg_jit_log(jit);
-    CUresult result = sg_image_read(bytes, size, &options, &log, &made->image);
+    CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
     sg_jit_answer(jit, &log, started);
     if (result != CUDA_SUCCESS) {
         free(made);
@@ -47,11 +70,6 @@ CUresult sg_program_read_sized(const void *bytes, size_t size, int device, const
     made->refs = 1;
     *program = made;
     return CUDA_SUCCESS;
-}
-
-CUresult sg_program_read(const void *bytes, int device, const struct sg_jit *jit,
-                         struct sg_program **program) {
-    return sg_program_read_sized(bytes, SIZE_MAX, device, jit, program);
 }
 
 void sg_program_ref(struct sg_program *program) {
@@ -83,7 +101,7 @@ CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size) 
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return CUDA_ERROR_FILE_NOT_FOUND;
-    CUresult result = CUDA_ERROR_FILE_NOT_FOUND;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY; /* an H200's answer to a folder */
     unsigned char *room = NULL;
     if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
         room = malloc((size_t)about.st_size + 1);

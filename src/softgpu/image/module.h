@@ -42,9 +42,10 @@ struct sg_kernel {
 
 struct sg_library {
     uint64_t handle;
-    struct sg_program *program;
-    struct sg_kernel *kernels; /* as many as the image has functions */
-    struct sg_range **managed; /* as many as the image has variables: managed ones, once made */
+    struct sg_program *program; /* NULL when the image cannot be read */
+    CUresult refusal;           /* what it answers then */
+    struct sg_kernel *kernels;  /* as many as the image has functions */
+    struct sg_range **managed;  /* as many as the image has variables: managed ones, once made */
 };
 
 /* Loads a program (referenced) into a context. Whole or nothing. */
@@ -60,7 +61,8 @@ CUresult sg_module_from_handle(CUmodule handle, struct sg_module **module);
 uint64_t sg_module_function_handle(struct sg_function *function);
 /* NULL when the image has none of that name. */
 struct sg_function *sg_module_function(struct sg_module *module, const char *name);
-/* NOT_FOUND when there is none of that name that the application may see. */
+/* NOT_FOUND when there is none of that name; INVALID_VALUE for the name of a function and for "".
+ */
 CUresult sg_module_variable(struct sg_module *module, const char *name, CUdeviceptr *address,
                             size_t *size);
 
@@ -73,8 +75,12 @@ void sg_variable_range_free(struct sg_range *range);
 /* The library's module in a context, loaded now if it is not there. */
 CUresult sg_library_module(struct sg_library *library, struct sg_context *context,
                            struct sg_module **module);
+/* INVALID_HANDLE, with *library NULL; else what its image was refused with. */
 CUresult sg_library_from_handle(CUlibrary handle, struct sg_library **library);
 CUresult sg_kernel_from_handle(CUkernel handle, struct sg_kernel **kernel);
+
+/* A CUfunction as an argument that may not be a CUkernel. */
+CUresult sg_function_get(CUfunction handle, struct sg_function **function);
 
 /* function.c: what an attribute of a function is on a device; `settings` and `set` may be NULL. */
 CUresult sg_function_attribute(const struct sg_image *image,

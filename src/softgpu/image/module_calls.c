@@ -14,7 +14,7 @@ static CUresult load(CUmodule *module, const void *bytes, size_t size, const str
     if (!module || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_program *program;
-    result = sg_program_read_sized(bytes, size, context->device, jit, &program);
+    result = sg_program_read(bytes, size, context->device, jit, &program);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_module *made;
@@ -53,7 +53,7 @@ CUresult sg_cuModuleLoad(CUmodule *module, const char *fname) {
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!module || !fname)
+    if (!module || !fname || !fname[0])
         return CUDA_ERROR_INVALID_VALUE;
     result = sg_loading_file(fname, &bytes, &size);
     if (result != CUDA_SUCCESS)
@@ -88,8 +88,9 @@ CUresult sg_cuModuleGetFunction(CUfunction *hfunc, CUmodule hmod, const char *na
     CUresult result = sg_module_from_handle(hmod, &module);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!hfunc || !name)
+    if (!hfunc || !name || !name[0])
         return CUDA_ERROR_INVALID_VALUE;
+    *hfunc = NULL;
     struct sg_function *function = sg_module_function(module, name);
     if (!function)
         return CUDA_ERROR_NOT_FOUND;
@@ -133,6 +134,10 @@ CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     struct sg_module *module;
     CUdeviceptr address;
     size_t size;
+    if (dptr)
+        *dptr = 0;
+    if (bytes)
+        *bytes = 0;
     CUresult result = sg_module_from_handle(hmod, &module);
     if (result != CUDA_SUCCESS)
         return result;
@@ -148,22 +153,17 @@ CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     return CUDA_SUCCESS;
 }
 
-/* Addresses of 32 bits, which nothing has here. */
+/* For contexts of 32 bits, of which there are none. */
 CUresult sg_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
                               const char *name) {
-    CUdeviceptr address = 0;
-    size_t size = 0;
-    CUresult result =
-        sg_cuModuleGetGlobal_v2(dptr ? &address : NULL, bytes ? &size : NULL, hmod, name);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (dptr && address > UINT32_MAX)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    struct sg_module *module;
+    (void)name;
     if (dptr)
-        *dptr = (CUdeviceptr_v1)address;
+        *dptr = 0;
     if (bytes)
-        *bytes = (unsigned)size;
-    return CUDA_SUCCESS;
+        *bytes = 0;
+    CUresult result = sg_module_from_handle(hmod, &module);
+    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
 CUresult sg_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {

@@ -139,9 +139,11 @@ void sg_variables_free(struct sg_module *module) {
 CUresult sg_module_variable(struct sg_module *module, const char *name, CUdeviceptr *address,
                             size_t *size) {
     const struct sg_image *image = module->program->image;
+    if (!name[0] || sg_image_find_function(image, name))
+        return CUDA_ERROR_INVALID_VALUE;
+    /* An H200 finds those that are not .visible, too. */
     const struct sg_image_variable *found = sg_image_find_variable(image, name);
-    const struct sg_range *range =
-        found && found->visible ? module->variables[found - image->variables].range : NULL;
+    const struct sg_range *range = found ? module->variables[found - image->variables].range : NULL;
     if (!range)
         return CUDA_ERROR_NOT_FOUND;
     *address = range->start;
