@@ -29,8 +29,6 @@ static const struct claim {
     {ATTRIBUTE(DMA_BUF_SUPPORTED), false, 0, "/dev/udmabuf cannot be used"},
     {ATTRIBUTE(HOST_ALLOC_DMA_BUF_SUPPORTED), false, 0, "no other device can reach the bytes"},
     {ATTRIBUTE(HOST_NUMA_MULTINODE_IPC_SUPPORTED), false, 0, "there is no fabric"},
-    {ATTRIBUTE(MEMPOOL_SUPPORTED_HANDLE_TYPES), true, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
-     "pools are shared by file descriptor only"},
     {ATTRIBUTE(MEM_DECOMPRESS_ALGORITHM_MASK), true, SG_DECOMPRESS_ALGORITHMS,
      "Snappy is not implemented"},
     {ATTRIBUTE(D3D12_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},

@@ -157,7 +157,8 @@ static struct sg_phys_place *new_place(const CUmemAllocationProp *prop, int devi
 
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
     int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
-    bool shared = (prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0;
+    const unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
+    bool shared = ((unsigned)prop->requestedHandleTypes & types) != 0;
     if (!charge(device, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_phys_place *place = new_place(prop, device, size);

@@ -1,23 +1,32 @@
-/* Handles of physical memory as file descriptors. */
+/* Handles of physical memory for other processes: file descriptors, and fabric handles. */
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
+#include "softgpu/ipc/fabric.h"
 #include "softgpu/memory/phys.h"
 #include "softgpu/memory/vmm.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
-/* The descriptor is the caller's to close, and a new one per call. What was imported is not
- * exported again: as recorded on H200. */
+/* What was imported is not exported again, and no type that was not asked for: as on H200. */
+static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType type) {
+    bool known =
+        type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
+    unsigned asked = (unsigned)memory->phys->prop.requestedHandleTypes;
+    return known && (asked & (unsigned)type) && memory->phys->fd >= 0 && !memory->imported;
+}
+
+/* A descriptor is the caller's to close, and a new one per call. */
 CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllocationHandle handle,
                                          CUmemAllocationHandleType handleType,
                                          unsigned long long flags) {
     struct sg_memory *memory = sg_memory_from_handle(handle);
-    if (!shareableHandle || !memory || flags != 0 ||
-        handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || memory->phys->fd < 0 ||
-        memory->imported)
+    if (!shareableHandle || !memory || flags != 0 || !may_export(memory, handleType))
         return CUDA_ERROR_INVALID_VALUE;
+    if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
+        return sg_fabric_export(memory->phys->fd, SG_FABRIC_MEMORY, shareableHandle);
     int fd = fcntl(memory->phys->fd, F_DUPFD_CLOEXEC, 0);
     if (fd < 0) {
         sg_log(0, "cuMemExportToShareableHandle: no file descriptor: %s", strerror(errno));
@@ -27,15 +36,30 @@ CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
     return CUDA_SUCCESS;
 }
 
+static CUresult import_fd(intptr_t value, struct sg_phys **phys) {
+    return sg_phys_import(value >= 0 && value <= INT32_MAX ? (int)value : -1, phys);
+}
+
+static CUresult import_fabric(const void *handle, struct sg_phys **phys) {
+    int fd;
+    CUresult result = sg_fabric_open(handle, SG_FABRIC_MEMORY, &fd);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_phys_import(fd, phys);
+    close(fd);
+    return result;
+}
+
 CUresult sg_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *osHandle,
                                            CUmemAllocationHandleType shHandleType) {
     if (!handle || shHandleType == CU_MEM_HANDLE_TYPE_NONE)
         return CUDA_ERROR_INVALID_VALUE;
-    if (shHandleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    intptr_t value = (intptr_t)osHandle;
     struct sg_phys *phys;
-    CUresult result = sg_phys_import(value >= 0 && value <= INT32_MAX ? (int)value : -1, &phys);
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (shHandleType == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        result = import_fd((intptr_t)osHandle, &phys);
+    else if (shHandleType == CU_MEM_HANDLE_TYPE_FABRIC)
+        result = import_fabric(osHandle, &phys);
     if (result == CUDA_SUCCESS)
         result = sg_memory_new(phys, handle);
     if (result == CUDA_SUCCESS)

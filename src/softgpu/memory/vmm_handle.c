@@ -2,6 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/device/device.h"
+#include "softgpu/ipc/fabric.h"
 #include "softgpu/memory/vmm.h"
 
 #include <stdio.h>
@@ -61,7 +62,8 @@ static CUresult check_location(const CUmemAllocationProp *prop) {
     }
 }
 
-/* As on H200: handle types above FABRIC, usage flags and the last reserved byte are ignored. */
+/* As on H200: handle types above FABRIC, usage flags but that of tile pools, and the last reserved
+ * byte are ignored. Tile pools are not shared. */
 static CUresult check_prop(const CUmemAllocationProp *prop) {
     static const unsigned char zeros[sizeof prop->allocFlags.reserved - 1];
     const unsigned windows = CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT;
@@ -75,6 +77,8 @@ static CUresult check_prop(const CUmemAllocationProp *prop) {
         prop->allocFlags.compressionType > CU_MEM_ALLOCATION_COMP_GENERIC ||
         memcmp(prop->allocFlags.reserved, zeros, sizeof zeros) != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    if ((prop->allocFlags.usage & CU_MEM_CREATE_USAGE_TILE_POOL) && prop->requestedHandleTypes != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     return check_location(prop);
 }
 
@@ -85,8 +89,8 @@ CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     CUresult result = check_prop(prop);
     if (result != CUDA_SUCCESS)
         return result;
-    /* Fabric handles need an IMEX channel, which this machine has not: as on H200 without one. */
-    if ((prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
+    /* As on H200 without an IMEX channel. */
+    if ((prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !sg_fabric_permitted())
         return CUDA_ERROR_NOT_PERMITTED;
     struct sg_phys *phys;
     result = sg_phys_create(prop, size, &phys);
@@ -129,6 +133,7 @@ CUresult sg_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
     if (!prop || !memory || memory->phys->kind == SG_PHYS_TEAM)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = memory->phys->prop;
+    prop->allocFlags.usage = 0; /* not told on H200 */
     if (memory->imported)
         prop->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
     /* H200 names a node for host memory that was asked for without one, and it is node 0. */

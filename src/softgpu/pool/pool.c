@@ -1,4 +1,5 @@
 /* Pools: making, ending, and which is the default and the current one of a place. */
+#include "softgpu/ipc/fabric.h"
 #include "softgpu/managed/location.h"
 #include "softgpu/pool/internal.h"
 
@@ -47,8 +48,8 @@ static int place_of(const CUmemLocation *location, CUmemAllocationType type) {
 
 /* ---- Making ---------------------------------------------------------------------------------- */
 
-/* On H200 a pool for FABRIC handles can be made without an IMEX channel; its allocations are
- * refused then (reserve.c). */
+/* On H200 a pool for FABRIC handles can be made and used without an IMEX channel; only its export
+ * is refused then. */
 static CUresult check_handle_types(const CUmemPoolProps *props) {
     const unsigned known = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
     unsigned types = (unsigned)props->handleTypes;
@@ -157,7 +158,9 @@ CUresult sg_cuMemPoolCreate(CUmemoryPool *handle, const CUmemPoolProps *props) {
     struct sg_pool *pool = sg_pool_new(props);
     if (!pool)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (props->handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+    bool fabric = ((unsigned)props->handleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0;
+    if ((props->handleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) ||
+        (fabric && sg_fabric_permitted())) {
         result = sg_pool_file_create(pool);
         if (result != CUDA_SUCCESS) {
             end_pool(pool);

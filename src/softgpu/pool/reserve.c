@@ -112,8 +112,6 @@ uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep) {
 static CUresult make_phys(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                           uint64_t *offset) {
     *offset = 0;
-    if (pool->props.handleTypes & CU_MEM_HANDLE_TYPE_FABRIC)
-        return CUDA_ERROR_NOT_PERMITTED; /* H200's cuMemCreate without an IMEX channel */
     if (pool->file >= 0)
         return sg_pool_file_extend(pool, size, phys, offset);
     CUmemAllocationProp prop = {

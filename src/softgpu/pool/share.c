@@ -8,6 +8,7 @@
  * its segment is given back.
  */
 #include "softgpu/core/config.h"
+#include "softgpu/ipc/fabric.h"
 #include "softgpu/memory/memfile.h"
 #include "softgpu/pool/internal.h"
 
@@ -86,14 +87,30 @@ CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys *
     return CUDA_SUCCESS;
 }
 
+static bool may_export(const struct sg_pool *pool, CUmemAllocationHandleType type) {
+    bool known =
+        type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
+    return known && ((unsigned)pool->props.handleTypes & (unsigned)type) && !pool->imported;
+}
+
+static CUresult export_fabric(struct sg_pool *pool, void *handle) {
+    if (!sg_fabric_permitted())
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult result = sg_fabric_export(pool->file, SG_FABRIC_POOL, handle);
+    pool->exported |= result == CUDA_SUCCESS;
+    return result;
+}
+
 CUresult sg_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool handle,
                                              CUmemAllocationHandleType handleType,
                                              unsigned long long flags) {
     struct sg_pool *pool = sg_pool_get(handle);
     if (!handle_out || !pool || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || pool->file < 0 || pool->imported)
+    if (!may_export(pool, handleType))
         return CUDA_ERROR_INVALID_VALUE;
+    if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
+        return export_fabric(pool, handle_out);
     int fd = fcntl(pool->file, F_DUPFD_CLOEXEC, 3);
     if (fd < 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
@@ -146,18 +163,8 @@ static CUresult import_pool(int fd, const struct file_head *head, CUmemoryPool *
     return sg_pool_publish(pool, out);
 }
 
-CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
-                                               CUmemAllocationHandleType handleType,
-                                               unsigned long long flags) {
+static CUresult import_from(int fd, CUmemoryPool *pool_out) {
     struct file_head head;
-    int fd = (int)(intptr_t)handle;
-    if (!pool_out || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pool_out = NULL;
-    if (handleType == CU_MEM_HANDLE_TYPE_WIN32 || handleType == CU_MEM_HANDLE_TYPE_WIN32_KMT)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
-        return CUDA_ERROR_INVALID_VALUE;
     const char *wrong = read_head(fd, &head);
     if (wrong) {
         sg_log(1, "descriptor %d cannot be imported as a pool: %s", fd, wrong);
@@ -165,6 +172,31 @@ CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *han
     }
     CUresult result = find_device(&head);
     return result == CUDA_SUCCESS ? import_pool(fd, &head, pool_out) : result;
+}
+
+static CUresult import_fabric(const void *handle, CUmemoryPool *pool_out) {
+    int fd;
+    CUresult result = sg_fabric_open(handle, SG_FABRIC_POOL, &fd);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = import_from(fd, pool_out);
+    close(fd);
+    return result;
+}
+
+CUresult sg_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool_out, void *handle,
+                                               CUmemAllocationHandleType handleType,
+                                               unsigned long long flags) {
+    if (!pool_out || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    *pool_out = NULL;
+    if (handleType == CU_MEM_HANDLE_TYPE_WIN32 || handleType == CU_MEM_HANDLE_TYPE_WIN32_KMT)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
+        return import_fabric(handle, pool_out);
+    if (handleType != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return import_from((int)(intptr_t)handle, pool_out);
 }
 
 /* ---- Pointers -------------------------------------------------------------------------------- */

@@ -188,9 +188,9 @@ static void claims_only_lower(void **state) {
     int attributes[SG_ATTRIBUTE_LIMIT];
     memcpy(attributes, profile.attributes, sizeof attributes);
     sg_claims_apply(attributes);
-    assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY], 0);
+    assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED], 0);
     assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES],
-                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC);
     assert_int_equal(attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED], 1);
     for (int i = 0; i < SG_ATTRIBUTE_LIMIT; i++) {
         assert_true(attributes[i] <= profile.attributes[i]);

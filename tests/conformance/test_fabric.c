@@ -1,0 +1,182 @@
+/* Fabric handles: refused where there is no channel of a fabric; between processes of one machine
+ * where softgpu's profile has one. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE   ((size_t)2 << 20)
+#define FABRIC CU_MEM_HANDLE_TYPE_FABRIC
+
+static CUmemAllocationProp device_prop(void) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    prop.requestedHandleTypes = FABRIC;
+    return prop;
+}
+
+static CUmemPoolProps pool_props(void) {
+    CUmemPoolProps props;
+    memset(&props, 0, sizeof props);
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.handleTypes = FABRIC;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = dev;
+    return props;
+}
+
+/* A machine with a channel is not what this is about. */
+static void refused_without_a_channel(void **state) {
+    (void)state;
+    CUmemAllocationProp prop = device_prop();
+    CUmemPoolProps props = pool_props();
+    CUmemGenericAllocationHandle memory = 5;
+    CUmemFabricHandle handle;
+    CUmemoryPool pool;
+    memset(&handle, 0x5c, sizeof handle);
+    CUresult result = cu.cuMemCreate(&memory, PAGE, &prop, 0);
+    if (result == CUDA_SUCCESS) {
+        OK(cu.cuMemRelease(memory));
+        SKIP("this machine has a fabric");
+    }
+    FAILS(CUDA_ERROR_NOT_PERMITTED, result);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemImportFromShareableHandle(&memory, &handle, FABRIC));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemImportFromShareableHandle(&memory, NULL, FABRIC));
+    assert_int_equal(memory, 5);
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    FAILS(CUDA_ERROR_NOT_PERMITTED, cu.cuMemPoolExportToShareableHandle(&handle, pool, FABRIC, 0));
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
+static CUdeviceptr map(CUmemGenericAllocationHandle handle) {
+    CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUdeviceptr p;
+    desc.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    desc.location.id = dev;
+    OK(cu.cuMemAddressReserve(&p, PAGE, 0, 0, 0));
+    OK(cu.cuMemMap(p, PAGE, 0, handle, 0));
+    OK(cu.cuMemSetAccess(p, PAGE, &desc, 1));
+    return p;
+}
+
+static unsigned word_at(CUdeviceptr p) {
+    unsigned word = 0;
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    return word;
+}
+
+struct message {
+    CUmemFabricHandle memory, pool;
+    CUmemPoolPtrExportData pointer;
+};
+
+static void read_message(const char *fd, struct message *message) {
+    assert_int_equal(pread(atoi(fd), message, sizeof *message, 0), sizeof *message);
+}
+
+/* importer FD: the handles are bytes in a file. */
+static int importer(int argc, char **argv) {
+    CUmemGenericAllocationHandle memory;
+    CUmemoryPool pool;
+    struct message message;
+    CUdeviceptr block;
+    if (argc != 2)
+        return 9;
+    read_message(argv[1], &message);
+    init_driver();
+    OK(cu.cuMemImportFromShareableHandle(&memory, &message.memory, FABRIC));
+    CUdeviceptr p = map(memory);
+    assert_int_equal(word_at(p), 0x11112222);
+    OK(cu.cuMemsetD32_v2(p, 0x33334444, 1));
+    OK(cu.cuMemPoolImportFromShareableHandle(&pool, &message.pool, FABRIC, 0));
+    OK(cu.cuMemPoolImportPointer(&block, pool, &message.pointer));
+    assert_int_equal(word_at(block), 0x55556666);
+    OK(cu.cuCtxSynchronize());
+    /* One kind of handle is not the other's, and what was imported is not handed on. */
+    CUmemGenericAllocationHandle wrong;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemImportFromShareableHandle(&wrong, &message.pool, FABRIC));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemExportToShareableHandle(&message.memory, memory, FABRIC, 0));
+    memset(&message.memory, 0x5c, sizeof message.memory);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemImportFromShareableHandle(&wrong, &message.memory, FABRIC));
+    return 0;
+}
+
+/* late FD: the memory is gone. */
+static int late(int argc, char **argv) {
+    CUmemGenericAllocationHandle memory;
+    struct message message;
+    if (argc != 2)
+        return 9;
+    read_message(argv[1], &message);
+    init_driver();
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemImportFromShareableHandle(&memory, &message.memory, FABRIC));
+    return 0;
+}
+
+static int exporter(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmemAllocationProp prop = device_prop();
+    CUmemPoolProps props = pool_props();
+    CUmemGenericAllocationHandle memory;
+    CUmemoryPool pool;
+    struct message message;
+    CUdeviceptr block;
+    char path[] = "/tmp/softgpu-fabric-XXXXXX", text[16];
+    init_driver();
+    OK(cu.cuMemCreate(&memory, PAGE, &prop, 0));
+    CUdeviceptr p = map(memory);
+    OK(cu.cuMemsetD32_v2(p, 0x11112222, 1));
+    OK(cu.cuMemExportToShareableHandle(&message.memory, memory, FABRIC, 0));
+    int refused = -1;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemExportToShareableHandle(&refused, memory,
+                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK(cu.cuMemAllocFromPoolAsync(&block, 4096, pool, NULL));
+    OK(cu.cuMemsetD32_v2(block, 0x55556666, 1));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
+    OK(cu.cuMemPoolExportPointer(&message.pointer, block));
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    unlink(path);
+    assert_int_equal(pwrite(fd, &message, sizeof message, 0), sizeof message);
+    snprintf(text, sizeof text, "%d", fd);
+    assert_int_equal(run_child("importer", text, NULL), 0);
+    assert_int_equal(word_at(p), 0x33334444);
+    OK(cu.cuMemUnmap(p, PAGE));
+    OK(cu.cuMemRelease(memory));
+    assert_int_equal(run_child("late", text, NULL), 0);
+    return 0;
+}
+
+static void between_processes(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its profiles");
+    static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
+    char path[] = "/tmp/softgpu-profile-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, profile, sizeof profile - 1), sizeof profile - 1);
+    close(fd);
+    setenv("SOFTGPU_PROFILE", path, 1);
+    int status = run_child("exporter", NULL);
+    unsetenv("SOFTGPU_PROFILE");
+    unlink(path);
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(refused_without_a_channel), TEST(between_processes)};
+    const struct child children[] = {
+        {"exporter", exporter}, {"importer", importer}, {"late", late}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
