@@ -149,6 +149,9 @@ static CUresult keep_function(struct sg_cubin *cubin, const struct sg_elf_symbol
 static CUresult keep_symbol(struct variables *all, const struct sg_elf_symbol *symbol) {
     struct sg_image *image = all->cubin->image;
     bool added = true;
+    /* What has no name cannot be asked for. */
+    if (symbol->name[0] == '\0')
+        return CUDA_SUCCESS;
     switch (symbol->type) {
     case SG_CUBIN_TEXTURE:
         added = sg_image_add_name(&image->textures, &image->texture_count, symbol->name,
@@ -279,16 +282,33 @@ static CUresult relocation(struct variables *all, const struct sg_elf_section *s
     return relocate(variable, offset, type, name, addend);
 }
 
-/* The toolchain lists them from the last to the first; bytes of one address are joined upwards. */
+struct entry {
+    uint64_t offset;
+    size_t at;
+};
+
+static int compare_entries(const void *left, const void *right) {
+    const struct entry *l = left, *r = right;
+    if (l->offset != r->offset)
+        return l->offset < r->offset ? -1 : 1;
+    return (l->at > r->at) - (l->at < r->at);
+}
+
+/* By place, because the bytes of one address are joined upwards, and no tool lists them so. */
 static CUresult relocations(struct variables *all, const struct sg_elf_section *section) {
     size_t step = section->type == SHT_RELA ? 24 : 16, count = section->bytes.size / step;
+    struct entry *entries = calloc(count + 1, sizeof *entries);
+    if (!entries)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        entries[i] = (struct entry){sg_bytes_number(section->bytes, i * step, 8), i * step};
+    qsort(entries, count, sizeof *entries, compare_entries);
     CUresult result = CUDA_SUCCESS;
-    bool falling = count > 1 && sg_bytes_number(section->bytes, 0, 8) >
-                                    sg_bytes_number(section->bytes, (count - 1) * step, 8);
     for (size_t i = 0; result == CUDA_SUCCESS && i < count; i++) {
-        size_t at = (falling ? count - 1 - i : i) * step;
-        result = relocation(all, section, (struct sg_bytes){section->bytes.data + at, step});
+        struct sg_bytes entry = {section->bytes.data + entries[i].at, step};
+        result = relocation(all, section, entry);
     }
+    free(entries);
     return result;
 }
 
