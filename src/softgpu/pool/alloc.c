@@ -291,7 +291,7 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     if (stream->capture)
         return capture_free(stream, dptr);
     struct sg_range *range = sg_range_find(dptr);
-    if (!range || range->start != dptr)
+    if (!range || range->start != dptr || range->variable)
         return CUDA_ERROR_INVALID_VALUE;
     if (range->kind == SG_RANGE_POOL)
         return free_in_order(range->owner, stream);
