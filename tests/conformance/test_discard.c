@@ -94,18 +94,18 @@ static void discard_and_prefetch(void **state) {
 static void bad_discards_are_refused(void **state) {
     (void)state;
     NEEDS_DISCARD();
-    CUdeviceptr m[2] = {managed(), 0};
+    CUdeviceptr m[2] = {0, managed()};
     size_t sizes[2] = {SIZE, SIZE};
     CUstream s;
     OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
-    OK(cu.cuMemAlloc_v2(&m[1], SIZE));
-    fill_pattern(bytes_of(m[0]), SIZE, 1);
+    OK(cu.cuMemAlloc_v2(&m[0], SIZE));
+    fill_pattern(bytes_of(m[1]), SIZE, 1);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 2, 0, s));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 0, 0, s));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, sizes, 1, 1, s));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemDiscardBatchAsync(m, NULL, 1, 0, s));
     OK(cu.cuStreamSynchronize(s));
-    assert_true(has_pattern(bytes_of(m[0]), SIZE, 1));
+    assert_true(has_pattern(bytes_of(m[1]), SIZE, 1));
     OK(cu.cuMemFree_v2(m[0]));
     OK(cu.cuMemFree_v2(m[1]));
     OK(cu.cuStreamDestroy_v2(s));

@@ -116,6 +116,37 @@ static void copies_stay_inside(void **state) {
     munmap(p, PAGES);
 }
 
+/* READ_ONLY: the device may read it, and is refused at the call when it would write. */
+static void what_is_read_only_is_no_target(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
+    char *p = pages(PROT_READ | PROT_WRITE), back[8];
+    CUdeviceptr d;
+    OK(cu.cuMemAlloc_v2(&d, PAGES));
+    OK(cu.cuMemsetD8_v2(d, 4, PAGES));
+    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(p, d, 64));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoHAsync_v2(p, d, 64, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(unified(p), 6, 64));
+    OK(cu.cuMemcpyHtoD_v2(d, p, PAGES));
+    OK(cu.cuMemcpyDtoH_v2(back, d + PAGES - 8, 8));
+    assert_int_equal(back[7], 1);
+    assert_int_equal(p[5], 1);
+    OK(cu.cuMemHostUnregister(p));
+    OK(cu.cuMemcpyDtoH_v2(p, d, 64));
+    OK(cu.cuMemFree_v2(d));
+    munmap(p, PAGES);
+}
+
+static void pages_without_rights_cannot_be_pinned(void **state) {
+    (void)state;
+    char *p = pages(PROT_NONE);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, PAGES, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_READ_ONLY));
+    munmap(p, PAGES);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(the_driver_knows_it_until_unregistered),
@@ -123,6 +154,8 @@ int main(int argc, char **argv) {
         TEST(flags),
         TEST(what_cannot_be_pinned),
         TEST(copies_stay_inside),
+        TEST(what_is_read_only_is_no_target),
+        TEST(pages_without_rights_cannot_be_pinned),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -118,11 +118,29 @@ static void it_ends_with_its_context(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
+static void it_is_no_pinned_memory(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUdeviceptr m, got;
+    CUipcMemHandle handle;
+    OK(cu.cuMemAllocManaged(&m, 8192, CU_MEM_ATTACH_GLOBAL));
+    void *p = (void *)(uintptr_t)m;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeHost(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostUnregister(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostRegister_v2(p, 4096, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemHostGetDevicePointer_v2(&got, p, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuIpcGetMemHandle(&handle, m));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemFreeAsync(m, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(NULL, m, 7, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(m + 4096));
+    OK(cu.cuMemFree_v2(m));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(cpu_and_device_see_the_same_bytes), TEST(the_cpu_may_use_it_while_the_device_works),
         TEST(bad_requests_are_refused),          TEST(pointers_say_that_it_is_managed),
-        TEST(it_ends_with_its_context),
+        TEST(it_ends_with_its_context),          TEST(it_is_no_pinned_memory),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -1,0 +1,110 @@
+/* cuMemGetAddressRange of all kinds of memory, and address ranges as DMA buffers. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CHUNK ((size_t)2 << 20)
+
+static bool is_range(CUdeviceptr at, CUdeviceptr start, size_t size) {
+    CUdeviceptr base = 1;
+    size_t bytes = 1;
+    OK(cu.cuMemGetAddressRange_v2(&base, &bytes, at));
+    return base == start && bytes == size;
+}
+
+static void bounds_are_those_of_the_allocation(void **state) {
+    (void)state;
+    CUdeviceptr d, pooled, m = 0, base = 1;
+    void *pinned;
+    size_t size = 1;
+    OK(cu.cuMemAlloc_v2(&d, 10000));
+    OK(cu.cuMemAllocAsync(&pooled, 5000, NULL));
+    OK(cu.cuMemHostAlloc(&pinned, 3000, 0));
+    assert_true(is_range(d + 9999, d, 10000));
+    assert_true(is_range(pooled + 4999, pooled, 5000));
+    assert_true(is_range((CUdeviceptr)(uintptr_t)pinned + 5, (CUdeviceptr)(uintptr_t)pinned, 3000));
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)) {
+        OK(cu.cuMemAllocManaged(&m, 700, CU_MEM_ATTACH_GLOBAL));
+        assert_true(is_range(m + 699, m, 700));
+        OK(cu.cuMemFree_v2(m));
+    }
+    FAILS(CUDA_ERROR_NOT_FOUND,
+          cu.cuMemGetAddressRange_v2(&base, &size, (CUdeviceptr)(uintptr_t)&size));
+    assert_int_equal(base, 0);
+    assert_int_equal(size, 0);
+    OK(cu.cuMemFreeAsync(pooled, NULL));
+    OK(cu.cuMemFreeHost(pinned));
+    OK(cu.cuMemFree_v2(d));
+    OK(cu.cuCtxSynchronize());
+}
+
+static void dma_buffers_are_descriptors(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED);
+    CUdeviceptr d;
+    int fd = -2;
+    OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
+    OK(cu.cuMemGetHandleForAddressRange(&fd, d + 65536, CHUNK, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD,
+                                        0));
+    assert_true(fd >= 0);
+    assert_int_not_equal(fcntl(fd, F_GETFD), -1);
+    close(fd);
+    OK(cu.cuMemFree_v2(d));
+}
+
+static void bad_dma_buffers_are_refused(void **state) {
+    (void)state;
+    CUdeviceptr d;
+    const CUmemRangeHandleType type = CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD;
+    int fd = 77;
+    OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(NULL, d, CHUNK, type, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(&fd, d, 100, type, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(&fd, d, 0, type, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(&fd, d + 1, 4096, type, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(&fd, d, CHUNK, type, 2));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(&fd, 0, CHUNK, type, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuMemGetHandleForAddressRange(&fd, d, CHUNK, (CUmemRangeHandleType)2, 0));
+    assert_int_equal(fd, 77);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemGetHandleForAddressRange(&fd, d, 8 * CHUNK, type, 0));
+    assert_int_equal(fd, -1);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED,
+          cu.cuMemGetHandleForAddressRange(&fd, d, CHUNK, type,
+                                           CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
+    if (!device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED))
+        FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemGetHandleForAddressRange(&fd, d, CHUNK, type, 0));
+    OK(cu.cuMemFree_v2(d));
+}
+
+static void writes_of_others_are_flushed(void **state) {
+    (void)state;
+    if (!(device_attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS) &
+          CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
+        SKIP("the device cannot be asked to");
+    const CUflushGPUDirectRDMAWritesTarget here =
+        CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX;
+    OK(cu.cuFlushGPUDirectRDMAWrites(here, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+    OK(cu.cuFlushGPUDirectRDMAWrites(here, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuFlushGPUDirectRDMAWrites(here, (CUflushGPUDirectRDMAWritesScope)150));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuFlushGPUDirectRDMAWrites((CUflushGPUDirectRDMAWritesTarget)7,
+                                        CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuFlushGPUDirectRDMAWrites(here, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(bounds_are_those_of_the_allocation),
+        TEST(dma_buffers_are_descriptors),
+        TEST(bad_dma_buffers_are_refused),
+        TEST(writes_of_others_are_flushed),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,192 @@
+/* cuMemBatchDecompressAsync: refused where the device has no engine for it, done where it has. */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* 64 times "softgpu ": as a raw DEFLATE stream, and as an LZ4 block. */
+#define TEXT_SIZE 512
+static const unsigned char deflated[] = {0x2b, 0xce, 0x4f, 0x2b, 0x49, 0x2f, 0x28, 0x55,
+                                         0x28, 0x1e, 0xa5, 0x47, 0x24, 0x0d, 0x00};
+static const unsigned char lz4[] = {0x8f, 's',  'o',  'f',  't', 'g', 'p', 'u', ' ', 0x08,
+                                    0x00, 0xff, 0xe1, 0x50, 't', 'g', 'p', 'u', ' '};
+
+static void without_an_engine_it_is_refused(void **state) {
+    (void)state;
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK) != 0)
+        SKIP("the device decompresses");
+    CUmemDecompressParams params = {.algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE};
+    size_t failed = 7;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemBatchDecompressAsync(&params, 1, 0, &failed, NULL));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemBatchDecompressAsync(NULL, 0, 5, NULL, NULL));
+    assert_int_equal(failed, 7);
+}
+
+/* ---- On a device that has one ---------------------------------------------------------------- */
+
+struct buffers {
+    CUdeviceptr from, to, counts;
+    CUmemDecompressParams params[2];
+};
+
+static void *pointer(CUdeviceptr p) {
+    return (void *)(uintptr_t)p;
+}
+
+static void prepare(struct buffers *b) {
+    memset(b, 0, sizeof *b);
+    OK(cu.cuMemAlloc_v2(&b->from, 4096));
+    OK(cu.cuMemAlloc_v2(&b->to, 4096));
+    OK(cu.cuMemAlloc_v2(&b->counts, 16));
+    OK(cu.cuMemcpyHtoD_v2(b->from, deflated, sizeof deflated));
+    OK(cu.cuMemcpyHtoD_v2(b->from + 100, lz4, sizeof lz4));
+    OK(cu.cuMemsetD8_v2(b->to, 1, 4096));
+    OK(cu.cuMemsetD8_v2(b->counts, 0xff, 16));
+    b->params[0] = (CUmemDecompressParams){.srcNumBytes = sizeof deflated,
+                                           .dstNumBytes = TEXT_SIZE,
+                                           .dstActBytes = pointer(b->counts),
+                                           .src = pointer(b->from),
+                                           .dst = pointer(b->to),
+                                           .algo = CU_MEM_DECOMPRESS_ALGORITHM_DEFLATE};
+    b->params[1] = (CUmemDecompressParams){.srcNumBytes = sizeof lz4,
+                                           .dstNumBytes = 1000,
+                                           .dstActBytes = pointer(b->counts + 4),
+                                           .src = pointer(b->from + 100),
+                                           .dst = pointer(b->to + 2000),
+                                           .algo = CU_MEM_DECOMPRESS_ALGORITHM_LZ4};
+}
+
+static bool is_text(const char *bytes) {
+    for (int i = 0; i < TEXT_SIZE; i += 8)
+        if (memcmp(bytes + i, "softgpu ", 8) != 0)
+            return false;
+    return bytes[TEXT_SIZE] == 1;
+}
+
+static int decompresses(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct buffers b;
+    char out[4096];
+    cuuint32_t counts[2];
+    CUstream s;
+    struct gate gate;
+    init_driver();
+    prepare(&b);
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuCtxSynchronize());
+    gate_make(&gate);
+    gate_hold(&gate, s);
+    OK(cu.cuMemBatchDecompressAsync(b.params, 2, 0, NULL, s));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(s));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuMemcpyDtoH_v2(out, b.to, sizeof out));
+    OK(cu.cuMemcpyDtoH_v2(counts, b.counts, sizeof counts));
+    bool good = is_text(out) && is_text(out + 2000);
+    return good && counts[0] == TEXT_SIZE && counts[1] == TEXT_SIZE ? 0 : 1;
+}
+
+static int refuses(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct buffers b;
+    CUdeviceptr managed;
+    size_t failed;
+    init_driver();
+    prepare(&b);
+    OK(cu.cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL));
+#define REFUSED(index, change)                                                                     \
+    do {                                                                                           \
+        CUmemDecompressParams kept = b.params[1];                                                  \
+        failed = 7;                                                                                \
+        change;                                                                                    \
+        FAILS(CUDA_ERROR_INVALID_VALUE,                                                            \
+              cu.cuMemBatchDecompressAsync(b.params, 2, 0, &failed, NULL));                        \
+        if (failed != (index))                                                                     \
+            return 1;                                                                              \
+        b.params[1] = kept;                                                                        \
+    } while (0)
+    REFUSED(1, b.params[1].algo = CU_MEM_DECOMPRESS_ALGORITHM_SNAPPY);
+    REFUSED(1, b.params[1].algo = (CUmemDecompressAlgorithm)5);
+    REFUSED(1, b.params[1].padding[3] = 1);
+    REFUSED(1, b.params[1].src = NULL);
+    REFUSED(1, b.params[1].dst = pointer(managed));
+    REFUSED(1, b.params[1].dstActBytes = NULL);
+    REFUSED(1, b.params[1].srcNumBytes = 0);
+    REFUSED(1, b.params[1].srcNumBytes = 5000);
+    REFUSED(1, b.params[1].dstNumBytes = 5000);
+    REFUSED(1, b.params[1].dst = pointer(0x1000));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 2, 1, &failed, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemBatchDecompressAsync(NULL, 2, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemBatchDecompressAsync(b.params, 0, 0, NULL, NULL));
+    return failed == SIZE_MAX ? 0 : 2;
+}
+
+/* Bytes that are no stream fault the context, as a failure of another engine does. */
+static int faults(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct buffers b;
+    init_driver();
+    prepare(&b);
+    b.params[0].src = pointer(b.from + 1);
+    OK(cu.cuMemBatchDecompressAsync(b.params, 1, 0, NULL, NULL));
+    return cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED ? 0 : 1;
+}
+
+static int mask_is_what_is_done(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    return device_attribute(CU_DEVICE_ATTRIBUTE_MEM_DECOMPRESS_ALGORITHM_MASK) == 5 ? 0 : 1;
+}
+
+/* The child's status on a device like an H200 with an engine of all three algorithms. */
+static int with_engine(const char *child) {
+    static const char profile[] = "[device]\nlike = h200\nname = softgpu with an engine\n"
+                                  "memory = 64M\n[attributes]\n"
+                                  "MEM_DECOMPRESS_ALGORITHM_MASK = 7\n"
+                                  "MEM_DECOMPRESS_MAXIMUM_LENGTH = 4194304\n";
+    char path[] = "/tmp/softgpu-engine-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, profile, sizeof profile - 1), sizeof profile - 1);
+    close(fd);
+    char *old = getenv("SOFTGPU_PROFILE") ? strdup(getenv("SOFTGPU_PROFILE")) : NULL;
+    setenv("SOFTGPU_PROFILE", path, 1);
+    int status = run_child(child, NULL);
+    if (old)
+        setenv("SOFTGPU_PROFILE", old, 1);
+    else
+        unsetenv("SOFTGPU_PROFILE");
+    free(old);
+    unlink(path);
+    return status;
+}
+
+#define NEEDS_PROFILES() NEEDS_SOFTGPU("an H200 has no engine; a profile can have one")
+
+static void an_engine_decompresses(void **state) {
+    (void)state;
+    NEEDS_PROFILES();
+    assert_int_equal(with_engine("mask"), 0);
+    assert_int_equal(with_engine("decompresses"), 0);
+}
+
+static void an_engine_refuses_what_it_cannot_do(void **state) {
+    (void)state;
+    NEEDS_PROFILES();
+    assert_int_equal(with_engine("refuses"), 0);
+    assert_int_equal(with_engine("faults"), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(without_an_engine_it_is_refused),
+        TEST(an_engine_decompresses),
+        TEST(an_engine_refuses_what_it_cannot_do),
+    };
+    static const struct child children[] = {{"decompresses", decompresses},
+                                            {"refuses", refuses},
+                                            {"faults", faults},
+                                            {"mask", mask_is_what_is_done}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,115 @@
+/* Pools of managed memory. */
+#include "harness.h"
+
+#include <string.h>
+
+#define SIZE ((size_t)100000)
+
+#define NEEDS_POOLS()                                                                              \
+    do {                                                                                           \
+        NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);                            \
+        if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemGetMemPool))                                 \
+            SKIP("the driver is older than 13.0");                                                 \
+    } while (0)
+
+static CUmemPoolProps props_of(CUmemLocationType type, int id) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED};
+    props.location.type = type;
+    props.location.id = id;
+    return props;
+}
+
+static void the_cpu_reads_and_writes(void **state) {
+    (void)state;
+    NEEDS_POOLS();
+    CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
+    CUmemoryPool pool, told = NULL;
+    CUdeviceptr p;
+    CUstream s;
+    unsigned managed = 0;
+    unsigned char plain[8];
+    int where = 77;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, s));
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, p));
+    assert_int_equal(managed, 1);
+    OK(cu.cuPointerGetAttribute(&told, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, p));
+    assert_ptr_equal(told, pool);
+    unsigned char *bytes = (unsigned char *)(uintptr_t)p;
+    fill_pattern(bytes, SIZE, 3);
+    OK(cu.cuMemcpyDtoH_v2(plain, p + SIZE - 8, 8));
+    assert_memory_equal(plain, bytes + SIZE - 8, 8);
+    OK(cu.cuMemsetD8_v2(p, 5, SIZE));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(bytes[SIZE - 1], 5);
+    OK(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, p, SIZE));
+    assert_int_equal(where, dev);
+    OK(cu.cuMemPrefetchAsync(p, SIZE, CU_DEVICE_CPU, s));
+    OK(cu.cuMemRangeGetAttribute(&where, 4, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, p,
+                                 SIZE));
+    assert_int_equal(where, CU_DEVICE_CPU);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemAdvise(p, SIZE, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamAttachMemAsync(s, p, 0, CU_MEM_ATTACH_SINGLE));
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuStreamSynchronize(s));
+    OK(cu.cuMemPoolDestroy(pool));
+    OK(cu.cuStreamDestroy_v2(s));
+}
+
+static void each_kind_has_its_current_pool(void **state) {
+    (void)state;
+    NEEDS_POOLS();
+    const CUmemAllocationType kind = CU_MEM_ALLOCATION_TYPE_MANAGED;
+    CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+    CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
+    CUmemoryPool pool, usual, got, pinned, after;
+    here.id = dev;
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK(cu.cuMemGetDefaultMemPool(&usual, &here, kind));
+    OK(cu.cuMemGetMemPool(&pinned, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+    assert_ptr_not_equal(usual, pinned);
+    OK(cu.cuMemSetMemPool(&here, kind, pool));
+    OK(cu.cuMemGetMemPool(&got, &here, kind));
+    assert_ptr_equal(got, pool);
+    OK(cu.cuMemGetMemPool(&after, &here, CU_MEM_ALLOCATION_TYPE_PINNED));
+    assert_ptr_equal(after, pinned);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetMemPool(&here, CU_MEM_ALLOCATION_TYPE_PINNED, pool));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemSetMemPool(&here, kind, pinned));
+    OK(cu.cuMemSetMemPool(&here, kind, usual));
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
+static void what_cannot_be_made_is_refused(void **state) {
+    (void)state;
+    NEEDS_POOLS();
+    CUmemoryPool pool;
+    CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, 99);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    props = props_of((CUmemLocationType)9, 0);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemPoolCreate(&pool, &props));
+    props = props_of(CU_MEM_LOCATION_TYPE_DEVICE, dev);
+    props.maxSize = SIZE;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    props.maxSize = 0;
+    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemPoolCreate(&pool, &props));
+    static const CUmemLocationType places[] = {CU_MEM_LOCATION_TYPE_NONE, CU_MEM_LOCATION_TYPE_HOST,
+                                               CU_MEM_LOCATION_TYPE_HOST_NUMA,
+                                               CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        props = props_of(places[i], 0);
+        OK(cu.cuMemPoolCreate(&pool, &props));
+        OK(cu.cuMemPoolDestroy(pool));
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_cpu_reads_and_writes),
+        TEST(each_kind_has_its_current_pool),
+        TEST(what_cannot_be_made_is_refused),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
