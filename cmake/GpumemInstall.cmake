@@ -40,6 +40,8 @@ if(TARGET softgpu)
     add_dependencies(softgpu gpumem_profiles)
 endif()
 
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/gpumem RENAME copyright)
+
 # pkg-config, relocatable: the prefix is counted from the .pc file itself.
 file(RELATIVE_PATH pc_to_prefix
     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})

@@ -8,6 +8,7 @@ option(GPUMEM_WERROR "Warnings are errors" OFF)
 option(GPUMEM_TESTS "Build the test programs (needs cmocka)" ON)
 option(GPUMEM_BENCH "Build the benchmarks" ON)
 option(GPUMEM_EXAMPLES "Build the examples" ON)
+option(GPUMEM_PACKAGE "Prepare the Debian package (packaging/make.sh does it)" OFF)
 option(GPUMEM_FUZZ "Build the fuzz targets (needs clang; tests/fuzz/run does it)" OFF)
 
 if(NOT CMAKE_BUILD_TYPE)

@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+"""Makes the wheel: the command `gpumem`, libgpumem and softgpu, in the layout of an install.
+
+wheel.py TREE DIST: TREE is an installed prefix. Everything goes into the wheel's data folder, which
+an installer lays over the environment's prefix: bin/gpumem finds lib/ beside it by $ORIGIN, as in any
+other install. Packing and the list of hashes are the wheel package's own work.
+"""
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1]
+NAME = "gpumem"
+
+METADATA = """\
+Metadata-Version: 2.1
+Name: {name}
+Version: {version}
+Summary: GPU memory of every kind, on NVIDIA's driver or on a software CUDA driver
+Requires-Python: >=3.8
+Description-Content-Type: text/markdown
+
+{readme}"""
+
+WHEEL = """\
+Wheel-Version: 1.0
+Generator: gpumem packaging
+Root-Is-Purelib: false
+Tag: py3-none-{platform}
+"""
+
+
+def version():
+    text = (SOURCE / "include/gpumem/status.h").read_text()
+    parts = [re.search(rf"define GPUMEM_VERSION_{part} +(\d+)", text).group(1)
+             for part in ("MAJOR", "MINOR", "PATCH")]
+    return ".".join(parts)
+
+
+def newest_glibc(files):
+    """The C library that the binaries need: the platform tag must not promise an older one."""
+    newest = (2, 17)
+    for file in files:
+        symbols = subprocess.run(["objdump", "-T", file], capture_output=True, text=True, check=True)
+        for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols.stdout):
+            newest = max(newest, (int(major), int(minor)))
+    return newest
+
+
+def copy_tree(tree, data):
+    """The parts that run; wheels hold no links, so a link becomes the file that it names."""
+    shutil.copytree(tree / "lib" / "gpumem", data / "lib" / "gpumem", symlinks=False)
+    shutil.copy(tree / "lib" / "libgpumem.so.0", data / "lib" / "libgpumem.so.0")
+    shutil.copytree(tree / "share" / "gpumem", data / "share" / "gpumem")
+
+
+def main():
+    tree, dist = Path(sys.argv[1]), Path(sys.argv[2])
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "wheel"
+        full = f"{NAME}-{version()}"
+        data, info = root / f"{full}.data" / "data", root / f"{full}.dist-info"
+        scripts = root / f"{full}.data" / "scripts"
+        for each in data / "lib", scripts, info:
+            each.mkdir(parents=True)
+        copy_tree(tree, data)
+        shutil.copy(tree / "bin" / "gpumem", scripts / "gpumem")
+        major, minor = newest_glibc([*data.rglob("*.so*"), scripts / "gpumem"])
+        platform = f"manylinux_{major}_{minor}_x86_64"
+        (info / "METADATA").write_text(METADATA.format(
+            name=NAME, version=version(), readme=(SOURCE / "README.md").read_text()))
+        (info / "WHEEL").write_text(WHEEL.format(platform=platform))
+        for licence in SOURCE.glob("LICENSE*"):
+            shutil.copy(licence, info / licence.name)
+        subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", dist, root],
+                       check=True)
+
+
+if __name__ == "__main__":
+    main()
