@@ -126,6 +126,7 @@ static size_t lay_out(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array
                       unsigned count, struct sg_tiles *tiles) {
     unsigned tail = 0;
     size_t next = 0;
+    tiles->faults = (descriptor->Flags & CUDA_ARRAY3D_DEFERRED_MAPPING) != 0;
     if (descriptor->Flags & CUDA_ARRAY3D_SPARSE) {
         choose_tile(descriptor, levels[0].element, tiles);
         for (; tail < count && fills_a_tile(&levels[tail].descriptor, tiles); tail++)

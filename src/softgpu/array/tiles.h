@@ -29,6 +29,7 @@ struct sg_tiles {
     size_t tail_bytes;                            /* of one tail, a multiple of SG_TILE; or 0 */
     size_t tail_first;                            /* its first piece */
     bool single_tail;                             /* one for all layers */
+    bool faults; /* deferred arrays: what is not mapped is no memory, instead of taking nothing */
 };
 
 /* Where one array or level lies in the pieces. Offsets count bytes as if the array were linear:

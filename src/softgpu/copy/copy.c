@@ -126,8 +126,12 @@ unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t
     return bytes ? bytes : sg_multicast_bytes(device, address, want, span);
 }
 
-/* False when the device may not touch an end. What is not mapped of an array takes nothing, and
- * reads as 0. */
+static bool may_lack(const struct sg_tile_view *view) {
+    return view && !view->tiles->faults;
+}
+
+/* False when the device may not touch an end. What is not mapped of a sparse array takes nothing,
+ * and reads as 0. */
 static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdeviceptr from,
                       size_t *size) {
     size_t span = *size, from_span = *size;
@@ -136,7 +140,7 @@ static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdev
     const void *out = move->from_view ? sg_tile_bytes(move->from_view, from, *size, &from_span)
                                       : sg_copy_bytes(device, move->from_device, from, *size,
                                                       SG_READ, &from_span);
-    if ((!into && !move->to_view) || (!out && !move->from_view))
+    if ((!into && !may_lack(move->to_view)) || (!out && !may_lack(move->from_view)))
         return false;
     *size = from_span < span ? from_span : span;
     if (into && out)

@@ -702,6 +702,176 @@ static void old_context(void) {
     CALL(cuMemcpyHtoA_v2, "in-v1-ctx", (x, 0, host, 64));
 }
 
+/* Formats of video with the flag that they want. */
+static void video_kinds(void) {
+    static const struct {
+        size_t w, h, d;
+        unsigned flags;
+    } kinds[] = {{64, 0, 0, 0},  {64, 64, 4, 0}, {64, 64, 4, 1},        {64, 64, 6, 4},
+                 {64, 64, 0, 2}, {64, 64, 0, 8}, {64, 64, 0, 0x40},     {64, 64, 0, 0x80},
+                 {63, 64, 0, 0}, {64, 63, 0, 0}, {62, 62, 0, 0},        {1, 1, 0, 0},
+                 {2, 2, 0, 0},   {64, 0, 4, 1},  {8192, 8192, 0, 0x80}, {64, 64, 12, 5}};
+    static const struct {
+        unsigned format, channels;
+    } forms[] = {{0xb0, 3}, {0x9f, 3}, {0xa2, 3}, {0xa5, 4}, {0xa6, 2},
+                 {0xa8, 4}, {0xa9, 1}, {0xb1, 4}, {0xb2, 3}, {0xb5, 3}};
+    par_context();
+    for (size_t f = 0; f < sizeof forms / sizeof forms[0]; f++) {
+        row r = {"", 0};
+        for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+            CUDA_ARRAY3D_DESCRIPTOR a =
+                form(kinds[k].w, kinds[k].h, kinds[k].d, (CUarray_format)forms[f].format,
+                     forms[f].channels, kinds[k].flags | CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
+            put(&r, tried(&a));
+            put(&r, tried_mipmap(&a, 1));
+            put(&r, tried_mipmap(&a, 3));
+        }
+        par_note("format=0x%x", forms[f].format);
+        par_see("array-and-mipmaps-of-each-kind", "%s", r.text);
+    }
+}
+
+static void video_planes(void) {
+    CUarray x, first, again, y;
+    CUmipmappedArray m;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, CU_AD_FORMAT_NV12, 3, 0x100);
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    SETUP(cuArrayGetPlane, (&first, x, 0));
+    SETUP(cuArrayGetPlane, (&again, x, 0));
+    par_see("same-plane-asked-twice", first == again ? "same-handle" : "other-handle");
+    CALL(cuArrayGetPlane, "null-out", (NULL, x, 0));
+    CALLO(cuArrayGetPlane, "plane-of-plane", (&y, first, 0), OUT_C(y));
+    CALLO(cuArrayGetPlane, "no-such-plane", (&y, x, 2), OUT_H(y));
+    CALLO(cuArrayGetPlane, "largest-plane", (&y, x, ~0u), OUT_H(y));
+    CALL(cuArrayDestroy, "plane", (again));
+    CALLO(cuArrayGetPlane, "after-its-destroy", (&y, x, 0), OUT_C(y));
+    a = form(64, 64, 0, U8, 1, 0);
+    SETUP(cuArray3DCreate_v2, (&y, &a));
+    CALLO(cuArrayGetPlane, "not-planar", (&again, y, 0), OUT_H(again));
+    CALLO(cuArrayGetPlane, "not-planar", (&again, y, 1), OUT_H(again));
+    a = form(64, 64, 0, CU_AD_FORMAT_NV12, 3, 0x100);
+    CALLO(cuMipmappedArrayCreate, "nv12", (&m, &a, 1), OUT_C(m));
+    if (par_last() == CUDA_SUCCESS) {
+        SETUP(cuMipmappedArrayGetLevel, (&y, m, 0));
+        CALLO(cuArrayGetPlane, "of-level", (&again, y, 1), OUT_C(again));
+    }
+    CALL(cuArrayDestroy, "whole", (x));
+}
+
+/* What works in a context of the first version, with its own memory. */
+static void old_context_more(void) {
+    CUcontext v1;
+    CUarray x, y, plane, level;
+    CUmipmappedArray m;
+    CUdeviceptr_v1 p = 0, q = 0, base;
+    unsigned size, pitch;
+    CUstream s;
+    unsigned char host[256], back[256];
+    CUDA_ARRAY_DESCRIPTOR_v1 flat = {256, 0, U8, 1}, shown;
+    CUDA_ARRAY3D_DESCRIPTOR_v1 deep = {16, 16, 0, U8, 1, 0}, deep_shown;
+    CUDA_ARRAY3D_DESCRIPTOR now = form(16, 16, 0, U8, 1, 0);
+    CUDA_ARRAY_DESCRIPTOR now_flat;
+    CUDA_MEMCPY2D_v1 c;
+    CUDA_MEMCPY3D_v1 b;
+    for (int i = 0; i < 256; i++)
+        host[i] = (unsigned char)(i * 3);
+    memset(back, 0, sizeof back);
+    par_init();
+    SETUP(cuCtxCreate, (&v1, 0, 0));
+    CALLO(cuMemAlloc, "v1-ctx", (&p, 4096), OUT_C(p));
+    CALLO(cuMemAllocPitch, "v1-ctx", (&q, &pitch, 100, 8, 4), OUT_C(q), OUT_U(pitch));
+    CALLO(cuArrayCreate, "v1-ctx", (&x, &flat), OUT_C(x));
+    CALLO(cuArrayCreate, "v1-ctx", (&y, &flat), OUT_C(y));
+    CALLO(cuArray3DCreate, "v1-ctx", (&plane, &deep), OUT_C(plane));
+    CALLO(cuArrayGetDescriptor, "v1-ctx", (&shown, x), OUT_U(shown.Width), OUT_U(shown.Height),
+          OUT_I(shown.Format), OUT_U(shown.NumChannels));
+    CALLO(cuArray3DGetDescriptor, "v1-ctx", (&deep_shown, plane), OUT_U(deep_shown.Width),
+          OUT_U(deep_shown.Height), OUT_U(deep_shown.Depth), OUT_I(deep_shown.Format),
+          OUT_U(deep_shown.NumChannels), OUT_X(deep_shown.Flags));
+    CALLO(cuArrayGetDescriptor_v2, "v1-ctx", (&now_flat, x), OUT_U(now_flat.Width));
+    CALL(cuMemcpyHtoD, "v1-ctx", (p, host, 256));
+    CALL(cuMemcpyDtoH, "v1-ctx", (back, p, 256));
+    par_see("content", "%d %d", back[1], back[255]);
+    CALL(cuMemcpyDtoD, "v1-ctx", (p + 512, p, 256));
+    CALL(cuMemcpyHtoA, "v1-ctx", (x, 0, host, 256));
+    CALL(cuMemcpyAtoA, "v1-ctx", (y, 0, x, 0, 256));
+    CALL(cuMemcpyAtoD, "v1-ctx", (p, y, 0, 256));
+    CALL(cuMemcpyDtoA, "v1-ctx", (y, 1, p, 200));
+    CALL(cuMemcpyAtoH, "v1-ctx", (back, y, 0, 256));
+    par_see("content", "%d %d", back[1], back[255]);
+    CALL(cuMemcpyAtoH, "v1-ctx-past-end", (back, y, 0, 257));
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = host;
+    c.srcPitch = 16;
+    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    c.dstArray = plane;
+    c.WidthInBytes = 16;
+    c.Height = 16;
+    CALL(cuMemcpy2D, "v1-ctx", (&c));
+    CALL(cuMemcpy2DUnaligned, "v1-ctx", (&c));
+    c.Height = 17;
+    CALL(cuMemcpy2D, "v1-ctx-past-end", (&c));
+    memset(&b, 0, sizeof b);
+    b.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    b.srcArray = plane;
+    b.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+    b.dstDevice = p;
+    b.dstPitch = 16;
+    b.dstHeight = 16;
+    b.WidthInBytes = 16;
+    b.Height = 16;
+    b.Depth = 1;
+    CALL(cuMemcpy3D, "v1-ctx", (&b));
+    CALL(cuMemsetD8, "v1-ctx", (p, 5, 16));
+    CALL(cuMemsetD16, "v1-ctx", (p, 5, 16));
+    CALL(cuMemsetD32, "v1-ctx", (p, 5, 16));
+    CALL(cuMemsetD2D8, "v1-ctx", (q, pitch, 5, 16, 4));
+    CALL(cuMemsetD2D16, "v1-ctx", (q, pitch, 5, 16, 4));
+    CALL(cuMemsetD2D32, "v1-ctx", (q, pitch, 5, 16, 4));
+    CALLO(cuMemGetAddressRange, "v1-ctx", (&base, &size, p + 8), OUT_C(base), OUT_U(size));
+    CALLO(cuStreamCreate, "v1-ctx", (&s, 0), OUT_C(s));
+    if (par_last() == CUDA_SUCCESS) {
+        CALL(cuMemcpyHtoDAsync, "v1-ctx", (p, host, 16, s));
+        CALL(cuMemcpyDtoHAsync, "v1-ctx", (back, p, 16, s));
+        CALL(cuMemcpyDtoDAsync, "v1-ctx", (p + 512, p, 16, s));
+        CALL(cuMemcpyHtoAAsync, "v1-ctx", (x, 0, host, 16, s));
+        CALL(cuMemcpyAtoHAsync, "v1-ctx", (back, x, 0, 16, s));
+        CALL(cuMemcpy2DAsync, "v1-ctx", (&c, s));
+        CALL(cuMemcpy3DAsync, "v1-ctx", (&b, s));
+        CALL(cuStreamSynchronize, "v1-ctx", (s));
+    }
+    CALL(cuMemcpyHtoA_v2, "v2-in-v1-ctx", (x, 0, host, 16));
+    CALL(cuMemcpyAtoA_v2, "v2-in-v1-ctx", (y, 0, x, 0, 16));
+    CALL(cuMemcpyHtoD_v2, "v2-in-v1-ctx", (p, host, 16));
+    CALL(cuMemcpy, "v2-in-v1-ctx", (p, p + 512, 16));
+    CALL(cuMemsetD8_v2, "v2-in-v1-ctx", (p, 1, 16));
+    CALLO(cuArray3DCreate_v2, "v2-in-v1-ctx", (&y, &now), OUT_C(y));
+    CALLO(cuMipmappedArrayCreate, "v2-in-v1-ctx", (&m, &now, 2), OUT_C(m));
+    if (par_last() == CUDA_SUCCESS)
+        CALLO(cuMipmappedArrayGetLevel, "v2-in-v1-ctx", (&level, m, 1), OUT_C(level));
+    CALL(cuMemFree_v2, "v2-in-v1-ctx", (p));
+    CALL(cuMemFree, "v1-ctx", (p));
+    CALL(cuMemFree, "v1-ctx", (q));
+    CALL(cuArrayDestroy, "v1-ctx", (x));
+}
+
+static void primary_reset(void) {
+    CUarray x;
+    CUmipmappedArray m;
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 64, 0, F32, 1, 0);
+    par_context();
+    SETUP(cuArray3DCreate_v2, (&x, &a));
+    SETUP(cuMipmappedArrayCreate, (&m, &a, 2));
+    SETUP(cuDevicePrimaryCtxRelease_v2, (par.dev));
+    SETUP(cuDevicePrimaryCtxRetain, (&par.primary, par.dev));
+    SETUP(cuCtxSetCurrent, (par.primary));
+    show("of-earlier-primary", x);
+    CALL(cuArrayDestroy, "of-earlier-primary", (x));
+    CALL(cuMipmappedArrayDestroy, "of-earlier-primary", (m));
+}
+
 const par_scenario par_array_scenarios[] = {
     {"array/format-channels", format_channels, 0, 0},
     {"array/format-kinds", format_kinds, 0, 0},
@@ -727,5 +897,9 @@ const par_scenario par_array_scenarios[] = {
     {"array/plane-handles", plane_handles, 0, 0},
     {"array/old-versions", old_versions, 0, 0},
     {"array/old-context", old_context, 0, 0},
+    {"array/video-kinds", video_kinds, 0, 0},
+    {"array/video-planes", video_planes, 0, 0},
+    {"array/old-context-more", old_context_more, 0, 0},
+    {"array/primary-released", primary_reset, 0, 0},
     {NULL, NULL, 0, 0},
 };

@@ -421,10 +421,10 @@ static void elements(void) {
 }
 
 /* Planar formats: the whole, and its planes. */
-static void planar(void) {
+static void planar_with(unsigned flags) {
     ends at = make_ends();
     CUarray x, luma, chroma;
-    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, CU_AD_FORMAT_NV12, 3, 0);
+    CUDA_ARRAY3D_DESCRIPTOR a = form(64, 32, 0, CU_AD_FORMAT_NV12, 3, flags);
     CUDA_MEMCPY2D c;
     CALL(cuArray3DCreate_v2, "nv12", (&x, &a));
     if (par_last() != CUDA_SUCCESS)
@@ -466,6 +466,14 @@ static void planar(void) {
     if (par_last() == CUDA_SUCCESS)
         see_bytes("whole", at.back, 64 * 48);
     CALL(cuCtxSynchronize, "after", ());
+}
+
+static void planar(void) {
+    planar_with(0);
+}
+
+static void video(void) {
+    planar_with(CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
 }
 
 /* ---- Three dimensions ------------------------------------------------------------------------ */
@@ -719,6 +727,7 @@ const par_scenario par_copy_array_scenarios[] = {
     {"copy-array/two-dimensions", two_dimensions, 0, 0},
     {"copy-array/elements", elements, 0, 0},
     {"copy-array/planar", planar, 0, 0},
+    {"copy-array/video", video, 0, 0},
     {"copy-array/three-dimensions", three_dimensions, 0, 0},
     {"copy-array/held-from-pinned", held_from_pinned, 0, 0},
     {"copy-array/held-from-plain", held_from_plain, 0, 0},

@@ -164,6 +164,16 @@ static void tile_pools(void) {
     }
 }
 
+static void tile_pool_properties(void) {
+    CUmemAllocationProp back;
+    CUmemGenericAllocationHandle h;
+    par_context();
+    h = tile_pool(PAR_2M);
+    CALLO(cuMemGetAllocationPropertiesFromHandle, "tile-pool", (&back, h),
+          OUT_X(back.allocFlags.usage));
+    CALL(cuMemRelease, "tile-pool", (h));
+}
+
 /* ---- Mapping -------------------------------------------------------------------------------- */
 
 static CUarrayMapInfo map_tile(CUarray x, CUmemGenericAllocationHandle h, unsigned offset_x,
@@ -679,6 +689,7 @@ const par_scenario par_sparse_scenarios[] = {
     {"sparse/tails", tails, 0, 0},
     {"sparse/properties-refused", properties_refused, 0, 0},
     {"sparse/tile-pools", tile_pools, 0, 0},
+    {"sparse/tile-pool-properties", tile_pool_properties, 0, 0},
     {"sparse/copies-and-tiles", copies_and_tiles, 0, 0},
     {"sparse/in-stream-order", in_stream_order, 0, 0},
     {"sparse/map-refused", map_refused, 0, 0},
