@@ -80,6 +80,8 @@ static void nodes_are_listed(void **state) {
     assert_null(nodes[1]);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(NULL, nodes, &count));
+    count = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphGetNodes(graph, nodes, &count));
 }
 
 static void roots_have_no_dependencies(void **state) {
@@ -89,8 +91,8 @@ static void roots_have_no_dependencies(void **state) {
     (void)b;
     OK(cu.cuGraphGetRootNodes(graph, roots, &count));
     assert_int_equal(count, 2);
-    assert_ptr_equal(roots[0], a);
-    assert_ptr_equal(roots[1], c);
+    assert_ptr_equal(roots[0], c); /* the newest root first */
+    assert_ptr_equal(roots[1], a);
     assert_null(roots[2]);
     OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
     assert_int_equal(count, 2);
@@ -175,6 +177,34 @@ static void edges_are_added_and_removed(void **state) {
     assert_int_equal(count_edges(graph), 2);
 }
 
+/* The edges before the refused one stay. */
+static void a_refused_edge_ends_the_call(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1), c = after(NULL, 0);
+    CUgraphNode from[] = {b, a, a}, to[] = {c, b, c};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, from, to, 3));
+    assert_int_equal(count_edges(graph), 2);
+    assert_true(has_edge(b, c));
+    assert_false(has_edge(a, c));
+    from[1] = c, to[1] = a;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphRemoveDependencies(graph, from, to, 2));
+    assert_int_equal(count_edges(graph), 1);
+    assert_true(has_edge(a, b));
+}
+
+static void cycles_may_be_built(void **state) {
+    (void)state;
+    CUgraphNode a = after(NULL, 0), b = after(&a, 1);
+    size_t count;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &a, 1));
+    OK(cu.cuGraphAddDependencies(graph, &b, &a, 1));
+    OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    assert_int_equal(count, 0);
+    OK(cu.cuGraphRemoveDependencies(graph, &b, &a, 1));
+    OK(cu.cuGraphGetRootNodes(graph, NULL, &count));
+    assert_int_equal(count, 1);
+}
+
 static void wrong_edges_are_refused(void **state) {
     (void)state;
     CUgraph other;
@@ -217,8 +247,8 @@ static void destroying_a_node_severs_it(void **state) {
     assert_int_equal(count_edges(graph), 0);
     OK(cu.cuGraphGetRootNodes(graph, roots, &count));
     assert_int_equal(count, 2);
-    assert_ptr_equal(roots[0], a);
-    assert_ptr_equal(roots[1], c);
+    assert_ptr_equal(roots[0], c);
+    assert_ptr_equal(roots[1], a);
 }
 
 static void gone_handles_are_refused(void **state) {
@@ -295,6 +325,8 @@ int main(int argc, char **argv) {
         GRAPH_TEST(edges_are_listed),
         GRAPH_TEST(versions_with_edge_data_list_the_same),
         GRAPH_TEST(edges_are_added_and_removed),
+        GRAPH_TEST(a_refused_edge_ends_the_call),
+        GRAPH_TEST(cycles_may_be_built),
         GRAPH_TEST(wrong_edges_are_refused),
         GRAPH_TEST(wrong_dependencies_of_new_nodes_are_refused),
         GRAPH_TEST(destroying_a_node_severs_it),

@@ -248,6 +248,8 @@ static CUresult leave_watched(const struct sg_call *call, unsigned watched, CUre
 
 CUresult sg_leave(struct sg_call *call, CUresult result) {
     if (call->entered) {
+        if (__builtin_expect(sg_user_objects_ended != 0, 0))
+            sg_user_objects_run();
         sg_thread()->in_call = false;
         sg_unlock();
     }

@@ -96,6 +96,8 @@ static bool clone_list(struct sg_edges *to, const struct sg_edges *from,
 static bool clone_edges(const struct sg_graph *graph, const struct copying *copying) {
     for (const struct sg_node *node = graph->first; node; node = node->next) {
         struct sg_node *copy = copy_of(copying, node);
+        if (node->from.count > 0)
+            sg_root_remove(copy);
         if (!clone_list(&copy->from, &node->from, copying) ||
             !clone_list(&copy->to, &node->to, copying))
             return false;
@@ -125,8 +127,9 @@ CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
     const struct sg_graph *graph = sg_graph_get(originalGraph);
     if (!phGraphClone || !graph)
         return CUDA_ERROR_INVALID_VALUE;
-    if (graph->memory_nodes)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    CUresult result = sg_graph_may_copy(graph);
+    if (result != CUDA_SUCCESS)
+        return result;
     struct sg_graph *clone = sg_graph_clone(graph);
     if (!clone)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -136,23 +139,35 @@ CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
 
 /* ---- Embedding ------------------------------------------------------------------------------ */
 
-static CUresult move_into(struct sg_graph *graph, struct sg_node *node, struct sg_graph *child) {
-    if (child->owner || child == sg_graph_outermost(graph))
-        return CUDA_ERROR_INVALID_VALUE;
-    node->child = child;
-    child->owner = node;
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_node_embed(struct sg_graph *graph, struct sg_node *node,
-                       CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
+CUresult sg_node_embed(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
     struct sg_graph *child = sg_graph_get(params->graph);
-    if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
-        return move_into(graph, node, child);
+    if (params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
+        node->child = child;
+        child->owner = node;
+        return CUDA_SUCCESS;
+    }
     node->child = clone_into(child, node);
     if (!node->child)
         return CUDA_ERROR_OUT_OF_MEMORY;
     node->params.graph.graph = SG_HANDLE_POINTER(CUgraph, node->child->handle);
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_node_embed_again(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
+    const struct sg_graph *wanted = sg_graph_get(params->graph);
+    if (!wanted || wanted == node->child ||
+        params->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_graph_may_copy(wanted);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_graph *old = node->child, *child = clone_into(wanted, node);
+    if (!child)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    sg_graph_count_memory(node->graph, -(int64_t)old->memory_nodes);
+    node->child = child;
+    node->params.graph.graph = SG_HANDLE_POINTER(CUgraph, child->handle);
+    sg_graph_free(old);
     return CUDA_SUCCESS;
 }
 
@@ -204,8 +219,6 @@ CUresult sg_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNod
     if (!make_index(clone))
         return CUDA_ERROR_OUT_OF_MEMORY;
     const struct sg_node *found = find_copy(clone, original->id);
-    if (!found)
-        return CUDA_ERROR_INVALID_VALUE;
-    *phNode = SG_HANDLE_POINTER(CUgraphNode, found->handle);
-    return CUDA_SUCCESS;
+    *phNode = found ? SG_HANDLE_POINTER(CUgraphNode, found->handle) : NULL;
+    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

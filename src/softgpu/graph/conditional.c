@@ -31,7 +31,9 @@ CUresult sg_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
     if (!pHandle_out || !graph || flags & ~(unsigned)CU_GRAPH_COND_ASSIGN_DEFAULT)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *context;
-    CUresult result = sg_context_from_handle(ctx, &context);
+    CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
+    if (result == CUDA_SUCCESS)
+        result = context->sticky;
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_condition *condition = calloc(1, sizeof *condition);
@@ -52,21 +54,12 @@ CUresult sg_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
     return CUDA_SUCCESS;
 }
 
-/* Is `graph` the one that the handle was made for, or a part of it? */
-static bool belongs(const struct sg_condition *condition, const struct sg_graph *graph) {
-    for (;; graph = graph->owner->graph) {
-        if (graph == condition->graph)
-            return true;
-        if (!graph->owner)
-            return false;
-    }
-}
-
-CUresult sg_node_make_bodies(struct sg_graph *graph, struct sg_node *node,
-                             CUgraphNodeParams *params) {
+/* The handle may have been made for another graph. */
+CUresult sg_node_make_bodies(struct sg_node *node, CUgraphNodeParams *params) {
     CUDA_CONDITIONAL_NODE_PARAMS *conditional = &params->conditional;
     struct sg_condition *condition = sg_condition_get(conditional->handle);
-    if (!condition || condition->node || !belongs(condition, graph))
+    if (!condition || condition->node ||
+        condition->context->handle != SG_HANDLE_VALUE(conditional->ctx))
         return CUDA_ERROR_INVALID_VALUE;
     node->bodies = calloc(conditional->size, sizeof *node->bodies);
     node->body_handles = calloc(conditional->size, sizeof *node->body_handles);

@@ -1,4 +1,8 @@
-/* cuGraphAddDependencies and cuGraphRemoveDependencies: all edges of a call, or none. */
+/*
+ * cuGraphAddDependencies and cuGraphRemoveDependencies.
+ *
+ * On H200 the edges before the one that is refused stay added, or removed: so here.
+ */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/handles.h"
@@ -9,24 +13,12 @@ static const CUgraphEdgeData *data_at(const CUgraphEdgeData *data, size_t i) {
     return data ? &data[i] : &plain;
 }
 
-static void add_edges(struct sg_node *const *from, struct sg_node *const *to,
-                      const CUgraphEdgeData *data, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        sg_edge_add(from[i], to[i], data_at(data, i));
-}
-
-static void remove_edges(struct sg_node *const *from, struct sg_node *const *to,
-                         const CUgraphEdgeData *data, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        sg_edge_remove(from[i], to[i], data_at(data, i));
-}
-
 static CUresult may_add(const struct sg_graph *graph, struct sg_node *from, struct sg_node *to,
                         const CUgraphEdgeData *data) {
     if (!from || !to || from->graph != graph || to->graph != graph || from == to)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_edge_data_check(data, from->params.type, to->params.type);
-    if (result == CUDA_SUCCESS && sg_edge_exists(from, to, data))
+    if (result == CUDA_SUCCESS && sg_edge_exists(from, to))
         result = CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS &&
         (!sg_edges_reserve(&from->to, 1) || !sg_edges_reserve(&to->from, 1)))
@@ -36,26 +28,24 @@ static CUresult may_add(const struct sg_graph *graph, struct sg_node *from, stru
 
 static CUresult add_all(const struct sg_graph *graph, struct sg_node *const *from,
                         struct sg_node *const *to, const CUgraphEdgeData *data, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        CUresult result = may_add(graph, from[i], to[i], data_at(data, i));
-        if (result != CUDA_SUCCESS) {
-            remove_edges(from, to, data, i);
-            return result;
-        }
-        sg_edge_add(from[i], to[i], data_at(data, i));
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+        result = may_add(graph, from[i], to[i], data_at(data, i));
+        if (result == CUDA_SUCCESS)
+            sg_edge_add(from[i], to[i], data_at(data, i));
     }
-    return CUDA_SUCCESS;
+    return result;
 }
 
+/* An H200 removes an edge whose data is other than given, against the documentation. */
 static CUresult remove_all(const struct sg_graph *graph, struct sg_node *const *from,
                            struct sg_node *const *to, const CUgraphEdgeData *data, size_t count) {
+    (void)data;
     for (size_t i = 0; i < count; i++) {
         bool ours = from[i] && to[i] && from[i]->graph == graph && to[i]->graph == graph;
-        if (!ours || !sg_edge_exists(from[i], to[i], data_at(data, i))) {
-            add_edges(from, to, data, i);
+        if (!ours || !sg_edge_exists(from[i], to[i]))
             return CUDA_ERROR_INVALID_VALUE;
-        }
-        sg_edge_remove(from[i], to[i], data_at(data, i));
+        sg_edge_remove(from[i], to[i]);
     }
     return CUDA_SUCCESS;
 }

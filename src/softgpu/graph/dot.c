@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define FLAGS_KNOWN ((CU_GRAPH_DEBUG_DOT_FLAGS_CONDITIONAL_NODE_PARAMS << 1) - 1)
-
 struct picture {
     FILE *out;
     unsigned flags;
@@ -291,7 +289,7 @@ static CUresult write_file(const char *path, const char *text, size_t size) {
 
 CUresult sg_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags) {
     const struct sg_graph *graph = sg_graph_get(hGraph);
-    if (!graph || !path || flags & ~(unsigned)FLAGS_KNOWN)
+    if (!graph || !path) /* unknown flags are ignored, as on H200 */
         return CUDA_ERROR_INVALID_VALUE;
     size_t size;
     char *text = draw(graph, flags, &size);

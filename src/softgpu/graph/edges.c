@@ -29,70 +29,99 @@ static void append(struct sg_edges *edges, struct sg_node *node, const CUgraphEd
         memset(&edge->data, 0, sizeof edge->data);
 }
 
+/* ---- Roots: the newest first, as H200 lists them --------------------------------------------- */
+
+void sg_root_add(struct sg_node *node) {
+    struct sg_graph *graph = node->graph;
+    node->root_previous = NULL;
+    node->root_next = graph->roots;
+    if (graph->roots)
+        graph->roots->root_previous = node;
+    graph->roots = node;
+}
+
+void sg_root_remove(struct sg_node *node) {
+    if (node->root_next)
+        node->root_next->root_previous = node->root_previous;
+    if (node->root_previous)
+        node->root_previous->root_next = node->root_next;
+    else
+        node->graph->roots = node->root_next;
+}
+
+/* ---- Edges ---------------------------------------------------------------------------------- */
+
 void sg_edge_add(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData *data) {
+    if (to->from.count == 0)
+        sg_root_remove(to);
     append(&from->to, to, data);
     append(&to->from, from, data);
 }
 
-static bool same(const CUgraphEdgeData *a, const CUgraphEdgeData *b) {
-    return memcmp(a, b, sizeof *a) == 0;
-}
-
 /* The position of an edge, or the count when there is none. From the end: what was added last is
  * asked for and removed most. */
-static size_t position(const struct sg_edges *edges, const struct sg_node *node,
-                       const CUgraphEdgeData *data) {
+static size_t position(const struct sg_edges *edges, const struct sg_node *node) {
     for (size_t i = edges->count; i-- > 0;)
-        if (edges->list[i].node == node && (!data || same(&edges->list[i].data, data)))
+        if (edges->list[i].node == node)
             return i;
     return edges->count;
 }
 
-bool sg_edge_exists(const struct sg_node *from, const struct sg_node *to,
-                    const CUgraphEdgeData *data) {
+bool sg_edge_exists(const struct sg_node *from, const struct sg_node *to) {
     if (from->to.count < to->from.count)
-        return position(&from->to, to, data) < from->to.count;
-    return position(&to->from, from, data) < to->from.count;
+        return position(&from->to, to) < from->to.count;
+    return position(&to->from, from) < to->from.count;
 }
 
-static void take(struct sg_edges *edges, const struct sg_node *node, const CUgraphEdgeData *data) {
-    size_t at = position(edges, node, data);
+static void take(struct sg_edges *edges, const struct sg_node *node) {
+    size_t at = position(edges, node);
     if (at == edges->count)
         return;
     edges->count--;
     memmove(&edges->list[at], &edges->list[at + 1], (edges->count - at) * sizeof edges->list[0]);
 }
 
-void sg_edge_remove(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData *data) {
-    take(&from->to, to, data);
-    take(&to->from, from, data);
+void sg_edge_remove(struct sg_node *from, struct sg_node *to) {
+    take(&from->to, to);
+    take(&to->from, from);
+    if (to->from.count == 0)
+        sg_root_add(to);
 }
 
 void sg_edges_sever(struct sg_node *node) {
     for (size_t i = 0; i < node->from.count; i++)
-        take(&node->from.list[i].node->to, node, &node->from.list[i].data);
-    for (size_t i = 0; i < node->to.count; i++)
-        take(&node->to.list[i].node->from, node, &node->to.list[i].data);
-    node->from.count = node->to.count = 0;
+        take(&node->from.list[i].node->to, node);
+    if (node->from.count > 0)
+        sg_root_add(node);
+    node->from.count = 0;
+    for (size_t i = 0; i < node->to.count; i++) {
+        struct sg_node *to = node->to.list[i].node;
+        take(&to->from, node);
+        if (to->from.count == 0)
+            sg_root_add(to);
+    }
+    node->to.count = 0;
 }
 
 bool sg_edge_data_plain(const CUgraphEdgeData *data) {
     static const CUgraphEdgeData plain;
-    return same(data, &plain);
+    return memcmp(data, &plain, sizeof plain) == 0;
 }
 
-/* Ports are outputs of kernel nodes, and only a kernel can wait for less than the end of one. */
+/* As recorded on H200: a dependency that is programmatic is between kernels and from one of the two
+ * ports; the port of launch order may also stand for a whole dependency on a kernel. */
 CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to) {
     static const unsigned char zeros[sizeof data->reserved];
-    if (sg_edge_data_plain(data))
-        return CUDA_SUCCESS;
-    bool kernels = from == CU_GRAPH_NODE_TYPE_KERNEL && to == CU_GRAPH_NODE_TYPE_KERNEL;
-    bool known = data->from_port <= CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER && data->to_port == 0 &&
-                 data->type <= CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC &&
-                 memcmp(data->reserved, zeros, sizeof zeros) == 0;
-    if (!known || (data->from_port && from != CU_GRAPH_NODE_TYPE_KERNEL))
+    if (data->to_port || memcmp(data->reserved, zeros, sizeof zeros) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    if (data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC && !(kernels && data->from_port))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
+    bool valid = false;
+    bool from_kernel = from == CU_GRAPH_NODE_TYPE_KERNEL;
+    if (data->from_port == CU_GRAPH_KERNEL_NODE_PORT_DEFAULT)
+        valid = data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT;
+    else if (data->type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC)
+        valid = from_kernel && to == CU_GRAPH_NODE_TYPE_KERNEL &&
+                data->from_port <= CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+    else if (data->type == CU_GRAPH_DEPENDENCY_TYPE_DEFAULT)
+        valid = from_kernel && data->from_port == CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER;
+    return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -8,13 +8,17 @@
 bool sg_edges_reserve(struct sg_edges *edges, size_t more);
 /* Room must be reserved at both ends: from->to and to->from. */
 void sg_edge_add(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData *data);
-/* Looks through the shorter of the two lists. With `data` NULL, whatever the edge's data is. */
-bool sg_edge_exists(const struct sg_node *from, const struct sg_node *to,
-                    const CUgraphEdgeData *data);
+/* Looks through the shorter of the two lists. There is at most one edge between two nodes in one
+ * direction, whatever its data. */
+bool sg_edge_exists(const struct sg_node *from, const struct sg_node *to);
 /* The edge must exist. */
-void sg_edge_remove(struct sg_node *from, struct sg_node *to, const CUgraphEdgeData *data);
-/* Takes all edges of a node off it and off its neighbours. */
+void sg_edge_remove(struct sg_node *from, struct sg_node *to);
+/* Takes all edges of a node off it and off its neighbours: it is a root then. */
 void sg_edges_sever(struct sg_node *node);
+
+/* The graph's list of nodes without dependencies. Adding and removing edges keeps it. */
+void sg_root_add(struct sg_node *node);
+void sg_root_remove(struct sg_node *node);
 
 /* What an edge's data may be between nodes of these types. */
 CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to);

@@ -82,10 +82,13 @@ void sg_node_link(struct sg_graph *graph, struct sg_node *node) {
         graph->first = node;
     graph->last = node;
     graph->count++;
+    sg_root_add(node);
 }
 
+/* Without edges, it is a root. */
 static void unlink_node(struct sg_node *node) {
     struct sg_graph *graph = node->graph;
+    sg_root_remove(node);
     if (node->previous)
         node->previous->next = node->next;
     else
@@ -117,6 +120,7 @@ static void end_node(struct sg_node *node, struct sg_graph **graphs) {
     free_later(graphs, node->child);
     for (unsigned i = 0; node->bodies && i < node->params.conditional.size; i++)
         free_later(graphs, node->bodies[i]);
+    sg_allocation_node_gone(node);
     if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && node->params.alloc.dptr)
         sg_graph_memory_release(node->params.alloc.dptr);
     if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
@@ -199,17 +203,22 @@ static bool reserve_edges(struct sg_node *node, struct sg_node *const *dependenc
 }
 
 /* What only a node of its type owns. */
-static CUresult furnish(struct sg_graph *graph, struct sg_node *node, CUgraphNodeParams *params) {
+static CUresult furnish(struct sg_node *node, CUgraphNodeParams *params) {
     CUresult result = CUDA_SUCCESS;
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
-        return sg_node_embed(graph, node, &params->graph);
+        return sg_node_embed(node, &params->graph);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return sg_node_make_bodies(graph, node, params);
+        return sg_node_make_bodies(node, params);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         result = sg_graph_memory_reserve(params);
-        node->params.alloc.dptr = result == CUDA_SUCCESS ? params->alloc.dptr : 0;
-        return result;
+        if (result != CUDA_SUCCESS)
+            return result;
+        node->params.alloc.dptr = params->alloc.dptr;
+        return sg_allocation_begin(node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        sg_allocation_free_by(node);
+        return CUDA_SUCCESS;
     default:
         return CUDA_SUCCESS;
     }
@@ -232,8 +241,8 @@ CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencie
         return result;
     if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         made->params.alloc.dptr = 0; /* what came in is no address of this node's to give back */
-    result = reserve_edges(made, dependencies, count) ? furnish(graph, made, params)
-                                                      : CUDA_ERROR_OUT_OF_MEMORY;
+    result =
+        reserve_edges(made, dependencies, count) ? furnish(made, params) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS) {
         sg_node_free(made);
         return result;
@@ -274,7 +283,7 @@ CUresult sg_cuGraphDestroyNode(CUgraphNode hNode) {
     struct sg_node *node = sg_node_get(hNode);
     if (!node)
         return CUDA_ERROR_INVALID_VALUE;
-    if (node->graph->memory_nodes)
+    if (node->graph->memory_nodes || sg_node_is_updatable(node))
         return CUDA_ERROR_NOT_SUPPORTED;
     sg_node_free(node);
     return CUDA_SUCCESS;

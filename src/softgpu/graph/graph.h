@@ -45,6 +45,9 @@ struct sg_node {
     CUgraph *body_handles;    /* their handles: params.conditional.phGraph_out points here */
     CUkernelNodeAttrValue *attributes; /* kernel nodes: by CUlaunchAttributeID, or NULL */
     bool *attribute_set;
+    struct sg_node *root_next, *root_previous; /* while it depends on nothing */
+    struct sg_allocation *allocation; /* allocations.c's: what a memory node allocates or frees */
+    struct sg_node *next_free, *previous_free; /* of the same allocation */
     uint64_t mark; /* for walks: equal to the walk's number when visited */
 };
 
@@ -53,6 +56,7 @@ struct sg_graph {
     uint64_t id;
     struct sg_node *first, *last;
     size_t count;
+    struct sg_node *roots;     /* that depend on nothing, the newest first */
     struct sg_node *owner;     /* the node whose child or body this is, or NULL */
     struct sg_graph *original; /* of a clone; only compared */
     uint64_t original_id;
@@ -147,8 +151,15 @@ struct sg_held_object {
 /* Copies references for a clone or an exec (each takes as many references as the original holds).
  * False when out of memory; then nothing was taken. */
 bool sg_held_objects_copy(struct sg_held_object **to, const struct sg_held_object *from);
-/* Gives them up; destructors run on a worker thread as hardware runs them: asynchronously. */
+/* Gives them up. The destructors of objects whose last reference goes run in the calling thread
+ * when its API call ends, as on hardware, and else on a thread of their own. */
 void sg_held_objects_drop(struct sg_held_object **objects);
+
+/* Objects whose destructors wait for the end of an API call, of any thread. */
+extern unsigned sg_user_objects_ended;
+/* For the end of each API call, while there are such: runs those of the calling thread, with the
+ * lock released meanwhile. */
+void sg_user_objects_run(void);
 
 /* ---- Conditional handles (conditional.c) ------------------------------------------------------
  */

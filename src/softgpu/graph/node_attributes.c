@@ -1,6 +1,8 @@
 /* Attributes of kernel nodes. */
 #include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
 #include "softgpu/graph/nodes.h"
+#include "softgpu/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -28,52 +30,147 @@ static bool is_kernel(const struct sg_node *node) {
     return node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
-/* Launch attributes that a node of a graph has; the others are about streams. */
-static bool of_kernel_nodes(CUkernelNodeAttrID attr) {
+bool sg_node_is_updatable(const struct sg_node *node) {
+    const int id = CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE;
+    return node->attribute_set && node->attribute_set[id] &&
+           node->attributes[id].deviceUpdatableKernelNode.deviceUpdatable;
+}
+
+#define MEMBER(member) sizeof(((CUkernelNodeAttrValue *)0)->member)
+
+/* Bytes of an attribute that nodes of graphs have; 0 for those that are about streams, and for
+ * unknown ones. All as recorded on H200. */
+static size_t size_of(CUkernelNodeAttrID attr) {
     switch (attr) {
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        return MEMBER(accessPolicyWindow);
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+        return MEMBER(cooperative);
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return MEMBER(clusterDim);
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+        return MEMBER(clusterSchedulingPolicyPreference);
     case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+        return MEMBER(priority);
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        return MEMBER(memSyncDomainMap);
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        return MEMBER(memSyncDomain);
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return MEMBER(deviceUpdatableKernelNode);
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        return true;
+        return MEMBER(sharedMemCarveout);
     default:
-        return false;
+        return 0;
     }
 }
 
-static CUkernelNodeAttrValue fresh(CUkernelNodeAttrID attr) {
-    CUkernelNodeAttrValue value = {.pad = {0}};
+static CUkernelNodeAttrValue value_of(const struct sg_node *node, CUkernelNodeAttrID attr) {
+    if (node->attribute_set && node->attribute_set[attr])
+        return node->attributes[attr];
+    CUkernelNodeAttrValue fresh = {.pad = {0}};
     if (attr == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
-        value.memSyncDomainMap.remote = 1;
-    if (attr == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
-        value.sharedMemCarveout = UINT32_MAX;
-    return value;
+        fresh.memSyncDomainMap.remote = 1;
+    return fresh;
 }
 
+/* Only the bytes of the attribute are written. */
 CUresult sg_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                           CUkernelNodeAttrValue *value_out) {
     const struct sg_node *node = sg_node_get(hNode);
-    if (!is_kernel(node) || !value_out || !of_kernel_nodes(attr))
+    size_t size = size_of(attr);
+    if (!is_kernel(node) || !value_out || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    bool set = node->attribute_set && node->attribute_set[attr];
-    *value_out = set ? node->attributes[attr] : fresh(attr);
+    const CUkernelNodeAttrValue value = value_of(node, attr);
+    if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) { /* with a hole that stays */
+        value_out->deviceUpdatableKernelNode.deviceUpdatable =
+            value.deviceUpdatableKernelNode.deviceUpdatable;
+        value_out->deviceUpdatableKernelNode.devNode = value.deviceUpdatableKernelNode.devNode;
+    } else {
+        memcpy(value_out, &value, size);
+    }
     return CUDA_SUCCESS;
+}
+
+/* ---- Setting -------------------------------------------------------------------------------- */
+
+static CUresult check_cluster(const struct sg_node *node, const CUkernelNodeAttrValue *value) {
+    const CUDA_KERNEL_NODE_PARAMS_v3 *kernel = &node->params.kernel;
+    unsigned x = value->clusterDim.x, y = value->clusterDim.y, z = value->clusterDim.z;
+    if (x == 0 && y == 0 && z == 0)
+        return CUDA_SUCCESS;
+    bool fits = x && y && z && kernel->gridDimX % x == 0 && kernel->gridDimY % y == 0 &&
+                kernel->gridDimZ % z == 0;
+    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+}
+
+static bool is_window(const CUaccessPolicyWindow *window) {
+    return window->hitRatio >= 0 && window->hitRatio <= 1 &&
+           window->missProp != CU_ACCESS_PROPERTY_PERSISTING;
+}
+
+static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
+                            const CUkernelNodeAttrValue *value) {
+    const int domains = sg_device(0)->attributes[CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT];
+    bool valid = true;
+    switch (attr) {
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+        valid = is_window(&value->accessPolicyWindow);
+        break;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return check_cluster(node, value);
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+        valid =
+            value->memSyncDomainMap.default_ < domains && value->memSyncDomainMap.remote < domains;
+        break;
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+        valid = value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
+        break;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        valid = value->sharedMemCarveout <= 100;
+        break;
+    default:
+        break;
+    }
+    return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Priorities outside the range become its end; an updatable node gets the handle that device code
+ * would use. */
+static void take(struct sg_node *node, CUkernelNodeAttrID attr,
+                 const CUkernelNodeAttrValue *value) {
+    CUkernelNodeAttrValue *kept = &node->attributes[attr];
+    memcpy(kept, value, size_of(attr));
+    if (attr == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
+        if (kept->priority < SG_PRIORITY_GREATEST)
+            kept->priority = SG_PRIORITY_GREATEST;
+        if (kept->priority > SG_PRIORITY_LEAST)
+            kept->priority = SG_PRIORITY_LEAST;
+    } else if (attr == CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE) {
+        bool updatable = kept->deviceUpdatableKernelNode.deviceUpdatable;
+        kept->deviceUpdatableKernelNode.devNode =
+            updatable ? SG_HANDLE_POINTER(CUgraphDeviceNode, node->handle) : NULL;
+    }
+    node->attribute_set[attr] = true;
 }
 
 CUresult sg_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID attr,
                                           const CUkernelNodeAttrValue *value) {
     struct sg_node *node = sg_node_get(hNode);
-    if (!is_kernel(node) || !value || !of_kernel_nodes(attr))
+    if (!is_kernel(node) || !value)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!make_room(node))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    node->attributes[attr] = *value;
-    node->attribute_set[attr] = true;
-    return CUDA_SUCCESS;
+    /* It can be set to what it is, and not be read. */
+    if (attr == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING &&
+        value->nvlinkUtilCentricScheduling == 0)
+        return CUDA_SUCCESS;
+    if (size_of(attr) == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = check_value(node, attr, value);
+    if (result == CUDA_SUCCESS && !make_room(node))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        take(node, attr, value);
+    return result;
 }
 
 CUresult sg_cuGraphKernelNodeCopyAttributes(CUgraphNode dst, CUgraphNode src) {

@@ -1,13 +1,18 @@
 /* Parameters of kernel nodes: arguments are laid out by the function, and copied. */
+#include "softgpu/device/device.h"
 #include "softgpu/graph/nodes.h"
-#include "softgpu/image/function.h"
+#include "softgpu/image/module.h"
+#include "softgpu/image/occupancy.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* The arguments of a deep copy: kernelParams is `values`, and the bytes lie behind it. */
 struct arguments {
-    size_t bytes; /* of the whole block */
+    size_t block;   /* bytes of all this */
+    bool packed;    /* they were given as one buffer, and are given back as one */
+    size_t given;   /* bytes of that buffer */
+    void *extra[5]; /* the list that names the buffer */
     unsigned count;
     void *values[];
 };
@@ -17,16 +22,69 @@ static struct arguments *arguments_of(const CUDA_KERNEL_NODE_PARAMS_v3 *params) 
     return values ? (void *)(values - offsetof(struct arguments, values)) : NULL;
 }
 
-static CUresult find_function(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
-                              struct sg_function **function) {
-    if (params->func)
-        return sg_function_from_handle(params->func, function);
-    if (!params->kern)
-        return CUDA_ERROR_INVALID_VALUE;
+/* ---- Functions ------------------------------------------------------------------------------ */
+
+static void find_primary(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    struct sg_context *context = object, **found = user;
+    if (!*found && context->primary && context->alive)
+        *found = context;
+}
+
+/* The context that a kernel without one is for: an H200 takes the primary context of the device
+ * when none is current. */
+static CUresult context_of_kernel(CUcontext named, struct sg_context **context) {
+    if (named)
+        return sg_context_from_handle(named, context);
+    if (sg_context_peek())
+        return sg_context_current(context);
+    *context = NULL;
+    sg_handle_each(SG_KIND_CONTEXT, find_primary, context);
+    return *context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult sg_kernel_params_resolve(CUDA_KERNEL_NODE_PARAMS_v3 *params) {
+    struct sg_function *function;
     struct sg_context *context;
-    CUresult result =
-        params->ctx ? sg_context_from_handle(params->ctx, &context) : sg_context_current(&context);
-    return result == CUDA_SUCCESS ? sg_function_of_kernel(params->kern, context, function) : result;
+    CUresult result = CUDA_ERROR_INVALID_HANDLE;
+    if (params->func) { /* here a kernel is not taken for a function */
+        if (sg_handle_get(SG_KIND_FUNCTION, SG_HANDLE_VALUE(params->func)))
+            result = sg_function_from_handle(params->func, &function);
+        params->kern = NULL;
+    } else if (params->kern) {
+        result = context_of_kernel(params->ctx, &context);
+        if (result == CUDA_SUCCESS)
+            result = sg_function_of_kernel(params->kern, context, &function);
+    }
+    if (result != CUDA_SUCCESS)
+        return result;
+    params->func = SG_HANDLE_POINTER(CUfunction, function->handle);
+    params->ctx = SG_HANDLE_POINTER(CUcontext, function->context->handle);
+    return function->context->sticky;
+}
+
+/* ---- Checks --------------------------------------------------------------------------------- */
+
+static bool within(int device, const unsigned size[3], CUdevice_attribute first) {
+    for (int i = 0; i < 3; i++)
+        if (size[i] == 0 || size[i] > (unsigned)sg_device(device)->attributes[(int)first + i])
+            return false;
+    return true;
+}
+
+static CUresult check_shape(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
+                            const struct sg_function *function) {
+    int device = function->context->device;
+    const unsigned grid[] = {params->gridDimX, params->gridDimY, params->gridDimZ};
+    const unsigned block[] = {params->blockDimX, params->blockDimY, params->blockDimZ};
+    if (!within(device, grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+        !within(device, block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X))
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((uint64_t)block[0] * block[1] * block[2] >
+        sg_occupancy_most_threads(function->image, device))
+        return CUDA_ERROR_INVALID_VALUE;
+    int most = sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    return params->sharedMemBytes > (unsigned)most ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 /* What `extra` lists: a buffer of all arguments and its size. */
@@ -41,9 +99,10 @@ static CUresult buffer_of(void *const *extra, const unsigned char **buffer, size
         else
             return CUDA_ERROR_INVALID_VALUE;
     }
-    return CUDA_SUCCESS;
+    return *buffer || *size == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* A buffer may be shorter than the parameters, not longer. */
 static CUresult check_arguments(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
                                 const struct sg_image_function *image) {
     if (params->kernelParams && params->extra)
@@ -54,42 +113,46 @@ static CUresult check_arguments(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
     size_t size;
     CUresult result =
         params->extra ? buffer_of(params->extra, &buffer, &size) : CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS && (!buffer || size < image->parameter_bytes))
+    if (result == CUDA_SUCCESS && size > image->parameter_bytes)
         result = CUDA_ERROR_INVALID_VALUE;
     return result;
 }
 
 CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params) {
     struct sg_function *function;
-    CUresult result = find_function(params, &function);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!params->gridDimX || !params->gridDimY || !params->gridDimZ || !params->blockDimX ||
-        !params->blockDimY || !params->blockDimZ)
-        return CUDA_ERROR_INVALID_VALUE;
-    return check_arguments(params, function->image);
+    CUresult result =
+        params->func ? sg_function_from_handle(params->func, &function) : CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = check_shape(params, function);
+    return result == CUDA_SUCCESS ? check_arguments(params, function->image) : result;
 }
 
-static CUresult lay_out(struct arguments *made, const CUDA_KERNEL_NODE_PARAMS_v3 *from,
-                        const struct sg_image_function *image) {
-    const unsigned char *buffer = NULL;
-    size_t size = 0;
-    if (!from->kernelParams && from->extra) {
-        CUresult result = buffer_of(from->extra, &buffer, &size);
-        if (result != CUDA_SUCCESS)
-            return result;
-    }
+/* ---- Deep copies ---------------------------------------------------------------------------- */
+
+/* Pointers into the block itself. */
+static void point(struct arguments *made, const struct sg_image_function *image) {
     unsigned char *bytes = (void *)&made->values[made->count];
+    for (unsigned i = 0; i < made->count; i++)
+        made->values[i] = bytes + image->parameters[i].offset;
+    void *const extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                           &made->given, CU_LAUNCH_PARAM_END};
+    memcpy(made->extra, extra, sizeof extra);
+}
+
+static CUresult fill(struct arguments *made, const CUDA_KERNEL_NODE_PARAMS_v3 *from,
+                     const struct sg_image_function *image) {
+    const unsigned char *buffer;
+    if (!from->kernelParams) {
+        CUresult result = buffer_of(from->extra, &buffer, &made->given);
+        made->packed = true;
+        if (result == CUDA_SUCCESS && made->given > 0)
+            memcpy(&made->values[made->count], buffer, made->given);
+        return result;
+    }
     for (unsigned i = 0; i < made->count; i++) {
-        const struct sg_parameter *parameter = &image->parameters[i];
-        const void *value = from->kernelParams ? from->kernelParams[i]
-                            : buffer && parameter->offset + parameter->size <= size
-                                ? buffer + parameter->offset
-                                : NULL;
-        if (!value)
+        if (!from->kernelParams[i])
             return CUDA_ERROR_INVALID_VALUE;
-        made->values[i] = bytes + parameter->offset;
-        memcpy(made->values[i], value, parameter->size);
+        memcpy(made->values[i], from->kernelParams[i], image->parameters[i].size);
     }
     return CUDA_SUCCESS;
 }
@@ -98,12 +161,14 @@ static CUresult copy_deep(CUDA_KERNEL_NODE_PARAMS_v3 *to, const CUDA_KERNEL_NODE
     const struct arguments *old = arguments_of(from);
     if (!old)
         return CUDA_SUCCESS;
-    struct arguments *made = malloc(old->bytes);
+    struct arguments *made = malloc(old->block);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(made, old, old->bytes);
+    memcpy(made, old, old->block);
     for (unsigned i = 0; i < made->count; i++)
         made->values[i] = (char *)made + ((const char *)old->values[i] - (const char *)old);
+    made->extra[1] = &made->values[made->count];
+    made->extra[3] = &made->given;
     to->kernelParams = made->values;
     return CUDA_SUCCESS;
 }
@@ -113,29 +178,41 @@ CUresult sg_kernel_params_copy(CUDA_KERNEL_NODE_PARAMS_v3 *to,
     if (deep)
         return copy_deep(to, from);
     struct sg_function *function;
-    CUresult result = find_function(from, &function);
+    CUresult result = sg_function_from_handle(from->func, &function);
+    if (result == CUDA_SUCCESS)
+        result = check_arguments(from, function->image);
     if (result != CUDA_SUCCESS)
         return result;
     const struct sg_image_function *image = function->image;
-    size_t bytes =
+    to->kernelParams = to->extra = NULL;
+    if (image->parameter_count == 0)
+        return CUDA_SUCCESS;
+    size_t block =
         sizeof(struct arguments) + image->parameter_count * sizeof(void *) + image->parameter_bytes;
-    struct arguments *made = malloc(bytes);
+    struct arguments *made = calloc(1, block);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    made->bytes = bytes;
+    made->block = block;
     made->count = image->parameter_count;
-    result = lay_out(made, from, image);
-    if (result != CUDA_SUCCESS) {
+    point(made, image);
+    result = fill(made, from, image);
+    if (result == CUDA_SUCCESS)
+        to->kernelParams = made->values;
+    else
         free(made);
-        return result;
-    }
-    to->kernelParams = made->count ? made->values : NULL;
-    to->extra = NULL;
-    if (!made->count)
-        free(made);
-    return CUDA_SUCCESS;
+    return result;
 }
 
 void sg_kernel_params_free(CUDA_KERNEL_NODE_PARAMS_v3 *params) {
     free(arguments_of(params));
+}
+
+CUDA_KERNEL_NODE_PARAMS_v3 sg_kernel_params_given(const CUDA_KERNEL_NODE_PARAMS_v3 *params) {
+    CUDA_KERNEL_NODE_PARAMS_v3 given = *params;
+    struct arguments *arguments = arguments_of(params);
+    if (arguments && arguments->packed) {
+        given.kernelParams = NULL;
+        given.extra = arguments->extra;
+    }
+    return given;
 }

@@ -1,6 +1,6 @@
 /* Parameters of nodes: checked, copied deeply, freed. What of them an update may change is in
  * compare.c. */
-#include "softgpu/array/array.h"
+#include "softgpu/copy/copy.h"
 #include "softgpu/graph/nodes.h"
 #include "softgpu/stream/event.h"
 
@@ -11,146 +11,66 @@
 
 /* ---- Contexts ------------------------------------------------------------------------------- */
 
-static CUcontext *context_of(CUgraphNodeParams *params) {
-    switch (params->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-        return params->kernel.kern ? &params->kernel.ctx : NULL;
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return &params->memcpy.copyCtx;
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-        return &params->memset.ctx;
-    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
-        return &params->memOp.ctx;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return &params->conditional.ctx;
-    default:
-        return NULL;
-    }
+static CUresult resolve(CUcontext *handle) {
+    struct sg_context *context;
+    CUresult result = sg_context_from_handle(*handle, &context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *handle = SG_HANDLE_POINTER(CUcontext, context->handle);
+    return context->sticky;
+}
+
+/* Copies and sets may be added without any context: they run in that of the launch then. */
+static CUresult resolve_optional(CUcontext *handle) {
+    const struct sg_context *current = sg_context_peek();
+    if (*handle)
+        return resolve(handle);
+    if (!current)
+        return CUDA_SUCCESS;
+    return current->alive ? resolve(handle) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_params_resolve(CUgraphNodeParams *params) {
-    CUcontext *handle = context_of(params);
-    if (!handle)
-        return CUDA_SUCCESS;
-    struct sg_context *context;
-    CUresult result =
-        *handle ? sg_context_from_handle(*handle, &context) : sg_context_current(&context);
-    if (result == CUDA_SUCCESS)
-        *handle = SG_HANDLE_POINTER(CUcontext, context->handle);
-    return result;
-}
-
-/* ---- Copies and sets ------------------------------------------------------------------------ */
-
-struct end {
-    size_t offset[3];
-    CUmemorytype type;
-    const void *host;
-    CUdeviceptr device;
-    CUarray array;
-    size_t pitch, height;
-};
-
-static CUresult place_in_array(const struct end *end, const struct sg_box *box,
-                               struct sg_place *place) {
-    const struct sg_array *array = sg_array_get(end->array);
-    if (!array)
-        return CUDA_ERROR_INVALID_VALUE;
-    const size_t *at = end->offset;
-    bool inside = at[0] <= array->width_bytes && box->width <= array->width_bytes - at[0] &&
-                  at[1] <= array->rows && box->height <= array->rows - at[1] &&
-                  at[2] <= array->slices && box->depth <= array->slices - at[2];
-    if (!inside || !array->address)
-        return CUDA_ERROR_INVALID_VALUE;
-    *place = (struct sg_place){
-        .address = array->address + at[2] * array->layer + at[1] * array->pitch + at[0],
-        .pitch = array->pitch,
-        .layer = array->layer,
-        .role = SG_ROLE_ANY,
-    };
-    return CUDA_SUCCESS;
-}
-
-static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
-    switch (end->type) {
-    case CU_MEMORYTYPE_HOST:
-        *place = (struct sg_place){.address = (uintptr_t)end->host, .role = SG_ROLE_HOST};
-        break;
-    case CU_MEMORYTYPE_DEVICE:
-        *place = (struct sg_place){.address = end->device, .role = SG_ROLE_DEVICE};
-        break;
-    case CU_MEMORYTYPE_UNIFIED:
-        *place = (struct sg_place){.address = end->device, .role = SG_ROLE_ANY};
-        break;
-    case CU_MEMORYTYPE_ARRAY:
-        return place_in_array(end, box, place);
+    switch (params->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return sg_kernel_params_resolve(&params->kernel);
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        return resolve_optional(&params->memcpy.copyCtx);
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        return resolve_optional(&params->memset.ctx);
+    case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+        return params->memOp.ctx ? resolve(&params->memOp.ctx) : CUDA_ERROR_INVALID_VALUE;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        if (!sg_condition_get(params->conditional.handle))
+            return CUDA_ERROR_INVALID_VALUE;
+        return params->conditional.ctx ? resolve(&params->conditional.ctx)
+                                       : CUDA_ERROR_INVALID_CONTEXT;
     default:
-        return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_SUCCESS;
     }
-    return sg_place_in_rows(place, box, end->offset, end->pitch, end->height);
 }
 
-CUresult sg_params_box(const CUDA_MEMCPY3D *copy, struct sg_box *box) {
-    const struct end to = {.offset = {copy->dstXInBytes, copy->dstY, copy->dstZ},
-                           .type = copy->dstMemoryType,
-                           .host = copy->dstHost,
-                           .device = copy->dstDevice,
-                           .array = copy->dstArray,
-                           .pitch = copy->dstPitch,
-                           .height = copy->dstHeight};
-    const struct end from = {.offset = {copy->srcXInBytes, copy->srcY, copy->srcZ},
-                             .type = copy->srcMemoryType,
-                             .host = copy->srcHost,
-                             .device = copy->srcDevice,
-                             .array = copy->srcArray,
-                             .pitch = copy->srcPitch,
-                             .height = copy->srcHeight};
-    *box =
-        (struct sg_box){.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
-    CUresult result = place_of(&to, box, &box->to);
-    return result == CUDA_SUCCESS ? place_of(&from, box, &box->from) : result;
-}
-
-static bool empty_copy(const CUDA_MEMCPY3D *copy) {
-    return copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0;
-}
+/* ---- Copies and sets: as those in streams, but that empty ones are refused --------------------
+ */
 
 static CUresult check_memcpy(const CUDA_MEMCPY_NODE_PARAMS *params) {
-    if (params->flags || params->reserved)
+    const CUDA_MEMCPY3D *copy = &params->copyParams;
+    if (params->flags || params->reserved || !copy->WidthInBytes || !copy->Height || !copy->Depth)
         return CUDA_ERROR_INVALID_VALUE;
-    if (empty_copy(&params->copyParams))
-        return CUDA_SUCCESS;
-    struct sg_box box;
-    CUresult result = sg_params_box(&params->copyParams, &box);
-    return result == CUDA_SUCCESS ? sg_box_check(&box) : result;
+    return sg_copy_check_3d(copy);
 }
 
 static CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
-    if (set->elementSize != 1 && set->elementSize != 2 && set->elementSize != 4)
+    if (!set->dst || !set->width || !set->height)
         return CUDA_ERROR_INVALID_VALUE;
-    size_t width, rows, bytes;
-    if (__builtin_mul_overflow(set->width, set->elementSize, &width) || width == 0 ||
-        set->height == 0 || set->dst % set->elementSize != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (set->height > 1 && (set->pitch % set->elementSize != 0 || set->pitch < width))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (__builtin_mul_overflow(set->height - 1, set->pitch, &rows) ||
-        __builtin_add_overflow(rows, width, &bytes))
-        return CUDA_ERROR_INVALID_VALUE;
-    enum sg_where where = sg_memory_where(set->dst, bytes, NULL);
-    bool known = where == SG_WHERE_DEVICE || where == SG_WHERE_HOST;
-    return known && sg_memory_allows(set->dst, bytes, SG_WRITE) ? CUDA_SUCCESS
-                                                                : CUDA_ERROR_INVALID_VALUE;
+    return sg_set_check(set);
 }
 
 /* ---- Batches of memory operations ----------------------------------------------------------- */
 
+/* What is at the address is not asked before the operation runs. */
 static CUresult check_access(CUdeviceptr address, unsigned width) {
-    if (address % width != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    enum sg_where where = sg_memory_where(address, width, NULL);
-    return where == SG_WHERE_HOST || where == SG_WHERE_DEVICE ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_INVALID_VALUE;
+    return address % width == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult check_memop(const CUstreamBatchMemOpParams *op) {
@@ -194,18 +114,14 @@ static CUresult check_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params) {
 
 /* ---- All types ------------------------------------------------------------------------------ */
 
+/* Whether the handles are semaphores is not asked before they are used. */
 static CUresult check_semaphores(const CUexternalSemaphore *list, const void *params,
                                  unsigned count) {
-    if (count && (!list || !params))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++)
-        if (!sg_handle_get(SG_KIND_EXTERNAL_SEMAPHORE, SG_HANDLE_VALUE(list[i])))
-            return CUDA_ERROR_INVALID_HANDLE;
-    return CUDA_SUCCESS;
+    return count && (!list || !params) ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static CUresult check_event(CUevent event) {
-    return event && sg_event_get(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    return event && sg_event_get(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult check_conditional(const CUDA_CONDITIONAL_NODE_PARAMS *params) {
@@ -214,6 +130,20 @@ static CUresult check_conditional(const CUDA_CONDITIONAL_NODE_PARAMS *params) {
                                                                : UINT32_MAX;
     bool known = params->type <= CU_GRAPH_COND_TYPE_SWITCH && params->size > 0;
     return known && params->size <= most ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Each place once; sg_graph_memory_reserve looks at the rest. */
+static CUresult check_allocation(const CUDA_MEM_ALLOC_NODE_PARAMS_v2 *params) {
+    uint64_t devices = 0;
+    for (size_t i = 0; params->accessDescs && i < params->accessDescCount; i++) {
+        const CUmemLocation *location = &params->accessDescs[i].location;
+        if (location->type != CU_MEM_LOCATION_TYPE_DEVICE || location->id < 0 || location->id >= 64)
+            continue;
+        if (devices & 1ull << location->id)
+            return CUDA_ERROR_INVALID_VALUE;
+        devices |= 1ull << location->id;
+    }
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_params_check(const CUgraphNodeParams *params) {
@@ -241,9 +171,9 @@ CUresult sg_params_check(const CUgraphNodeParams *params) {
         return check_semaphores(params->extSemWait.extSemArray, params->extSemWait.paramsArray,
                                 params->extSemWait.numExtSems);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        return CUDA_SUCCESS; /* sg_graph_memory_reserve looks at them */
+        return check_allocation(&params->alloc);
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        return sg_graph_memory_is(params->free.dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return sg_graph_memory_starts(params->free.dptr) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return check_memops(&params->memOp);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
@@ -255,13 +185,10 @@ CUresult sg_params_check(const CUgraphNodeParams *params) {
 
 /* ---- Deep copies ---------------------------------------------------------------------------- */
 
-/* A copy of an array; an empty one is NULL. False when out of memory. */
+/* A copy of an array, which is not NULL for an empty one either. False when out of memory. */
 static bool copy_array(void **to, const void *from, size_t count, size_t size) {
-    *to = NULL;
-    if (count == 0)
-        return true;
-    *to = reallocarray(NULL, count, size);
-    if (*to)
+    *to = reallocarray(NULL, count ? count : 1, size);
+    if (*to && count > 0)
         memcpy(*to, from, count * size);
     return *to != NULL;
 }
@@ -309,8 +236,9 @@ static CUresult deepen(CUgraphNodeParams *to, const CUgraphNodeParams *from) {
         to->memOp.paramArray = copied;
         return CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        if (!copy_array(&copied, to->alloc.accessDescs,
-                        to->alloc.accessDescs ? to->alloc.accessDescCount : 0,
+        if (to->alloc.accessDescCount > 0 && !to->alloc.accessDescs)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (!copy_array(&copied, to->alloc.accessDescs, to->alloc.accessDescCount,
                         sizeof *to->alloc.accessDescs))
             return CUDA_ERROR_OUT_OF_MEMORY;
         to->alloc.accessDescs = copied;

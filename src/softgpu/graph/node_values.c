@@ -37,9 +37,10 @@ CUresult sg_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParam
     switch (nodeParams->type) {
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    case CU_GRAPH_NODE_TYPE_GRAPH:
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
         return CUDA_ERROR_NOT_SUPPORTED;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return sg_node_embed_again(node, &nodeParams->graph);
     default:
         break;
     }
@@ -53,7 +54,8 @@ CUresult sg_cuGraphKernelNodeGetParams(CUgraphNode hNode, CUDA_KERNEL_NODE_PARAM
     const struct sg_node *node = typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL);
     if (!node || !nodeParams)
         return CUDA_ERROR_INVALID_VALUE;
-    sg_kernel_narrow_v1(nodeParams, &node->params.kernel);
+    const CUDA_KERNEL_NODE_PARAMS_v3 given = sg_kernel_params_given(&node->params.kernel);
+    sg_kernel_narrow_v1(nodeParams, &given);
     return CUDA_SUCCESS;
 }
 
@@ -61,7 +63,8 @@ CUresult sg_cuGraphKernelNodeGetParams_v2(CUgraphNode hNode, CUDA_KERNEL_NODE_PA
     const struct sg_node *node = typed(hNode, CU_GRAPH_NODE_TYPE_KERNEL);
     if (!node || !nodeParams)
         return CUDA_ERROR_INVALID_VALUE;
-    sg_kernel_narrow(nodeParams, &node->params.kernel);
+    const CUDA_KERNEL_NODE_PARAMS_v3 given = sg_kernel_params_given(&node->params.kernel);
+    sg_kernel_narrow(nodeParams, &given);
     return CUDA_SUCCESS;
 }
 

@@ -2,7 +2,6 @@
 #ifndef SG_GRAPH_NODES_H
 #define SG_GRAPH_NODES_H
 
-#include "softgpu/copy/copy.h"
 #include "softgpu/graph/graph.h"
 
 /* A node with a handle and deep parameters, in no graph. NULL with *result when it cannot be. */
@@ -16,20 +15,28 @@ void sg_graph_count_memory(struct sg_graph *graph, int64_t nodes);
  * and on the bodies of conditional nodes (restrict.c). */
 CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *params);
 
+/* Whether a graph may be copied: not with nodes that exist only once (restrict.c). */
+CUresult sg_graph_may_copy(const struct sg_graph *graph);
+bool sg_node_is_updatable(const struct sg_node *node);
+
+/* allocations.c: which addresses allocation nodes have handed out, and who frees them. The first
+ * is false when out of memory. */
+bool sg_allocation_begin(struct sg_node *node);
+CUresult sg_allocation_may_free(const struct sg_graph *graph, CUdeviceptr address);
+void sg_allocation_free_by(struct sg_node *node);
+void sg_allocation_node_gone(struct sg_node *node);
+
 /* clone.c: the embedded graph of a child graph node, copied or moved. */
-CUresult sg_node_embed(struct sg_graph *graph, struct sg_node *node,
-                       CUDA_CHILD_GRAPH_NODE_PARAMS *params);
+CUresult sg_node_embed(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
+/* Puts a copy of another graph in place of the embedded one. */
+CUresult sg_node_embed_again(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
 /* clone.c: nodes by original_id must be looked up anew. */
 void sg_graph_forget_index(struct sg_graph *graph);
 
 /* conditional.c */
-CUresult sg_node_make_bodies(struct sg_graph *graph, struct sg_node *node,
-                             CUgraphNodeParams *params);
+CUresult sg_node_make_bodies(struct sg_node *node, CUgraphNodeParams *params);
 void sg_condition_node_gone(struct sg_node *node);
 void sg_conditions_free(struct sg_graph *graph);
-
-/* The box of bytes that a copy's descriptor names, as the checks of copy/ take it. */
-CUresult sg_params_box(const CUDA_MEMCPY3D *copy, struct sg_box *box);
 
 /* node_layouts.c */
 void sg_memset_widen(CUDA_MEMSET_NODE_PARAMS_v2 *to, const CUDA_MEMSET_NODE_PARAMS *from,
@@ -49,6 +56,10 @@ CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params);
 CUresult sg_kernel_params_copy(CUDA_KERNEL_NODE_PARAMS_v3 *to,
                                const CUDA_KERNEL_NODE_PARAMS_v3 *from, bool deep);
 void sg_kernel_params_free(CUDA_KERNEL_NODE_PARAMS_v3 *params);
+/* As it was given: with `extra` where the arguments came in so. */
+CUDA_KERNEL_NODE_PARAMS_v3 sg_kernel_params_given(const CUDA_KERNEL_NODE_PARAMS_v3 *params);
+/* Puts the function of a kernel and its context in place of what was named. */
+CUresult sg_kernel_params_resolve(CUDA_KERNEL_NODE_PARAMS_v3 *params);
 /* Copies the attributes that are set; false when out of memory. */
 bool sg_node_attributes_copy(struct sg_node *to, const struct sg_node *from);
 

@@ -1,4 +1,4 @@
-/* What is in a graph: nodes, roots, edges, neighbours, types. */
+/* What is in a graph: nodes, roots, edges, neighbours, types. A list without room is refused. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 
@@ -24,31 +24,37 @@ static void put(struct answer *answer, const struct sg_node *from, const struct 
         answer->lossy = true;
 }
 
+static void clear_from(const struct answer *answer, size_t first) {
+    for (size_t i = first; i < answer->room; i++) {
+        answer->from[i] = NULL;
+        if (answer->to)
+            answer->to[i] = NULL;
+        if (answer->to && answer->data) /* of neighbours the data stays as it was */
+            answer->data[i] = (CUgraphEdgeData){0};
+    }
+}
+
 /* Fills up what is left of the lists; the count is of what was written, or of all without lists. */
 static CUresult finish(struct answer *answer, size_t *count) {
-    if (answer->lossy)
-        return CUDA_ERROR_LOSSY_QUERY;
     if (!answer->from) {
         *count = answer->count;
         return CUDA_SUCCESS;
     }
-    for (size_t i = answer->count; i < answer->room; i++) {
-        answer->from[i] = NULL;
-        if (answer->to)
-            answer->to[i] = NULL;
-    }
+    clear_from(answer, answer->lossy ? 0 : answer->count);
+    if (answer->lossy)
+        return CUDA_ERROR_LOSSY_QUERY;
     *count = answer->count < answer->room ? answer->count : answer->room;
     return CUDA_SUCCESS;
 }
 
 static CUresult list_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count, bool roots) {
     const struct sg_graph *graph = sg_graph_get(handle);
-    if (!graph || !count)
+    if (!graph || !count || (nodes && *count == 0))
         return CUDA_ERROR_INVALID_VALUE;
     struct answer answer = {.from = nodes, .room = nodes ? *count : 0};
-    for (const struct sg_node *node = graph->first; node; node = node->next)
-        if (!roots || node->from.count == 0)
-            put(&answer, node, NULL, NULL);
+    const struct sg_node *node = roots ? graph->roots : graph->first;
+    for (; node; node = roots ? node->root_next : node->next)
+        put(&answer, node, NULL, NULL);
     return finish(&answer, count);
 }
 
@@ -63,7 +69,7 @@ CUresult sg_cuGraphGetRootNodes(CUgraph hGraph, CUgraphNode *rootNodes, size_t *
 CUresult sg_cuGraphGetEdges_v2(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to,
                                CUgraphEdgeData *edgeData, size_t *numEdges) {
     const struct sg_graph *graph = sg_graph_get(hGraph);
-    if (!graph || !numEdges || !from != !to || (edgeData && !from))
+    if (!graph || !numEdges || !from != !to || (edgeData && !from) || (from && *numEdges == 0))
         return CUDA_ERROR_INVALID_VALUE;
     struct answer answer = {from, to, edgeData, from ? *numEdges : 0, 0, false};
     for (const struct sg_node *node = graph->first; node; node = node->next)
@@ -78,7 +84,7 @@ CUresult sg_cuGraphGetEdges(CUgraph hGraph, CUgraphNode *from, CUgraphNode *to, 
 
 static CUresult list_neighbours(const struct sg_edges *edges, CUgraphNode *nodes,
                                 CUgraphEdgeData *data, size_t *count) {
-    if (!count || (data && !nodes))
+    if (!count || (data && !nodes) || (nodes && *count == 0))
         return CUDA_ERROR_INVALID_VALUE;
     struct answer answer = {.from = nodes, .data = data, .room = nodes ? *count : 0};
     for (size_t i = 0; i < edges->count; i++)

@@ -1,53 +1,52 @@
-/* Which nodes may be in which graphs, and what may be done to the graphs. */
+/*
+ * Which nodes may be in which graphs, and what may be done to the graphs.
+ *
+ * What the bodies of conditional nodes may hold is looked at when the graph is instantiated: an
+ * H200 takes nodes of every type before.
+ */
 #include "softgpu/graph/nodes.h"
 
-/* "Allowed node types are kernel nodes, empty nodes, child graphs, memsets, memcopies, and
- * conditionals. This applies recursively to child graphs and conditional bodies." */
-static bool type_fits_body(CUgraphNodeType type) {
-    switch (type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL:
-    case CU_GRAPH_NODE_TYPE_EMPTY:
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-    case CU_GRAPH_NODE_TYPE_MEMSET:
-    case CU_GRAPH_NODE_TYPE_MEMCPY:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return true;
-    default:
-        return false;
-    }
+/* Nodes that exist once: their address, handle or place on the device cannot be had twice. */
+static bool exists_once(const struct sg_node *node) {
+    return node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL || sg_node_is_updatable(node);
 }
 
-static bool graph_fits_body(const struct sg_graph *graph) {
+CUresult sg_graph_may_copy(const struct sg_graph *graph) {
+    if (graph->memory_nodes)
+        return CUDA_ERROR_NOT_SUPPORTED;
     for (const struct sg_node *node = graph->first; node; node = node->next)
-        if (!type_fits_body(node->params.type) || (node->child && !graph_fits_body(node->child)))
-            return false;
-    return true;
+        if (exists_once(node) || (node->child && sg_graph_may_copy(node->child) != CUDA_SUCCESS))
+            return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_SUCCESS;
 }
 
-static bool in_body(const struct sg_graph *graph) {
-    for (; graph->owner; graph = graph->owner->graph)
-        if (graph->owner->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-            return true;
-    return false;
+/* A graph in itself crashes an H200, copied or not. */
+static CUresult may_embed(struct sg_graph *graph, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
+    const struct sg_graph *child = sg_graph_get(params->graph);
+    if (params->ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ||
+        child == sg_graph_outermost(graph))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (child->owner)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    bool moved = params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
+    return moved ? CUDA_SUCCESS : sg_graph_may_copy(child);
 }
 
-static bool is_memory(CUgraphNodeType type) {
-    return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
+static bool in_child_node(const struct sg_graph *graph) {
+    return graph->owner && graph->owner->params.type == CU_GRAPH_NODE_TYPE_GRAPH;
 }
 
 CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *params) {
-    const struct sg_graph *child = NULL;
-    if (params->type == CU_GRAPH_NODE_TYPE_GRAPH) {
-        child = sg_graph_get(params->graph.graph);
-        bool moved = params->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-        if (params->graph.ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
-            return CUDA_ERROR_INVALID_VALUE;
-        if (child->memory_nodes && !moved)
+    switch (params->type) {
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        return may_embed(graph, &params->graph);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        return in_child_node(graph) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE:
+        if (in_child_node(graph))
             return CUDA_ERROR_NOT_SUPPORTED;
+        return sg_allocation_may_free(graph, params->free.dptr);
+    default:
+        return CUDA_SUCCESS;
     }
-    if (is_memory(params->type) && graph->owner)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    if (in_body(graph) && (!type_fits_body(params->type) || (child && !graph_fits_body(child))))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    return CUDA_SUCCESS;
 }

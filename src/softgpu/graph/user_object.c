@@ -1,9 +1,11 @@
 /*
  * User objects: reference counts of the application's, and destructors.
  *
- * Destructors run on a thread of their own: "they are executed by a shared internal thread". A
- * worker of stream/ would not do, because an object belongs to no stream and may end without any
- * context.
+ * On an H200 a destructor runs in the thread whose call gave up the last reference, before that
+ * call returns. Here it runs at the call's end, when nothing of the caller's is at risk: see
+ * sg_user_objects_run. What is given up outside of any call (a worker has ended the last launch of
+ * a destroyed exec) is left to a thread of its own, because an object belongs to no stream and may
+ * end without any context.
  */
 #include "softgpu/graph/user_object.h"
 #include "softgpu/core/calls.h"
@@ -29,23 +31,47 @@ static struct sg_user_object *get(CUuserObject handle) {
     return sg_handle_get(SG_KIND_USER_OBJECT, SG_HANDLE_VALUE(handle));
 }
 
-/* ---- The thread of the destructors ---------------------------------------------------------- */
+/* ---- Destructors ---------------------------------------------------------------------------- */
 
-static struct sg_user_object *first_ended, **last_ended = &first_ended;
+struct queue {
+    struct sg_user_object *first, **last;
+};
+
+static void put(struct queue *queue, struct sg_user_object *object) {
+    object->next = NULL;
+    if (!queue->first)
+        queue->last = &queue->first;
+    *queue->last = object;
+    queue->last = &object->next;
+}
+
+unsigned sg_user_objects_ended;
+static _Thread_local struct queue ended_here;
+static struct queue ended_elsewhere;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static bool thread_runs;
 
-static void run_first(void) {
-    struct sg_user_object *object = first_ended;
-    first_ended = object->next;
-    if (!first_ended)
-        last_ended = &first_ended;
-    sg_thread()->in_host_function = true;
+/* The lock is released while the application's function runs. */
+static void run_first(struct queue *queue) {
+    struct sg_user_object *object = queue->first;
+    queue->first = object->next;
+    struct sg_thread *thread = sg_thread();
+    bool in_host_function = thread->in_host_function, in_call = thread->in_call;
+    thread->in_host_function = true;
+    thread->in_call = false;
     sg_unlock();
     object->destroy(object->data);
     sg_lock();
-    sg_thread()->in_host_function = false;
+    thread->in_host_function = in_host_function;
+    thread->in_call = in_call;
     free(object);
+}
+
+void sg_user_objects_run(void) {
+    while (ended_here.first) {
+        sg_user_objects_ended--;
+        run_first(&ended_here);
+    }
 }
 
 static void *run_destructors(void *unused) {
@@ -53,11 +79,11 @@ static void *run_destructors(void *unused) {
     prctl(PR_SET_NAME, "softgpu-objects");
     sg_lock();
     for (;;) {
-        while (!first_ended && !atomic_load(&sg_exiting))
+        while (!ended_elsewhere.first && !atomic_load(&sg_exiting))
             sg_wait(&ended, 0);
         if (atomic_load(&sg_exiting))
             break;
-        run_first();
+        run_first(&ended_elsewhere);
     }
     sg_unlock();
     /* What the destructors use may be gone: the thread ends with the process. */
@@ -84,15 +110,17 @@ static bool start_thread(void) {
     return thread_runs;
 }
 
-/* Gives the object to the thread once nobody refers to it. Without a thread it stays in the queue
- * for the one that a later end may start. */
+/* Without a thread it stays in the queue for the one that a later end may start. */
 static void end_when_unused(struct sg_user_object *object) {
     if (object->owned || object->held)
         return;
     sg_handle_drop(SG_KIND_USER_OBJECT, object->handle);
-    object->next = NULL;
-    *last_ended = object;
-    last_ended = &object->next;
+    if (sg_thread()->in_call) {
+        sg_user_objects_ended++;
+        put(&ended_here, object);
+        return;
+    }
+    put(&ended_elsewhere, object);
     if (start_thread())
         pthread_cond_signal(&ended);
     else
@@ -163,14 +191,17 @@ CUresult sg_cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned
     return CUDA_SUCCESS;
 }
 
+/* More than the graph holds is as much as it holds: an H200 takes that without an error. */
 CUresult sg_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count) {
     struct sg_graph *holder = sg_graph_get(graph);
     struct sg_user_object *held = get(object);
     if (!holder || !held || !is_count(count))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_held_object **at = find_held(holder, held), *entry = *at;
-    if (!entry || entry->count < count)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (!entry)
+        return CUDA_SUCCESS;
+    if (count > entry->count)
+        count = entry->count;
     entry->count -= count;
     held->held -= count;
     if (entry->count == 0) {
@@ -185,7 +216,7 @@ CUresult sg_cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigne
 
 CUresult sg_cuUserObjectCreate(CUuserObject *object_out, void *ptr, CUhostFn destroy,
                                unsigned int initialRefcount, unsigned int flags) {
-    if (!object_out || !destroy || !is_count(initialRefcount) ||
+    if (!object_out || !destroy || initialRefcount == 0 ||
         flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_user_object *object = calloc(1, sizeof *object);

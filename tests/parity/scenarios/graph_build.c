@@ -722,8 +722,7 @@ static CUresult move(const char *cls, CUgraphNode *node, CUgraph g, CUgraph chil
     params.graph.graph = child;
     params.graph.ownership = (CUgraphChildGraphNodeOwnership)ownership;
     par_note("ownership=%d", ownership);
-    CALLO(cuGraphAddNode, cls, (node, g, NULL, 0, &params), OUT_C(*node),
-          OUT_H(params.graph.graph));
+    CALLO(cuGraphAddNode, cls, (node, g, NULL, 0, &params), OUT_C(*node));
     return par_last();
 }
 
@@ -825,7 +824,7 @@ static void memory_nodes(void) {
 
 /* Free in another graph first, then in the owning one. */
 static void free_elsewhere(void) {
-    CUgraph g, other, third;
+    CUgraph g, other, third, copy;
     CUgraphNode alloc, node;
     CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
     CUdeviceptr dptr;
@@ -841,7 +840,7 @@ static void free_elsewhere(void) {
     CALLO(cuGraphAddMemFreeNode, "other-graph", (&node, other, NULL, 0, params.dptr), OUT_C(node));
     if (par_last() == CUDA_SUCCESS)
         CALLO(cuGraphMemFreeNodeGetParams, "ok", (node, &dptr), OUT_P(dptr));
-    CALLO(cuGraphClone, "with-free", (&third, other), OUT_C(third));
+    CALLO(cuGraphClone, "with-free", (&copy, other), OUT_C(copy));
     CALLO(cuGraphAddMemFreeNode, "other-graph-twice", (&node, other, NULL, 0, params.dptr),
           OUT_C(node));
     CALLO(cuGraphAddMemFreeNode, "third-graph", (&node, third, NULL, 0, params.dptr), OUT_C(node));

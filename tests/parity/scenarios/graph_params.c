@@ -752,6 +752,12 @@ static void kernel_handles(void) {
 static void get_attribute(const char *cls, CUgraphNode node, int id) {
     CUkernelNodeAttrValue v;
     par_note("id=%d", id);
+    if (id == 1 || id == 13) { /* they hold addresses */
+        CALLO(cuGraphKernelNodeGetAttribute, cls, (node, (CUkernelNodeAttrID)id, &v),
+              OUT_C(v.accessPolicyWindow.base_ptr), OUT_U(v.accessPolicyWindow.hitRatio),
+              OUT_C(v.deviceUpdatableKernelNode.devNode));
+        return;
+    }
     CALLO(cuGraphKernelNodeGetAttribute, cls, (node, (CUkernelNodeAttrID)id, &v),
           OUT_I(v.cooperative), OUT_U(v.clusterDim.y), OUT_U(v.clusterDim.z));
 }

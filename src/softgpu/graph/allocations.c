@@ -1,0 +1,79 @@
+/*
+ * Allocation nodes by address, and the nodes that free what they allocate.
+ *
+ * "It is not possible to free an allocation in both the owning graph and another graph", and in one
+ * graph only once. Nothing can be freed once the allocation node is gone.
+ */
+#include "softgpu/graph/nodes.h"
+#include "softgpu/memory/tree.h"
+
+#include <stdlib.h>
+
+struct sg_allocation {
+    struct sg_tree_node by_address;
+    struct sg_node *node;
+    struct sg_node *frees; /* nodes that free it */
+};
+
+static struct sg_tree allocations;
+
+static struct sg_allocation *find(CUdeviceptr address) {
+    struct sg_tree_node *node = sg_tree_at_most(&allocations, address);
+    return node && node->key == address ? SG_TREE_OWNER(node, struct sg_allocation, by_address)
+                                        : NULL;
+}
+
+bool sg_allocation_begin(struct sg_node *node) {
+    struct sg_allocation *made = calloc(1, sizeof *made);
+    if (!made)
+        return false;
+    made->by_address.key = node->params.alloc.dptr;
+    made->node = node;
+    node->allocation = made;
+    sg_tree_insert(&allocations, &made->by_address);
+    return true;
+}
+
+CUresult sg_allocation_may_free(const struct sg_graph *graph, CUdeviceptr address) {
+    const struct sg_allocation *allocation = find(address);
+    if (!allocation)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_graph *owner = allocation->node->graph;
+    for (const struct sg_node *other = allocation->frees; other; other = other->next_free)
+        if (graph == owner || other->graph == owner || other->graph == graph)
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+void sg_allocation_free_by(struct sg_node *node) {
+    struct sg_allocation *allocation = find(node->params.free.dptr);
+    node->allocation = allocation;
+    node->previous_free = NULL;
+    node->next_free = allocation->frees;
+    if (allocation->frees)
+        allocation->frees->previous_free = node;
+    allocation->frees = node;
+}
+
+static void end_allocation(struct sg_allocation *allocation) {
+    for (struct sg_node *node = allocation->frees; node; node = node->next_free)
+        node->allocation = NULL;
+    sg_tree_remove(&allocations, &allocation->by_address);
+    free(allocation);
+}
+
+void sg_allocation_node_gone(struct sg_node *node) {
+    struct sg_allocation *allocation = node->allocation;
+    if (!allocation)
+        return;
+    if (allocation->node == node) {
+        end_allocation(allocation);
+        return;
+    }
+    if (node->next_free)
+        node->next_free->previous_free = node->previous_free;
+    if (node->previous_free)
+        node->previous_free->next_free = node->next_free;
+    else
+        allocation->frees = node->next_free;
+}
