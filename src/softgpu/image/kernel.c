@@ -9,6 +9,9 @@ CUresult sg_kernel_from_handle(CUkernel handle, struct sg_kernel **kernel) {
 }
 
 static CUresult find(CUkernel handle, CUdevice dev, struct sg_kernel **kernel) {
+    *kernel = NULL;
+    if (handle && !atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_kernel_from_handle(handle, kernel);
     if (result == CUDA_SUCCESS && !sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;

@@ -34,9 +34,10 @@ CUresult sg_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels
     CUresult result = sg_library_from_handle(lib, &library);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t count = library->program->image->function_count;
-    for (size_t i = 0; i < count && i < numKernels; i++)
-        kernels[i] = SG_HANDLE_POINTER(CUkernel, library->kernels[i].handle);
+    const struct sg_image *image = library->program->image;
+    for (size_t i = 0; i < image->function_count && i < numKernels; i++)
+        kernels[i] =
+            SG_HANDLE_POINTER(CUkernel, library->kernels[sg_program_order(image, i, true)].handle);
     return CUDA_SUCCESS;
 }
 
@@ -66,6 +67,8 @@ CUresult sg_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     size_t size;
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = current_module(library, &module);
     if (result == CUDA_SUCCESS)
         result = sg_module_variable(module, name, &address, &size);
@@ -84,6 +87,8 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary hand
     struct sg_module *module;
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_library_from_handle(handle, &library);
     if (result != CUDA_SUCCESS)
         return result;

@@ -6,6 +6,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/image/loading.h"
+#include "softgpu/image/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,26 +152,25 @@ static CUresult read_input(struct sg_link *link, const void *bytes, size_t size,
     return result;
 }
 
-static CUresult add(struct sg_link *link, const void *bytes, size_t size, const char *name) {
-    if (link->refusal != CUDA_SUCCESS)
-        return link->refusal;
-    CUresult result = read_input(link, bytes, size, name);
-    /* As recorded: text that is wrong is left out, and what does not fit the rest stays in. */
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_SOURCE)
-        link->refusal = result;
-    sg_jit_answer(&link->jit, &link->log, link->started);
-    return result;
+#define ELF_TYPE     16 /* where its type stands, two bytes */
+#define ELF_TYPE_REL 1
+
+/* Only machine code that was made to be linked is an input of a linker. */
+static CUresult check_elf(CUjitInputType type, const unsigned char *data, size_t size) {
+    bool relocatable = size > ELF_TYPE + 1 && data[ELF_TYPE] == ELF_TYPE_REL && !data[ELF_TYPE + 1];
+    return type == CU_JIT_INPUT_CUBIN && relocatable ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/* What an H200 answers to inputs that it looks for device code in. */
+/* What an H200 answers to inputs that are not of their kind. There is no compiler for NVVM, and
+ * softgpu takes no device code out of a host's objects and archives. */
 static CUresult check_kind(CUjitInputType type, const void *data, size_t size) {
     bool elf = size >= 4 && memcmp(data, "\177ELF", 4) == 0;
     switch (type) {
     case CU_JIT_INPUT_CUBIN:
-        return elf ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+        return elf ? check_elf(type, data, size) : CUDA_ERROR_INVALID_IMAGE;
     case CU_JIT_INPUT_PTX:
     case CU_JIT_INPUT_FATBINARY:
-        return CUDA_SUCCESS;
+        return elf ? check_elf(type, data, size) : CUDA_SUCCESS;
     case CU_JIT_INPUT_OBJECT:
         return elf ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_UNKNOWN;
     case CU_JIT_INPUT_LIBRARY:
@@ -195,8 +195,16 @@ static CUresult add_input(struct sg_link *link, CUjitInputType type, const void 
                           const char *name) {
     if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES || link->completed)
         return CUDA_ERROR_INVALID_VALUE;
+    if (type <= CU_JIT_INPUT_FATBINARY && link->refusal != CUDA_SUCCESS)
+        return link->refusal;
     CUresult result = check_kind(type, data, size);
-    return result == CUDA_SUCCESS ? add(link, data, size, name) : result;
+    if (result == CUDA_SUCCESS)
+        result = read_input(link, data, size, name);
+    /* As recorded: text that is wrong is left out, and what does not fit the rest stays in. */
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_SOURCE)
+        link->refusal = result;
+    sg_jit_answer(&link->jit, &link->log, link->started);
+    return result;
 }
 
 CUresult sg_cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void *data, size_t size,
@@ -261,6 +269,12 @@ CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) 
     if (result == CUDA_SUCCESS)
         result = sg_image_link((const struct sg_image *const *)link->images, link->count, &options,
                                &link->log, &link->output, &link->output_size);
+    /* Names that nothing gives: a fault of the sources. */
+    if (result == CUDA_ERROR_INVALID_IMAGE)
+        result = CUDA_ERROR_INVALID_SOURCE;
+    else if (result == CUDA_SUCCESS)
+        sg_image_log_info(&link->log, "info    : %zu inputs linked, %zu bytes", link->count,
+                          link->output_size);
     sg_jit_answer(&link->jit, &link->log, link->started);
     if (result != CUDA_SUCCESS)
         return result;

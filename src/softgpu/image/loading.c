@@ -34,15 +34,27 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
 /* Host code finds its fat binary through this wrapper; the driver does not take it. */
 #define WRAPPER_MAGIC 0x466243b1u
 
-static CUresult read_image(const void *bytes, size_t size, const struct sg_image_options *options,
+#define ELF_MAGIC 0x464c457fu
+
+/* The first four bytes, of a text that may be shorter. */
+static uint32_t magic_of(const unsigned char *bytes, size_t size) {
+    uint32_t magic = 0;
+    for (size_t i = 0; i < 4 && i < size; i++) {
+        magic |= (uint32_t)bytes[i] << (8 * i);
+        if (!bytes[i])
+            break;
+    }
+    return magic;
+}
+
+static CUresult read_image(const void *bytes, size_t size, struct sg_image_options *options,
                            const struct sg_jit *jit, struct sg_image_log *log,
                            struct sg_image **image) {
-    uint32_t magic = 0;
-    if (size < sizeof magic)
-        return CUDA_ERROR_INVALID_IMAGE;
-    memcpy(&magic, bytes, ((const char *)bytes)[0] ? sizeof magic : 1);
+    uint32_t magic = magic_of(bytes, size);
     if (magic == WRAPPER_MAGIC)
         return CUDA_ERROR_INVALID_IMAGE;
+    /* Machine code that lacks names loads on H200; text does not. */
+    options->relocatable = magic == ELF_MAGIC;
     CUresult result = sg_image_read(bytes, size, options, log, image);
     if (result != CUDA_SUCCESS)
         return result;

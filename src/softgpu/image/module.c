@@ -96,6 +96,11 @@ uint64_t sg_module_function_handle(struct sg_function *function) {
     return function->handle;
 }
 
+size_t sg_program_order(const struct sg_image *image, size_t place, bool library) {
+    bool turned = (image->source == SG_IMAGE_MACHINE) != library;
+    return turned ? image->function_count - 1 - place : place;
+}
+
 struct sg_function *sg_module_function(struct sg_module *module, const char *name) {
     const struct sg_image *image = module->program->image;
     const struct sg_image_function *found = sg_image_find_function(image, name);

@@ -53,6 +53,12 @@ CUresult sg_module_new(struct sg_context *context, struct sg_program *program,
                        struct sg_library *library, struct sg_module **module);
 /* Its functions' handles, its variables and its own. */
 void sg_module_free(struct sg_module *module);
+/*
+ * Which function an enumeration gives at a place: an H200 gives those of a module in the order of
+ * the source, which compilers turn round in machine code, and the kernels of a library the other
+ * way.
+ */
+size_t sg_program_order(const struct sg_image *image, size_t place, bool library);
 /* The first of all modules, in order of loading. */
 struct sg_module *sg_module_first(void);
 /* INVALID_HANDLE for a value that is none; else the sticky error of its context. */

@@ -119,9 +119,10 @@ CUresult sg_cuModuleEnumerateFunctions(CUfunction *functions, unsigned int numFu
     CUresult result = sg_module_from_handle(mod, &module);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t count = module->program->image->function_count;
-    for (size_t i = 0; i < count && i < numFunctions; i++) {
-        uint64_t handle = sg_module_function_handle(&module->functions[i]);
+    const struct sg_image *image = module->program->image;
+    for (size_t i = 0; i < image->function_count && i < numFunctions; i++) {
+        size_t at = sg_program_order(image, i, false);
+        uint64_t handle = sg_module_function_handle(&module->functions[at]);
         if (!handle)
             return CUDA_ERROR_OUT_OF_MEMORY;
         functions[i] = SG_HANDLE_POINTER(CUfunction, handle);
