@@ -267,6 +267,121 @@ static void a_context_takes_them_along(void **state) {
     munmap(binary.shared, SOFTGPU_SEMAPHORE_SIZE);
 }
 
+/* ---- In graphs ------------------------------------------------------------------------------- */
+
+struct signal_node {
+    CUexternalSemaphore semaphore;
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS values;
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS params;
+};
+
+static void signal_node(struct signal_node *node, struct both both, uint64_t value) {
+    memset(node, 0, sizeof *node);
+    node->semaphore = both.semaphore;
+    node->values.params.fence.value = value;
+    node->params.extSemArray = &node->semaphore;
+    node->params.paramsArray = &node->values;
+    node->params.numExtSems = 1;
+}
+
+struct wait_node {
+    CUexternalSemaphore semaphore;
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS values;
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS params;
+};
+
+static void wait_node(struct wait_node *node, struct both both, uint64_t value) {
+    memset(node, 0, sizeof *node);
+    node->semaphore = both.semaphore;
+    node->values.params.fence.value = value;
+    node->params.extSemArray = &node->semaphore;
+    node->params.paramsArray = &node->values;
+    node->params.numExtSems = 1;
+}
+
+/* wait for 1 -> signal 2 */
+static void nodes_wait_and_signal(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both timeline = make(TIMELINE, 0);
+    CUstream stream = new_stream();
+    struct wait_node wait;
+    struct signal_node signal;
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS told;
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS told_wait;
+    CUgraphNode first, second;
+    CUgraphExec exec;
+    CUgraph graph;
+    wait_node(&wait, timeline, 1);
+    signal_node(&signal, timeline, 2);
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddExternalSemaphoresWaitNode(&first, graph, NULL, 0, &wait.params));
+    OK(cu.cuGraphAddExternalSemaphoresSignalNode(&second, graph, &first, 1, &signal.params));
+    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
+    assert_int_equal(told.numExtSems, 1);
+    assert_int_equal(told.paramsArray[0].params.fence.value, 2);
+    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
+    assert_int_equal(told_wait.paramsArray[0].params.fence.value, 1);
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    assert_int_equal(value_of(timeline), 0);
+    set(timeline, 1);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(value_of(timeline), 2);
+    /* The exec's own values are other ones now, and the graph's too. */
+    signal_node(&signal, timeline, 7);
+    OK(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, second, &signal.params));
+    wait_node(&wait, timeline, 2);
+    OK(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, first, &wait.params));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(value_of(timeline), 7);
+    signal_node(&signal, timeline, 9);
+    OK(cu.cuGraphExternalSemaphoresSignalNodeSetParams(second, &signal.params));
+    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(second, &told));
+    assert_int_equal(told.paramsArray[0].params.fence.value, 9);
+    wait_node(&wait, timeline, 8);
+    OK(cu.cuGraphExternalSemaphoresWaitNodeSetParams(first, &wait.params));
+    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(first, &told_wait));
+    assert_int_equal(told_wait.paramsArray[0].params.fence.value, 8);
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    end(timeline);
+}
+
+static void captured_as_nodes(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both timeline = make(TIMELINE, 0);
+    CUstream stream = new_stream();
+    CUgraphNode nodes[3];
+    CUgraphNodeType type;
+    CUgraphExec exec;
+    CUgraph graph;
+    size_t count = COUNT(nodes);
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(signal_to(timeline, 3, stream));
+    OK(wait_for(timeline, 3, stream));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    assert_int_equal(value_of(timeline), 0);
+    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    assert_int_equal(count, 2);
+    OK(cu.cuGraphNodeGetType(nodes[0], &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
+    OK(cu.cuGraphNodeGetType(nodes[1], &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(value_of(timeline), 3);
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    end(timeline);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_timeline_orders_streams),
@@ -279,6 +394,8 @@ int main(int argc, char **argv) {
         TEST(nothing_answers_a_stale_handle),
         TEST(destroyed_while_waited_for),
         TEST(a_context_takes_them_along),
+        TEST(nodes_wait_and_signal),
+        TEST(captured_as_nodes),
     };
     const struct child children[] = {{"answering", answering}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

@@ -7,9 +7,9 @@
 #include "softgpu/stream/stream.h"
 
 /*
- * The operation that signals the semaphores of a list, or waits for them. It references them and
- * copies what it needs of the parameters. INVALID_HANDLE when one is no live semaphore; for the
- * rest INVALID_VALUE as hardware has it. For a graph's execution, too.
+ * The operation that signals the semaphores of a list (which may be empty), or waits for them. It
+ * references them and copies what it needs of the parameters. INVALID_HANDLE when one is no live
+ * semaphore; for the rest INVALID_VALUE as hardware has it. For a graph's execution, too.
  */
 CUresult sg_semaphore_signal_make(struct sg_context *context,
                                   const CUDA_EXT_SEM_SIGNAL_NODE_PARAMS_v2 *params,

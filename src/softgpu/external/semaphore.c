@@ -167,7 +167,9 @@ void sg_semaphore_discard(struct sg_op *op) {
 static CUresult make_list(const CUexternalSemaphore *handles, const void *params, unsigned count,
                           struct list *list) {
     *list = (struct list){0};
-    if (count == 0 || !handles || !params)
+    if (count == 0)
+        return CUDA_SUCCESS;
+    if (!handles || !params)
         return CUDA_ERROR_INVALID_VALUE;
     list->entries = calloc(count, sizeof *list->entries);
     if (!list->entries)
@@ -249,6 +251,8 @@ sg_cuSignalExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray,
         .paramsArray = paramsArray,
         .numExtSems = numExtSems};
     CUresult result = sg_stream_from_handle(stream, &found);
+    if (result == CUDA_SUCCESS && numExtSems == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = sg_semaphore_signal_make(found->context, &params.extSemSignal, &op);
     if (result != CUDA_SUCCESS || !found->capture)
@@ -268,6 +272,8 @@ CUresult sg_cuWaitExternalSemaphoresAsync(const CUexternalSemaphore *extSemArray
         .paramsArray = paramsArray,
         .numExtSems = numExtSems};
     CUresult result = sg_stream_from_handle(stream, &found);
+    if (result == CUDA_SUCCESS && numExtSems == 0)
+        return CUDA_ERROR_INVALID_VALUE;
     if (result == CUDA_SUCCESS)
         result = sg_semaphore_wait_make(found->context, &params.extSemWait, &op);
     if (result != CUDA_SUCCESS || !found->capture)
