@@ -1,0 +1,364 @@
+/* Images that real tools made (tests/fixtures/images): what is read is what readelf shows of them.
+ */
+#include "softgpu/image/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static char error[1000];
+
+static unsigned char *file(const char *name, size_t *size) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/tests/fixtures/images/%s", GPUMEM_SOURCE_DIR, name);
+    FILE *from = fopen(path, "rb");
+    assert_non_null(from);
+    unsigned char *bytes = malloc(1 << 20);
+    assert_non_null(bytes);
+    *size = fread(bytes, 1, 1 << 20, from);
+    fclose(from);
+    return bytes;
+}
+
+static CUresult read_as(const char *name, struct sg_image_options options,
+                        struct sg_image **image) {
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    size_t size;
+    unsigned char *bytes = file(name, &size);
+    *image = NULL;
+    error[0] = '\0';
+    CUresult result = sg_image_read(bytes, size, &options, &log, image);
+    free(bytes);
+    return result;
+}
+
+static const struct sg_image_options h200 = {
+    .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
+
+static struct sg_image *read_for(const char *name, int architecture) {
+    struct sg_image_options options = h200;
+    struct sg_image *image;
+    options.architecture = architecture;
+    assert_int_equal(read_as(name, options, &image), CUDA_SUCCESS);
+    return image;
+}
+
+static const struct sg_image_function *function(const struct sg_image *image, const char *name) {
+    const struct sg_image_function *found = sg_image_find_function(image, name);
+    assert_non_null(found);
+    return found;
+}
+
+static const struct sg_image_variable *variable(const struct sg_image *image, const char *name) {
+    const struct sg_image_variable *found = sg_image_find_variable(image, name);
+    assert_non_null(found);
+    return found;
+}
+
+/* The last parameter is aligned to 64 bytes of the constant bank, which begins elsewhere on sm_80.
+ */
+static void check_layout(const struct sg_image *image, unsigned last) {
+    const struct sg_image_function *layout = function(image, "layout");
+    const struct sg_parameter wanted[] = {{0, 1}, {8, 8}, {16, 20}, {36, 4}, {last, 3}};
+    assert_int_equal(layout->parameter_count, 5);
+    assert_int_equal(layout->parameter_bytes, last + 3);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(layout->parameters[i].offset, wanted[i].offset);
+        assert_int_equal(layout->parameters[i].size, wanted[i].size);
+    }
+}
+
+static void check_functions(const struct sg_image *image) {
+    const struct sg_image_function *limits = function(image, "limits");
+    const struct sg_image_function *required = function(image, "required");
+    assert_int_equal(image->function_count, 3);
+    assert_int_equal(limits->max_threads, 256);
+    assert_int_equal(limits->static_shared, 128);
+    assert_int_equal(limits->local, 40);
+    assert_int_equal(limits->constant, 12);
+    assert_int_equal(limits->parameter_count, 0);
+    assert_int_equal(required->max_threads, 0);
+    assert_int_equal(required->required_threads[0], 32);
+    assert_int_equal(required->required_threads[1], 2);
+    assert_int_equal(required->required_threads[2], 1);
+    assert_int_equal(required->static_shared, 0);
+}
+
+static void check_relocation(const struct sg_image_variable *of, size_t number, uint64_t offset,
+                             const char *symbol, int64_t addend) {
+    assert_true(number < of->relocation_count);
+    const struct sg_relocation *one = &of->relocations[number];
+    assert_int_equal(one->offset, offset);
+    assert_int_equal(one->size, 8);
+    assert_string_equal(one->symbol, symbol);
+    assert_int_equal(one->addend, addend);
+}
+
+static void check_bytes(const struct sg_image *image, const char *name, const void *bytes,
+                        size_t size) {
+    const struct sg_image_variable *of = variable(image, name);
+    assert_true(of->initial_size <= size);
+    assert_memory_equal(of->initial, bytes, of->initial_size);
+    for (uint64_t i = of->initial_size; i < size; i++)
+        assert_int_equal(((const unsigned char *)bytes)[i], 0);
+    assert_int_equal(of->size, size);
+}
+
+static void check_variables(const struct sg_image *image) {
+    static const unsigned char hidden[8] = {0, 0, 0, 0, 0, 0, 0xf8, 0x3f}, table[12] = {1, 2, 3};
+    assert_int_equal(image->variable_count, 7);
+    check_bytes(image, "counter", "\5\0\0\0", 4);
+    check_bytes(image, "hidden", hidden, 8);
+    check_bytes(image, "table", table, 12);
+    check_bytes(image, "managed", "\xfd\xff\xff\xff", 4);
+    assert_true(variable(image, "counter")->visible);
+    assert_false(variable(image, "hidden")->visible);
+    assert_true(variable(image, "table")->constant);
+    assert_false(variable(image, "counter")->constant);
+    assert_true(variable(image, "managed")->managed);
+    assert_false(variable(image, "counter")->managed);
+    assert_int_equal(variable(image, "zeros")->size, 48);
+    assert_int_equal(variable(image, "zeros")->initial_size, 0);
+    assert_int_equal(variable(image, "zeros")->alignment, 16);
+    const struct sg_image_variable *pointers = variable(image, "pointers");
+    assert_int_equal(pointers->relocation_count, 3);
+    check_relocation(pointers, 0, 0, "counter", 0);
+    check_relocation(pointers, 1, 8, "table", 0);
+    check_relocation(pointers, 2, 16, "counter", 4);
+    /* Eight single bytes make one address, which no alignment helps. */
+    assert_int_equal(variable(image, "bytewise")->relocation_count, 1);
+    check_relocation(variable(image, "bytewise"), 0, 1, "counter", 0);
+    assert_int_equal(variable(image, "bytewise")->initial[0], 7);
+    assert_int_equal(image->texture_count, 1);
+    assert_string_equal(image->textures[0], "picture");
+    assert_int_equal(image->surface_count, 1);
+    assert_string_equal(image->surfaces[0], "canvas");
+    assert_int_equal(image->undefined_count, 0);
+}
+
+static void text(void **state) {
+    (void)state;
+    struct sg_image *image = read_for("sample.ptx", 90);
+    assert_int_equal(image->source, SG_IMAGE_PTX);
+    assert_int_equal(image->ptx_version, 84);
+    assert_int_equal(image->target, 80);
+    assert_non_null(strstr(image->ptx, ".visible .entry layout("));
+    check_layout(image, 48);
+    check_functions(image);
+    check_variables(image);
+    assert_int_equal(function(image, "limits")->registers, 0);
+    sg_image_free(image);
+    image = read_for("sample.ptx", 80);
+    check_layout(image, 96);
+    sg_image_free(image);
+}
+
+static void machine_code(const char *name, int architecture, unsigned last) {
+    struct sg_image *image = read_for(name, architecture);
+    assert_int_equal(image->source, SG_IMAGE_MACHINE);
+    assert_int_equal(image->target, architecture);
+    assert_int_equal(image->target_suffix, 0);
+    assert_memory_equal(image->machine, "\177ELF", 4);
+    check_layout(image, last);
+    check_functions(image);
+    check_variables(image);
+    assert_int_equal(function(image, "limits")->registers, 10);
+    assert_int_equal(function(image, "required")->registers, 8);
+    assert_int_equal(function(image, "layout")->registers, 4);
+    sg_image_free(image);
+}
+
+static void cubins(void **state) {
+    (void)state;
+    machine_code("sample-80.cubin", 80, 96);
+    machine_code("sample-90.cubin", 90, 48);
+    machine_code("sample-90-old.cubin", 90, 48);
+}
+
+static void check_clusters(const struct sg_image *image) {
+    const struct sg_image_function *sized = function(image, "sized");
+    const struct sg_image_function *explicit = function(image, "explicit");
+    const struct sg_image_function *wide = function(image, "wide");
+    assert_int_equal(sized->cluster[0], 2);
+    assert_int_equal(sized->cluster[1], 2);
+    assert_int_equal(sized->cluster[2], 1);
+    assert_false(sized->explicit_cluster);
+    assert_int_equal(explicit->cluster[0], 0);
+    assert_true(explicit->explicit_cluster);
+    assert_int_equal(explicit->max_cluster_rank, 8);
+    assert_int_equal(wide->parameters[0].size, 4400);
+    assert_int_equal(wide->parameters[1].offset, 4400);
+    assert_int_equal(wide->parameter_bytes, 4404);
+    assert_int_equal(wide->static_shared, 64);
+}
+
+static void clusters(void **state) {
+    static const char *const names[] = {"clusters.ptx", "clusters-90.cubin", "clusters-90a.cubin",
+                                        "clusters-90a-old.cubin"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        struct sg_image *image = read_for(names[i], 90);
+        assert_int_equal(image->target_suffix, i > 1 ? 'a' : 0);
+        check_clusters(image);
+        sg_image_free(image);
+    }
+}
+
+/* Code for one architecture alone needs exactly that device. */
+static void other_devices(void **state) {
+    static const struct {
+        const char *name;
+        int device;
+        char suffix;
+        CUresult result;
+    } cases[] = {
+        {"sample-90.cubin", 80, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"sample-90.cubin", 100, 'a', CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"sample-80.cubin", 90, 'a', CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"sample-80.cubin", 86, 0, CUDA_SUCCESS},
+        {"clusters-90a.cubin", 90, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"clusters-90a-old.cubin", 90, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {"clusters.ptx", 80, 0, CUDA_ERROR_INVALID_PTX},
+        {"sample.ptx", 120, 'a', CUDA_SUCCESS},
+        {"zstd.fatbin", 75, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sg_image_options options = h200;
+        struct sg_image *image;
+        options.architecture = cases[i].device;
+        options.suffix = cases[i].suffix;
+        assert_int_equal(read_as(cases[i].name, options, &image), cases[i].result);
+        assert_true((image != NULL) == (cases[i].result == CUDA_SUCCESS));
+        assert_true((error[0] != '\0') == (cases[i].result != CUDA_SUCCESS));
+        sg_image_free(image);
+    }
+}
+
+/* Each fatbin holds cubins and the text of sample.ptx: which of them is taken for which device. */
+static void fatbins(void **state) {
+    static const struct {
+        const char *name;
+        int device;
+        bool prefer_machine;
+        enum sg_image_source source;
+        int target;
+    } cases[] = {
+        {"plain.fatbin", 90, true, SG_IMAGE_MACHINE, 90},
+        {"plain.fatbin", 80, true, SG_IMAGE_MACHINE, 80},
+        {"plain.fatbin", 86, true, SG_IMAGE_MACHINE, 80},
+        {"plain.fatbin", 90, false, SG_IMAGE_PTX, 80},
+        {"plain.fatbin", 100, true, SG_IMAGE_PTX, 80},
+        {"zstd.fatbin", 90, true, SG_IMAGE_MACHINE, 90},
+        {"zstd.fatbin", 90, false, SG_IMAGE_PTX, 80},
+        {"zstd.fatbin", 89, true, SG_IMAGE_PTX, 80},
+        {"lz4.fatbin", 90, true, SG_IMAGE_MACHINE, 90},
+        {"lz4.fatbin", 90, false, SG_IMAGE_PTX, 80},
+        {"text.fatbin", 80, true, SG_IMAGE_MACHINE, 80},
+        {"text.fatbin", 90, true, SG_IMAGE_PTX, 80},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sg_image_options options = h200;
+        struct sg_image *image;
+        options.architecture = cases[i].device;
+        options.prefer_machine = cases[i].prefer_machine;
+        assert_int_equal(read_as(cases[i].name, options, &image), CUDA_SUCCESS);
+        assert_int_equal(image->source, cases[i].source);
+        assert_int_equal(image->target, cases[i].target);
+        if (image->target == 90)
+            check_clusters(image);
+        else
+            check_variables(image);
+        sg_image_free(image);
+    }
+}
+
+/* In a program's memory, where nobody says how long it is. */
+static void unknown_size(void **state) {
+    struct {
+        uint32_t magic, version;
+        const void *data;
+        void *more;
+    } wrapper = {0x466243b1, 1, NULL, NULL};
+    struct sg_image_options options = h200;
+    struct sg_image *image = NULL;
+    size_t size;
+    (void)state;
+    static const char *const names[] = {"sample-90.cubin", "plain.fatbin", "zstd.fatbin"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        unsigned char *bytes = file(names[i], &size);
+        /* No byte more than the file has: reading on would be seen by a sanitizer. */
+        bytes = realloc(bytes, size);
+        assert_int_equal(sg_image_read(bytes, SIZE_MAX, &options, NULL, &image), CUDA_SUCCESS);
+        sg_image_free(image);
+        wrapper.data = bytes;
+        options.wrapped = i > 0;
+        assert_int_equal(sg_image_read(&wrapper, SIZE_MAX, &options, NULL, &image),
+                         i == 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS);
+        if (i > 0)
+            sg_image_free(image);
+        options.wrapped = false;
+        free(bytes);
+    }
+}
+
+/* Cut anywhere, and with any byte changed, a file is refused or read; a sanitizer watches. */
+static void damaged_files(void **state) {
+    static const char *const names[] = {"part-90.cubin", "zstd.fatbin", "lz4.fatbin"};
+    struct sg_image_options options = h200;
+    (void)state;
+    options.relocatable = true;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        size_t size;
+        unsigned char *bytes = file(names[i], &size);
+        for (size_t at = 0; at < size; at += 3) {
+            struct sg_image *image = NULL;
+            bytes[at] ^= 0xff;
+            (void)sg_image_read(bytes, size, &options, NULL, &image);
+            bytes[at] ^= 0xff;
+            sg_image_free(image);
+            image = NULL;
+            unsigned char *part = malloc(at + 1);
+            memcpy(part, bytes, at);
+            assert_int_not_equal(sg_image_read(part, at, &options, NULL, &image), CUDA_SUCCESS);
+            free(part);
+        }
+        free(bytes);
+    }
+}
+
+static void inputs_of_a_link(void **state) {
+    static const char *const names[] = {"part.ptx", "part-90.cubin"};
+    struct sg_image_options options = h200;
+    struct sg_image *image;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        options.relocatable = false;
+        CUresult alone = read_as(names[i], options, &image);
+        assert_int_equal(alone, i == 0 ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE);
+        options.relocatable = true;
+        assert_int_equal(read_as(names[i], options, &image), CUDA_SUCCESS);
+        assert_int_equal(image->undefined_count, 1);
+        assert_string_equal(image->undefined[0], "given");
+        assert_int_equal(image->exported_count, 1);
+        assert_string_equal(image->exported[0], "offered");
+        assert_true(variable(image, "outside")->external);
+        check_relocation(variable(image, "elsewhere"), 0, 0, "outside", 0);
+        sg_image_free(image);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text),          cmocka_unit_test(cubins),
+        cmocka_unit_test(clusters),      cmocka_unit_test(other_devices),
+        cmocka_unit_test(fatbins),       cmocka_unit_test(unknown_size),
+        cmocka_unit_test(damaged_files), cmocka_unit_test(inputs_of_a_link),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
