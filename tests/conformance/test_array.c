@@ -111,6 +111,89 @@ static void what_is_no_array_is_refused(void **state) {
 #undef REFUSED
 }
 
+static CUDA_MEMCPY2D rows(CUarray array, unsigned char *bytes, size_t width, size_t height,
+                          bool in) {
+    CUDA_MEMCPY2D copy;
+    memset(&copy, 0, sizeof copy);
+    copy.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
+    copy.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
+    copy.srcHost = copy.dstHost = bytes;
+    copy.srcArray = copy.dstArray = array;
+    copy.srcPitch = copy.dstPitch = width;
+    copy.WidthInBytes = width;
+    copy.Height = height;
+    return copy;
+}
+
+/* NV12: brightness in full, two colours at half the width and height. */
+static void planes_are_arrays_in_an_array(void **state) {
+    (void)state;
+    CUarray whole, plane[2], none;
+    unsigned char bytes[64 * 32];
+    CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, CUDA_ARRAY3D_VIDEO_ENCODE_DECODE);
+    d.Format = CU_AD_FORMAT_NV12;
+    OK(cu.cuArray3DCreate_v2(&whole, &d));
+    for (unsigned i = 0; i < 2; i++) {
+        CUDA_ARRAY_DESCRIPTOR flat;
+        plane[i] = NULL;
+        OK(cu.cuArrayGetPlane(&plane[i], whole, i));
+        OK(cu.cuArrayGetDescriptor_v2(&flat, plane[i]));
+        assert_int_equal(flat.Width, i ? 32 : 64);
+        assert_int_equal(flat.Height, i ? 16 : 32);
+        assert_int_equal(flat.NumChannels, i + 1);
+        fill_pattern(bytes, sizeof bytes, i);
+        CUDA_MEMCPY2D in = rows(plane[i], bytes, 64, i ? 16 : 32, true);
+        OK(cu.cuMemcpy2D_v2(&in));
+    }
+    for (unsigned i = 0; i < 2; i++) {
+        CUDA_MEMCPY2D out = rows(plane[i], bytes, 64, i ? 16 : 32, false);
+        OK(cu.cuMemcpy2D_v2(&out));
+        assert_true(has_pattern(bytes, i ? 64 * 16 : 64 * 32, i));
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArrayGetPlane(&none, whole, 2));
+    OK(cu.cuArrayDestroy(whole));
+}
+
+/* Formats of video want their flag; blocks of texels are no surfaces. */
+static void formats_have_conditions(void **state) {
+    (void)state;
+    CUarray array;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 0, 3, 0);
+    d.Format = CU_AD_FORMAT_NV12;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));
+    d = form(64, 64, 0, 4, CUDA_ARRAY3D_SURFACE_LDST);
+    d.Format = CU_AD_FORMAT_BC7_UNORM;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuArray3DCreate_v2(&array, &d));
+    d.Flags = CUDA_ARRAY3D_COLOR_ATTACHMENT;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuArray3DCreate_v2(&array, &d));
+}
+
+/* Rows and bytes of compressed formats are those of blocks of 4 x 4. */
+static void blocks_are_copied_whole(void **state) {
+    (void)state;
+    CUarray array;
+    unsigned char bytes[8 * 16 * 16];
+    CUDA_ARRAY3D_DESCRIPTOR d = form(64, 64, 0, 4, 0);
+    d.Format = CU_AD_FORMAT_BC1_UNORM;
+    OK(cu.cuArray3DCreate_v2(&array, &d));
+    fill_pattern(bytes, sizeof bytes, 9);
+    CUDA_MEMCPY2D copy = rows(array, bytes, 8 * 16, 16, true);
+    OK(cu.cuMemcpy2D_v2(&copy));
+    memset(bytes, 0, sizeof bytes);
+    copy = rows(array, bytes, 8 * 16, 16, false);
+    OK(cu.cuMemcpy2D_v2(&copy));
+    assert_true(has_pattern(bytes, sizeof bytes, 9));
+    copy.WidthInBytes = 4;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
+    copy.WidthInBytes = 8;
+    copy.srcXInBytes = 4;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
+    copy.srcXInBytes = 0;
+    copy.Height = 17;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy2D_v2(&copy));
+    OK(cu.cuArrayDestroy(array));
+}
+
 /* The end of a context is the end of its arrays: what is left of them would show in the dump. */
 static void arrays_end_with_their_context(void **state) {
     (void)state;
@@ -122,8 +205,12 @@ static void arrays_end_with_their_context(void **state) {
     OK(cu.cuArray3DCreate_v2(&array, &d));
     OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
     OK(cu.cuMipmappedArrayGetLevel(&array, mipmap, 2));
+    OK(cu.cuArray3DCreate_v2(&array, &d));
     OK(cu.cuCtxDestroy_v2(other));
     OK(cu.cuCtxSetCurrent(ctx));
+    CUDA_ARRAY3D_DESCRIPTOR unused;
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuArray3DGetDescriptor_v2(&unused, array));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuArrayDestroy(array));
 }
 
 static void stale_arrays_are_refused(void **state) {
@@ -145,6 +232,9 @@ int main(int argc, char **argv) {
         TEST(flat_arrays_have_flat_descriptors),
         TEST(two_arrays_are_not_one),
         TEST(what_is_no_array_is_refused),
+        TEST(planes_are_arrays_in_an_array),
+        TEST(formats_have_conditions),
+        TEST(blocks_are_copied_whole),
         TEST(arrays_end_with_their_context),
         TEST(stale_arrays_are_refused),
     };

@@ -257,6 +257,67 @@ static void solids_copy_between_contexts(void **state) {
     end(&s);
 }
 
+/* Extents and offsets in batches are counted in elements when arrays take part. */
+static void batches_take_arrays(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY3D_BATCH_OP op;
+    size_t failed = 0;
+    CUDA_MEMCPY2D all = plane_in(&s);
+    OK(cu.cuMemcpy2D_v2(&all));
+    OK(cu.cuMemcpyHtoD_v2(s.device, s.in + WIDTH, 64));
+    memset(&op, 0, sizeof op);
+    op.src.type = CU_MEMCPY_OPERAND_TYPE_POINTER;
+    op.src.op.ptr.ptr = s.device;
+    op.dst.type = CU_MEMCPY_OPERAND_TYPE_ARRAY;
+    op.dst.op.array.array = s.plane;
+    op.dst.op.array.offset.x = 2;
+    op.dst.op.array.offset.y = 1;
+    op.extent.width = 4;
+    op.extent.height = 2;
+    op.extent.depth = 1;
+    op.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    OK(cu.cuMemcpy3DBatchAsync(1, &op, &failed, 0, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    read_plane(&s);
+    assert_memory_equal(s.out + WIDTH + 8, s.in + WIDTH, 16);
+    assert_memory_equal(s.out + 2 * WIDTH + 8, s.in + WIDTH + 16, 16);
+    assert_memory_equal(s.out, s.in, WIDTH + 8);
+    assert_memory_equal(s.out + WIDTH + 24, s.in + WIDTH + 24, WIDTH - 16);
+    op.extent.width = 15;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(1, &op, &failed, 0, s.stream));
+    end(&s);
+}
+
+static void levels_of_detail_are_named_by_their_arrays(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY3D copy = solid_in(&s);
+    copy.dstLOD = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3D_v2(&copy));
+    copy.dstLOD = 0;
+    copy.srcLOD = 1; /* of memory, it means nothing */
+    OK(cu.cuMemcpy3D_v2(&copy));
+    end(&s);
+}
+
+/* Bytes inside elements may be copied. */
+static void elements_may_be_taken_apart(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUDA_MEMCPY2D copy = plane_in(&s);
+    OK(cu.cuMemcpy2D_v2(&copy));
+    copy.dstXInBytes = 3;
+    copy.WidthInBytes = 6;
+    copy.Height = 1;
+    OK(cu.cuMemcpy2D_v2(&copy));
+    read_plane(&s);
+    assert_memory_equal(s.out, s.in, 3);
+    assert_memory_equal(s.out + 3, s.in, 6);
+    assert_memory_equal(s.out + 9, s.in + 9, WIDTH - 9);
+    end(&s);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(bytes_come_back_from_a_line),
@@ -267,6 +328,9 @@ int main(int argc, char **argv) {
         TEST(planes_have_edges_and_elements),
         TEST(solids_take_boxes),
         TEST(solids_copy_between_contexts),
+        TEST(batches_take_arrays),
+        TEST(levels_of_detail_are_named_by_their_arrays),
+        TEST(elements_may_be_taken_apart),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -149,6 +149,45 @@ static void mapped_tiles_hold_bytes(void **state) {
     end(&s);
 }
 
+/* Nothing goes in, and zeros come out. */
+static void unmapped_tiles_take_nothing(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUarrayMapInfo map = entry(&s, 0, 128, 128, 128);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    copy(&s, true);
+    copy(&s, false);
+    assert_true(came_back(&s, 0, 1));
+    for (size_t x = 0; x < ROW; x++)
+        assert_int_equal(s.out[x], 0);
+    end(&s);
+}
+
+/* The mapping is work of its stream. */
+static void tiles_are_mapped_in_stream_order(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE), other = s;
+    struct gate gate;
+    CUarrayMapInfo map = entry(&s, 0, 0, 256, 256);
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&other.stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, s.stream);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    copy(&other, true);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(s.stream));
+    copy(&s, false);
+    assert_false(came_back(&s, 0, 0));
+    copy(&s, true);
+    copy(&s, false);
+    assert_true(came_back(&s, 0, 0));
+    OK(cu.cuStreamDestroy_v2(other.stream));
+    gate_free(&gate);
+    end(&s);
+}
+
 /* The memory may go while tiles lie on it: it stays until they are mapped no more. */
 static void released_pools_stay_under_their_tiles(void **state) {
     (void)state;
@@ -202,6 +241,93 @@ static void mipmaps_have_tiles_and_a_tail(void **state) {
     OK(cu.cuMipmappedArrayDestroy(mipmap));
 }
 
+static CUDA_MEMCPY2D level_rows(CUarray level, unsigned char *bytes, size_t width, size_t height,
+                                bool in) {
+    CUDA_MEMCPY2D c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = in ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_ARRAY;
+    c.dstMemoryType = in ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_HOST;
+    c.srcHost = c.dstHost = bytes;
+    c.srcArray = c.dstArray = level;
+    c.srcPitch = c.dstPitch = width;
+    c.WidthInBytes = width;
+    c.Height = height;
+    return c;
+}
+
+/* All levels of the tail have bytes of their own, once its memory is mapped. */
+static void tails_hold_their_levels(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUmipmappedArray mipmap;
+    CUarray level;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(256, 256, 0, CUDA_ARRAY3D_SPARSE);
+    OK(cu.cuMipmappedArrayCreate(&mipmap, &d, 5));
+    CUarrayMapInfo map = entry(&s, 0, 0, 0, 0);
+    map.resourceType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY;
+    map.resource.mipmap = mipmap;
+    map.subresourceType = CU_ARRAY_SPARSE_SUBRESOURCE_TYPE_MIPTAIL;
+    memset(&map.subresource, 0, sizeof map.subresource);
+    map.subresource.miptail.size = TILE;
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    for (unsigned i = 2; i < 5; i++) {
+        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        fill_pattern(s.in, ROW * ROWS, i);
+        CUDA_MEMCPY2D in = level_rows(level, s.in, ROW >> i, ROWS >> i, true);
+        OK(cu.cuMemcpy2D_v2(&in));
+    }
+    for (unsigned i = 2; i < 5; i++) {
+        OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, i));
+        CUDA_MEMCPY2D out = level_rows(level, s.out, ROW >> i, ROWS >> i, false);
+        OK(cu.cuMemcpy2D_v2(&out));
+        assert_true(has_pattern(s.out, (ROW >> i) * (ROWS >> i), i));
+    }
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    end(&s);
+}
+
+/* Solids have tiles of three dimensions. */
+static void solids_have_deep_tiles(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    struct scene s = make(CUDA_ARRAY3D_SPARSE), solid = s;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(64, 32, 32, CUDA_ARRAY3D_SPARSE);
+    CUDA_ARRAY_SPARSE_PROPERTIES tile;
+    CUDA_MEMCPY3D c;
+    OK(cu.cuArray3DCreate_v2(&solid.array, &d));
+    OK(cu.cuArrayGetSparseProperties(&tile, solid.array));
+    assert_int_equal(tile.tileExtent.width, 32);
+    assert_int_equal(tile.tileExtent.height, 32);
+    assert_int_equal(tile.tileExtent.depth, 16);
+    CUarrayMapInfo map = entry(&solid, 0, 0, 64, 32);
+    map.subresource.sparseLevel.extentDepth = 32;
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = CU_MEMORYTYPE_HOST;
+    c.srcHost = s.in;
+    c.srcPitch = 256;
+    c.srcHeight = 32;
+    c.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    c.dstArray = solid.array;
+    c.WidthInBytes = 256;
+    c.Height = 32;
+    c.Depth = 32;
+    OK(cu.cuMemcpy3D_v2(&c));
+    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    c.srcArray = solid.array;
+    c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.dstHost = s.out;
+    c.dstPitch = 256;
+    c.dstHeight = 32;
+    OK(cu.cuMemcpy3D_v2(&c));
+    assert_memory_equal(s.out, s.in, 256 * 32 * 32);
+    OK(cu.cuArrayDestroy(solid.array));
+    end(&s);
+}
+
 static void deferred_arrays_say_what_they_need(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_DEFERRED_MAPPING_CUDA_ARRAY_SUPPORTED);
@@ -228,9 +354,16 @@ static void deferred_arrays_say_what_they_need(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(tiles_of_floats_are_128_square),        TEST(mapped_tiles_hold_bytes),
-        TEST(released_pools_stay_under_their_tiles), TEST(tiles_are_mapped_whole),
-        TEST(mipmaps_have_tiles_and_a_tail),         TEST(deferred_arrays_say_what_they_need),
+        TEST(tiles_of_floats_are_128_square),
+        TEST(mapped_tiles_hold_bytes),
+        TEST(unmapped_tiles_take_nothing),
+        TEST(tiles_are_mapped_in_stream_order),
+        TEST(tails_hold_their_levels),
+        TEST(solids_have_deep_tiles),
+        TEST(released_pools_stay_under_their_tiles),
+        TEST(tiles_are_mapped_whole),
+        TEST(mipmaps_have_tiles_and_a_tail),
+        TEST(deferred_arrays_say_what_they_need),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }
