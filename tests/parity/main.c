@@ -55,6 +55,7 @@ static const par_scenario *const chapters[] = {
     par_graph_build_scenarios,
     par_graph_params_scenarios,
     par_graph_object_scenarios,
+    par_graph_more_scenarios,
     par_null_scenarios,
     par_pool_default_scenarios,
     par_capture_scenarios,

@@ -83,6 +83,7 @@ extern const par_scenario par_pool_default_scenarios[];
 extern const par_scenario par_graph_build_scenarios[];
 extern const par_scenario par_graph_params_scenarios[];
 extern const par_scenario par_graph_object_scenarios[];
+extern const par_scenario par_graph_more_scenarios[];
 extern const par_scenario par_null_scenarios[];
 extern const par_scenario par_capture_scenarios[];
 extern const par_scenario par_capture_fork_scenarios[];
