@@ -1,0 +1,179 @@
+/* Conditional nodes on their default values. */
+#include "graph_nodes.h"
+
+#include <unistd.h>
+
+static CUdeviceptr memory;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuMemFree_v2(memory));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+/* A conditional node in `graph`, whose handle begins with `value`. */
+static CUgraphNode add_condition(CUgraph graph, CUgraphConditionalNodeType type, unsigned size,
+                                 unsigned value, CUgraph *bodies) {
+    CUgraphConditionalHandle condition;
+    CUgraphNode node = NULL;
+    CUgraphNodeParams params;
+    OK(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, value,
+                                         CU_GRAPH_COND_ASSIGN_DEFAULT));
+    memset(&params, 0, sizeof params);
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional =
+        (CUDA_CONDITIONAL_NODE_PARAMS){.handle = condition, .type = type, .size = size, .ctx = ctx};
+    OK(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params));
+    memcpy(bodies, params.conditional.phGraph_out, size * sizeof *bodies);
+    return node;
+}
+
+/* The bodies write 0x40, 0x41, …; 0x11 when none was run. Twice, for the value is assigned anew. */
+static void chooses(CUgraphConditionalNodeType type, unsigned size, unsigned value,
+                    unsigned char wanted) {
+    CUgraph bodies[4], graph = new_graph();
+    CUgraphNode node = add_condition(graph, type, size, value, bodies);
+    for (unsigned i = 0; i < size; i++)
+        add_copy(bodies[i], add_set(bodies[i], NULL, memory, 0x40 + i, 4), memory + 4, memory, 4);
+    add_copy(graph, node, memory + 8, memory + 4, 4);
+    CUgraphExec exec = instantiate(graph);
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 64));
+        run(exec);
+        assert_int_equal(byte_at(memory + 4), wanted);
+        assert_int_equal(byte_at(memory + 8), wanted);
+    }
+    end_graph(graph, exec);
+}
+
+static void if_and_else(void **state) {
+    (void)state;
+    chooses(CU_GRAPH_COND_TYPE_IF, 1, 0, 0x11);
+    chooses(CU_GRAPH_COND_TYPE_IF, 1, 2, 0x40);
+    chooses(CU_GRAPH_COND_TYPE_IF, 2, 0, 0x41);
+    chooses(CU_GRAPH_COND_TYPE_IF, 2, 1, 0x40);
+}
+
+static void a_switch_takes_one_or_none(void **state) {
+    (void)state;
+    for (unsigned value = 0; value < 3; value++)
+        chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, value, (unsigned char)(0x40 + value));
+    chooses(CU_GRAPH_COND_TYPE_SWITCH, 3, 3, 0x11);
+}
+
+static void a_loop_may_be_over_before_it_begins(void **state) {
+    (void)state;
+    chooses(CU_GRAPH_COND_TYPE_WHILE, 1, 0, 0x11);
+}
+
+static void conditions_in_conditions(void **state) {
+    (void)state;
+    CUgraph outer[1], inner[2], graph = new_graph();
+    add_condition(graph, CU_GRAPH_COND_TYPE_IF, 1, 1, outer);
+    add_condition(outer[0], CU_GRAPH_COND_TYPE_IF, 2, 0, inner);
+    add_set(inner[0], NULL, memory, 0x50, 4);
+    add_set(inner[1], NULL, memory, 0x51, 4);
+    CUgraphExec exec = instantiate(graph);
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x51);
+    end_graph(graph, exec);
+}
+
+static void an_update_changes_the_value(void **state) {
+    (void)state;
+    CUgraph bodies[2][2], graphs[2];
+    CUgraphExecUpdateResultInfo info;
+    for (unsigned i = 0; i < 2; i++) {
+        graphs[i] = new_graph();
+        add_condition(graphs[i], CU_GRAPH_COND_TYPE_IF, 2, i, bodies[i]);
+        add_set(bodies[i][0], NULL, memory, 0x40, 4);
+        add_set(bodies[i][1], NULL, memory, 0x41, 4);
+    }
+    CUgraphExec exec = instantiate(graphs[0]);
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x41);
+    OK(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x40);
+    OK(cu.cuGraphDestroy(graphs[1]));
+    end_graph(graphs[0], exec);
+}
+
+/* Nothing ends a loop whose value is not 0 but the end of its context. Meanwhile it goes on, and
+ * other streams do. */
+static void a_loop_runs_until_its_context_ends(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
+    CUcontext context;
+    CUstream looping, other;
+    CUdeviceptr cell;
+    CUgraph body[1], graph;
+    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&cell, 64));
+    CUcontext primary = ctx;
+    ctx = context;
+    graph = new_graph();
+    add_condition(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 1, body);
+    add_copy(body[0], add_set(body[0], NULL, cell, 0x66, 4), cell + 4, cell, 4);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphLaunch(exec, looping));
+    for (int i = 0; i < 3; i++) {
+        OK(cu.cuMemsetD8Async(cell + 4, 0x11, 4, other));
+        OK(cu.cuStreamSynchronize(other));
+        unsigned char byte = 0x11;
+        while (byte == 0x11) {
+            usleep(500);
+            OK(cu.cuMemcpyDtoHAsync_v2(&byte, cell + 4, 1, other));
+            OK(cu.cuStreamSynchronize(other));
+        }
+        assert_int_equal(byte, 0x66);
+        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(looping));
+    }
+    OK(cu.cuCtxDestroy_v2(context));
+    ctx = primary;
+    OK(cu.cuCtxSetCurrent(ctx));
+    end_graph(graph, exec);
+}
+
+static int exit_in_a_loop(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    CUgraph body[1], graph = new_graph();
+    OK(cu.cuMemAlloc_v2(&memory, 64));
+    add_condition(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 1, body);
+    add_set(body[0], NULL, memory, 0x66, 4);
+    OK(cu.cuGraphLaunch(instantiate(graph), NULL));
+    return 0;
+}
+
+static void a_loop_does_not_keep_the_process(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
+    assert_int_equal(run_child("exit_in_a_loop", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(if_and_else),
+        GRAPH_TEST(a_switch_takes_one_or_none),
+        GRAPH_TEST(a_loop_may_be_over_before_it_begins),
+        GRAPH_TEST(conditions_in_conditions),
+        GRAPH_TEST(an_update_changes_the_value),
+        GRAPH_TEST(a_loop_runs_until_its_context_ends),
+        GRAPH_TEST(a_loop_does_not_keep_the_process),
+    };
+    const struct child children[] = {{"exit_in_a_loop", exit_in_a_loop}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

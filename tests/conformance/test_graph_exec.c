@@ -1,0 +1,228 @@
+/* Making executable graphs, and what is checked then. */
+#include "graph_nodes.h"
+
+static CUdeviceptr memory;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuMemFree_v2(memory));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static void works_once(CUgraphExec exec) {
+    assert_non_null(exec);
+    OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x22);
+    OK(cu.cuGraphExecDestroy(exec));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecDestroy(exec));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, NULL));
+}
+
+static void every_version_makes_one(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode error = (CUgraphNode)(uintptr_t)1;
+    CUgraphExec exec = NULL;
+    char log[16] = "?";
+    add_set(graph, NULL, memory, 0x22, 64);
+    OK(cu.cuGraphInstantiate(&exec, graph, &error, log, sizeof log));
+    assert_null(error);
+    assert_string_equal(log, "");
+    works_once(exec);
+    exec = NULL;
+    OK(cu.cuGraphInstantiate_v2(&exec, graph, NULL, NULL, 0));
+    works_once(exec);
+    exec = NULL;
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    works_once(exec);
+    exec = NULL;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.result_out = CUDA_GRAPH_INSTANTIATE_ERROR};
+    OK(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
+    works_once(exec);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void flags_are_kept_but_for_upload(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphExec exec = NULL;
+    cuuint64_t flags = 99;
+    add_set(graph, NULL, memory, 0x22, 64);
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph,
+                                      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+    OK(cu.cuGraphExecGetFlags(exec, &flags));
+    assert_int_equal(flags, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    OK(cu.cuGraphExecDestroy(exec));
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
+                                                     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH};
+    OK(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    OK(cu.cuGraphExecGetFlags(exec, &flags));
+    assert_int_equal(flags, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+    OK(cu.cuStreamSynchronize(NULL));
+    end_graph(graph, exec);
+}
+
+static void flags_that_cannot_be(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphExec exec = NULL;
+    add_set(graph, NULL, memory, 0x22, 64);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 16));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphInstantiateWithFlags(&exec, graph, CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphInstantiateWithFlags(&exec, graph,
+                                         CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
+                                             CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(NULL, graph, 0));
+    assert_null(exec);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void fails_with(CUgraph graph, cuuint64_t flags, CUgraphInstantiateResult result,
+                       CUgraphNode node) {
+    CUgraphExec exec = NULL;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = flags, .hErrNode_out = node};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    assert_null(exec);
+    assert_int_equal(params.result_out, result);
+    assert_ptr_equal(params.hErrNode_out, node);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void nothing(void *unused) {
+    (void)unused;
+}
+
+static void what_the_device_cannot_launch(void **state) {
+    (void)state;
+    const cuuint64_t flags = CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH;
+    const CUgraphInstantiateResult not_supported =
+        CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED;
+    fails_with(new_graph(), flags, CUDA_GRAPH_INSTANTIATE_ERROR, NULL);
+    CUgraph graph = new_graph();
+    fails_with(graph, flags, not_supported, add_empty(graph, NULL));
+    graph = new_graph();
+    fails_with(graph, flags, not_supported,
+               add_host(graph, add_set(graph, NULL, memory, 1, 16), nothing, NULL));
+}
+
+static void a_circle_is_no_order(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphExec exec = NULL;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = 0};
+    CUgraphNode a = add_empty(graph, NULL), b = add_empty(graph, a);
+    OK(cu.cuGraphAddDependencies(graph, &b, &a, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE);
+    assert_true(params.hErrNode_out == a || params.hErrNode_out == b);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void a_condition_wants_its_node(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphConditionalHandle condition;
+    OK(cu.cuGraphConditionalHandleCreate(&condition, graph, ctx, 1, 0));
+    fails_with(graph, 0, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL);
+}
+
+static void memory_must_still_be_there(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphExec exec = NULL;
+    CUdeviceptr gone;
+    /* Large enough to be an allocation of its own. */
+    OK(cu.cuMemAlloc_v2(&gone, (size_t)32 << 20));
+    add_set(graph, NULL, gone, 1, 64);
+    OK(cu.cuMemFree_v2(gone));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void the_graph_may_go(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphDestroy(graph));
+    works_once(exec);
+}
+
+static void destroyed_in_flight(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream stream;
+    CUgraph graph = new_graph();
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    add_copy(graph, add_set(graph, NULL, memory, 0x22, 64), memory + 64, memory, 64);
+    CUgraphExec exec = instantiate(graph);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    end_graph(graph, exec);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory + 64), 0x22);
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void shown_in_the_state(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its reports");
+    CUgraph graph = new_graph();
+    add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph);
+    char *text = soft->state_dump();
+    assert_non_null(strstr(text, "executable graph 1: nodes 1 steps 1 lanes 1 flags 0x0"));
+    soft->free_text(text);
+    text = soft->leak_report();
+    assert_non_null(strstr(text, "executable graph 1"));
+    soft->free_text(text);
+    end_graph(graph, exec);
+}
+
+/* Empty nodes are no steps, as long as the dependencies that they join are few. */
+static void empty_nodes_cost_nothing(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its reports");
+    CUgraph graph = new_graph();
+    CUgraphNode node = NULL;
+    for (int i = 0; i < 100; i++)
+        node = add_empty(graph, i % 10 ? node : NULL);
+    CUgraphExec exec = instantiate(graph);
+    char *text = soft->state_dump();
+    assert_non_null(strstr(text, "executable graph 1: nodes 100 steps 0 lanes 0 flags 0x0"));
+    soft->free_text(text);
+    run(exec);
+    end_graph(graph, exec);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(every_version_makes_one),    GRAPH_TEST(flags_are_kept_but_for_upload),
+        GRAPH_TEST(flags_that_cannot_be),       GRAPH_TEST(what_the_device_cannot_launch),
+        GRAPH_TEST(a_circle_is_no_order),       GRAPH_TEST(a_condition_wants_its_node),
+        GRAPH_TEST(memory_must_still_be_there), GRAPH_TEST(the_graph_may_go),
+        GRAPH_TEST(destroyed_in_flight),        GRAPH_TEST(shown_in_the_state),
+        GRAPH_TEST(empty_nodes_cost_nothing),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

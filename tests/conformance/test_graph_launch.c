@@ -1,0 +1,384 @@
+/* What launched graphs do, and in which order. */
+#include "graph_nodes.h"
+
+#include <unistd.h>
+
+static CUdeviceptr memory;
+static CUstream stream, other;
+static struct gate gate;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+        OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        gate_make(&gate);
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    gate_free(&gate);
+    OK(cu.cuMemFree_v2(memory));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuStreamDestroy_v2(other));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static char order[64];
+
+static void append(void *letter) {
+    order[strlen(order)] = *(const char *)letter;
+}
+
+static void nodes_run_in_order(void **state) {
+    (void)state;
+    static char letters[] = "abcd";
+    CUgraph graph = new_graph();
+    memset(order, 0, sizeof order);
+    CUgraphNode a = add_host(graph, NULL, append, &letters[0]);
+    CUgraphNode b = add_host(graph, a, append, &letters[1]);
+    CUgraphNode c = add_empty(graph, add_empty(graph, a));
+    CUgraphNode both[] = {b, c}, d = NULL;
+    CUDA_HOST_NODE_PARAMS params = {.fn = append, .userData = &letters[3]};
+    OK(cu.cuGraphAddHostNode(&d, graph, both, 2, &params));
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_string_equal(order, "abdabd");
+    end_graph(graph, exec);
+}
+
+/* A chain through three copies, made backwards. */
+static void edges_decide_not_creation(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode last = add_copy(graph, NULL, memory + 192, memory + 128, 64);
+    CUgraphNode middle = add_copy(graph, NULL, memory + 128, memory + 64, 64);
+    CUgraphNode first = add_set(graph, NULL, memory + 64, 0x33, 64);
+    OK(cu.cuGraphAddDependencies(graph, &first, &middle, 1));
+    OK(cu.cuGraphAddDependencies(graph, &middle, &last, 1));
+    CUgraphExec exec = instantiate(graph);
+    run(exec);
+    assert_int_equal(byte_at(memory + 192), 0x33);
+    end_graph(graph, exec);
+}
+
+/* Many branches that meet: more than there are lanes in softgpu. */
+static void branches_meet(void **state) {
+    (void)state;
+    enum { BRANCHES = 200 };
+    CUgraph graph = new_graph();
+    CUgraphNode ends[BRANCHES], join;
+    for (unsigned i = 0; i < BRANCHES; i++) {
+        CUgraphNode set = add_set(graph, NULL, memory + 8 * i, i, 4);
+        ends[i] = add_copy(graph, set, memory + 8 * i + 4, memory + 8 * i, 4);
+    }
+    CUDA_MEMCPY3D params = copy_params(memory + 2048, memory, 8 * BRANCHES);
+    OK(cu.cuGraphAddMemcpyNode(&join, graph, ends, BRANCHES, &params, ctx));
+    CUgraphExec exec = instantiate(graph);
+    run(exec);
+    unsigned char bytes[8 * BRANCHES];
+    OK(cu.cuMemcpyDtoH_v2(bytes, memory + 2048, sizeof bytes));
+    for (unsigned i = 0; i < BRANCHES; i++)
+        assert_int_equal(bytes[8 * i + 7], i);
+    end_graph(graph, exec);
+}
+
+static void stream_order_is_kept(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    add_copy(graph, NULL, memory + 64, memory, 64);
+    CUgraphExec exec = instantiate(graph);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(memory, 0x44, 64, stream));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuMemsetD8Async(memory, 0x55, 64, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory + 64), 0x44);
+    assert_int_equal(byte_at(memory), 0x55);
+    end_graph(graph, exec);
+}
+
+/* Launches of one exec follow one another; those of two execs do not. */
+static void one_exec_is_one_at_a_time(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph), second = instantiate(graph);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphLaunch(second, other));
+    OK(cu.cuStreamSynchronize(other));
+    OK(cu.cuGraphLaunch(exec, other));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(other));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuGraphExecDestroy(second));
+    end_graph(graph, exec);
+}
+
+static void uploads_wait_for_launches(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphUpload(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x11);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphUpload(exec, other));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(other));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphUpload(NULL, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    end_graph(graph, exec);
+}
+
+/* An upload in the NULL stream is work of that stream, or of the thread's for the twin. */
+static void instantiation_uploads_in_its_stream(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphExec exec = NULL;
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.flags = CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD};
+    add_set(graph, NULL, memory, 0x22, 64);
+    OK(cu.cuGraphInstantiateWithParams(&exec, graph, &params));
+    OK(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_SUCCESS);
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x22);
+    OK(cu.cuGraphUpload(exec, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    end_graph(graph, exec);
+}
+
+static void events_are_recorded(void **state) {
+    (void)state;
+    CUevent before, after;
+    CUgraphNode node;
+    float ms = -1;
+    CUgraph graph = new_graph();
+    OK(cu.cuEventCreate(&before, CU_EVENT_DEFAULT));
+    OK(cu.cuEventCreate(&after, CU_EVENT_DEFAULT));
+    OK(cu.cuGraphAddEventRecordNode(&node, graph, NULL, 0, before));
+    node = add_set(graph, node, memory, 0x22, 4096);
+    OK(cu.cuGraphAddEventRecordNode(&node, graph, &node, 1, after));
+    CUgraphExec exec = instantiate(graph);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(before));
+    OK(cu.cuStreamWaitEvent(other, after, 0));
+    OK(cu.cuMemcpyDtoDAsync_v2(memory + 64, memory, 1, other));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(other));
+    gate_release(&gate);
+    OK(cu.cuEventSynchronize(after));
+    assert_int_equal(byte_at(memory), 0x22);
+    OK(cu.cuEventElapsedTime(&ms, before, after));
+    assert_true(ms >= 0);
+    OK(cu.cuStreamSynchronize(other));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuEventDestroy_v2(before));
+    OK(cu.cuEventDestroy_v2(after));
+    end_graph(graph, exec);
+}
+
+static void events_are_waited_for(void **state) {
+    (void)state;
+    CUevent event;
+    CUgraphNode node;
+    CUgraph graph = new_graph();
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuGraphAddEventWaitNode(&node, graph, NULL, 0, event));
+    add_copy(graph, node, memory + 64, memory, 64);
+    CUgraphExec exec = instantiate(graph);
+    gate_hold(&gate, other);
+    OK(cu.cuMemsetD8Async(memory, 0x66, 64, other));
+    OK(cu.cuEventRecord(event, other));
+    OK(cu.cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory + 64), 0x66);
+    OK(cu.cuEventDestroy_v2(event));
+    end_graph(graph, exec);
+}
+
+/* What a node records, a later node of the same launch may wait for. */
+static void recorded_and_awaited_in_one_graph(void **state) {
+    (void)state;
+    CUevent event;
+    CUgraphNode record, wait;
+    CUgraph graph = new_graph();
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    CUgraphNode set = add_set(graph, NULL, memory, 0x77, 64);
+    OK(cu.cuGraphAddEventRecordNode(&record, graph, &set, 1, event));
+    OK(cu.cuGraphAddEventWaitNode(&wait, graph, &record, 1, event));
+    add_copy(graph, wait, memory + 64, memory, 64);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory + 64), 0x77);
+    OK(cu.cuEventDestroy_v2(event));
+    end_graph(graph, exec);
+}
+
+static void memory_operations_wait_and_write(void **state) {
+    (void)state;
+    CUstreamBatchMemOpParams ops[2];
+    CUgraphNode node;
+    CUgraph graph = new_graph();
+    memset(ops, 0, sizeof ops);
+    OK(cu.cuMemsetD8_v2(memory, 0, 64));
+    ops[0].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    ops[0].waitValue.address = memory;
+    ops[0].waitValue.value = 3;
+    ops[1].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    ops[1].writeValue.address = memory + 8;
+    ops[1].writeValue.value = 0x5a;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
+    OK(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    assert_int_equal(byte_at(memory + 8), 0);
+    OK(cu.cuMemsetD32_v2(memory, 3, 1));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory + 8), 0x5a);
+    end_graph(graph, exec);
+}
+
+static void embedded_graphs_run_in_place(void **state) {
+    (void)state;
+    CUgraph inner = new_graph(), nothing = new_graph(), outer = new_graph();
+    add_copy(inner, NULL, memory + 64, memory, 64);
+    CUgraphNode node = add_child(outer, add_set(outer, NULL, memory, 0x22, 64), inner);
+    node = add_child(outer, node, nothing);
+    add_copy(outer, node, memory + 128, memory + 64, 64);
+    OK(cu.cuGraphDestroy(inner));
+    OK(cu.cuGraphDestroy(nothing));
+    CUgraphExec exec = instantiate(outer);
+    run(exec);
+    assert_int_equal(byte_at(memory + 128), 0x22);
+    end_graph(outer, exec);
+}
+
+static void a_default_stream_orders_it(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    CUstream blocking;
+    CUgraph graph = new_graph();
+    OK(cu.cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    add_copy(graph, NULL, memory + 64, memory, 64);
+    CUgraphExec exec = instantiate(graph);
+    gate_hold(&gate, blocking);
+    OK(cu.cuMemsetD8Async(memory, 0x44, 64, blocking));
+    OK(cu.cuGraphLaunch(exec, NULL));
+    OK(cu.cuMemsetD8Async(memory, 0x55, 64, blocking));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(NULL));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(blocking));
+    assert_int_equal(byte_at(memory + 64), 0x44);
+    OK(cu.cuStreamDestroy_v2(blocking));
+    end_graph(graph, exec);
+}
+
+static void any_schedule_gives_the_same(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses the schedule");
+    CUgraph graph = new_graph();
+    CUgraphNode left = add_set(graph, NULL, memory, 1, 64);
+    CUgraphNode right = add_set(graph, NULL, memory + 64, 2, 64);
+    CUgraphNode both[] = {left, right}, join;
+    CUDA_MEMCPY3D params = copy_params(memory + 128, memory, 128);
+    OK(cu.cuGraphAddMemcpyNode(&join, graph, both, 2, &params, ctx));
+    add_set(graph, join, memory, 3, 128);
+    CUgraphExec exec = instantiate(graph);
+    for (unsigned seed = 0; seed < 20; seed++) {
+        soft->schedule_set(seed == 0 ? SOFTGPU_SCHEDULE_LATE : SOFTGPU_SCHEDULE_RANDOM, seed);
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 256));
+        OK(cu.cuCtxSynchronize());
+        OK(cu.cuGraphLaunch(exec, stream));
+        OK(cu.cuGraphLaunch(exec, other));
+        OK(cu.cuStreamSynchronize(other));
+        assert_int_equal(byte_at(memory + 128), 1);
+        assert_int_equal(byte_at(memory + 192), 2);
+        assert_int_equal(byte_at(memory + 64), 3);
+    }
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    end_graph(graph, exec);
+}
+
+static void user_freed(void *flag) {
+    __atomic_store_n((int *)flag, 1, __ATOMIC_RELEASE);
+}
+
+static void an_exec_keeps_user_objects(void **state) {
+    (void)state;
+    static int freed;
+    CUuserObject object;
+    CUgraph graph = new_graph();
+    __atomic_store_n(&freed, 0, __ATOMIC_RELEASE);
+    OK(cu.cuUserObjectCreate(&object, &freed, user_freed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphDestroy(graph));
+    run(exec);
+    assert_int_equal(__atomic_load_n(&freed, __ATOMIC_ACQUIRE), 0);
+    OK(cu.cuGraphExecDestroy(exec));
+    while (!__atomic_load_n(&freed, __ATOMIC_ACQUIRE))
+        usleep(100); /* the destructor runs on a thread of the driver's */
+}
+
+static int lose_memory(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    CUdeviceptr gone;
+    CUgraph graph = new_graph();
+    OK(cu.cuMemAlloc_v2(&gone, (size_t)64 << 20));
+    add_copy(graph, NULL, gone, gone + 4096, 4096);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuMemFree_v2(gone));
+    OK(cu.cuGraphLaunch(exec, NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuGraphLaunch(exec, NULL));
+    OK(cu.cuGraphExecDestroy(exec));
+    return 0;
+}
+
+static void lost_memory_is_a_fault(void **state) {
+    (void)state;
+    assert_int_equal(run_child("lose_memory", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(nodes_run_in_order),
+        GRAPH_TEST(edges_decide_not_creation),
+        GRAPH_TEST(branches_meet),
+        GRAPH_TEST(stream_order_is_kept),
+        GRAPH_TEST(one_exec_is_one_at_a_time),
+        GRAPH_TEST(uploads_wait_for_launches),
+        GRAPH_TEST(instantiation_uploads_in_its_stream),
+        GRAPH_TEST(events_are_recorded),
+        GRAPH_TEST(events_are_waited_for),
+        GRAPH_TEST(recorded_and_awaited_in_one_graph),
+        GRAPH_TEST(memory_operations_wait_and_write),
+        GRAPH_TEST(embedded_graphs_run_in_place),
+        GRAPH_TEST(a_default_stream_orders_it),
+        GRAPH_TEST(any_schedule_gives_the_same),
+        GRAPH_TEST(an_exec_keeps_user_objects),
+        GRAPH_TEST(lost_memory_is_a_fault),
+    };
+    const struct child children[] = {{"lose_memory", lose_memory}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,95 @@
+/* Large graphs: as many nodes as programs have been seen to make, and more. */
+#include "graph_nodes.h"
+
+static CUdeviceptr memory;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed)
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuMemFree_v2(memory));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+/* One chain: each node copies what the one before it wrote. */
+static void a_long_chain(void **state) {
+    (void)state;
+    enum { NODES = 100000 };
+    CUgraph graph = new_graph();
+    OK(cu.cuMemsetD8_v2(memory, 0, 4096));
+    CUgraphNode node = add_set(graph, NULL, memory, 0x5a, 4);
+    for (unsigned i = 1; i < NODES; i++)
+        node = add_copy(graph, node, memory + 4 * (i % 1000), memory + 4 * ((i - 1) % 1000), 4);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphDestroy(graph));
+    run(exec);
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(byte_at(memory + 4 * ((NODES - 1) % 1000)), 0x5a);
+}
+
+static void a_wide_graph(void **state) {
+    (void)state;
+    enum { NODES = 20000 };
+    CUgraph graph = new_graph();
+    for (unsigned i = 0; i < NODES; i++)
+        add_set(graph, NULL, memory + i % 4096, i % 4096 % 251, 1);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphDestroy(graph));
+    run(exec);
+    OK(cu.cuGraphExecDestroy(exec));
+    unsigned char bytes[4096];
+    OK(cu.cuMemcpyDtoH_v2(bytes, memory, sizeof bytes));
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], i % 251);
+}
+
+/* Layers of empty nodes, each behind all of the one before: joins that are not left out. */
+static void layers_of_empty_nodes(void **state) {
+    (void)state;
+    enum { LAYERS = 40, WIDTH = 40 };
+    CUgraph graph = new_graph();
+    CUgraphNode layers[2][WIDTH], last;
+    for (unsigned i = 0; i < LAYERS; i++)
+        for (unsigned k = 0; k < WIDTH; k++)
+            OK(cu.cuGraphAddEmptyNode(&layers[i % 2][k], graph, i ? layers[(i + 1) % 2] : NULL,
+                                      i ? WIDTH : 0));
+    CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x5b, 4);
+    OK(cu.cuGraphAddMemsetNode(&last, graph, layers[(LAYERS + 1) % 2], WIDTH, &params, ctx));
+    CUgraphExec exec = instantiate(graph);
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x5b);
+    end_graph(graph, exec);
+}
+
+static void many_launches(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode node = NULL;
+    OK(cu.cuMemsetD8_v2(memory, 0, 4096));
+    for (unsigned i = 0; i < 10; i++)
+        node = add_copy(graph, node, memory + 4 * i + 4, memory + 4 * i, 4);
+    CUgraphExec exec = instantiate(graph);
+    for (unsigned i = 0; i < 2000; i++)
+        OK(cu.cuGraphLaunch(exec, NULL));
+    OK(cu.cuMemsetD8Async(memory, 0x5c, 4, NULL));
+    OK(cu.cuGraphLaunch(exec, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(byte_at(memory + 40), 0x5c);
+    end_graph(graph, exec);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(a_long_chain),
+        GRAPH_TEST(a_wide_graph),
+        GRAPH_TEST(layers_of_empty_nodes),
+        GRAPH_TEST(many_launches),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,254 @@
+/* Memory that graphs allocate and free. */
+#include "graph_nodes.h"
+
+#define MIB ((size_t)1 << 20)
+
+static CUdeviceptr memory;
+static CUstream stream;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+        OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFree_v2(memory));
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static uint64_t attribute(CUgraphMem_attribute which) {
+    uint64_t value = ~(uint64_t)0;
+    OK(cu.cuDeviceGetGraphMemAttribute(dev, which, &value));
+    return value;
+}
+
+static void allocated_and_freed_inside(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_alloc(graph, NULL, 3 * MIB, &p);
+    assert_int_not_equal(p, 0);
+    node = add_set(graph, node, p, 0x5a, 3 * MIB);
+    node = add_copy(graph, node, memory, p + 3 * MIB - 64, 64);
+    add_free(graph, node, p);
+    CUgraphExec exec = instantiate(graph), second = NULL;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphInstantiateWithFlags(&second, graph, 0));
+    for (int i = 0; i < 3; i++) {
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 64));
+        OK(cu.cuGraphLaunch(exec, stream));
+        OK(cu.cuGraphLaunch(exec, stream));
+        OK(cu.cuStreamSynchronize(stream));
+        assert_int_equal(byte_at(memory + 63), 0x5a);
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(p, 1, 16));
+    end_graph(graph, exec);
+}
+
+static void left_and_freed_outside(void **state) {
+    (void)state;
+    CUdeviceptr p, base;
+    size_t size;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_alloc(graph, NULL, 3 * MIB, &p);
+    add_set(graph, node, p, 0x5a, 64);
+    CUgraphExec exec = instantiate(graph);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuMemcpyDtoDAsync_v2(memory, p, 64, stream));
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, p + 100));
+    assert_int_equal(base, p);
+    assert_int_equal(size, 3 * MIB);
+    OK(cu.cuMemFreeAsync(p, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(p, stream));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x5a);
+    assert_int_equal(byte_at(p), 0x5a);
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(p));
+    end_graph(graph, exec);
+}
+
+/* What is left outlives the exec and the graph. */
+static void it_outlives_its_graph(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_alloc(graph, NULL, 4096, &p);
+    add_set(graph, node, p, 0x5a, 64);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphLaunch(exec, stream));
+    end_graph(graph, exec);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(p), 0x5a);
+    OK(cu.cuMemFreeAsync(p, stream));
+}
+
+static void freed_automatically(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUgraphExec exec = NULL;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_alloc(graph, NULL, 4096, &p);
+    add_set(graph, node, p, 0x5a, 64);
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph,
+                                      CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH));
+    for (int i = 0; i < 3; i++)
+        OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(p), 0x5a);
+    OK(cu.cuMemFreeAsync(p, stream));
+    end_graph(graph, exec);
+}
+
+static void one_graph_allocates_another_frees(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    CUgraph first = new_graph(), second = new_graph();
+    add_alloc(first, NULL, 2 * MIB, &p);
+    CUgraphNode set = add_set(second, NULL, p, 0x5a, 64);
+    add_free(second, add_copy(second, set, memory, p, 64), p);
+    CUgraphExec make = instantiate(first), use = instantiate(second);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(use, stream));
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuGraphLaunch(make, stream));
+        OK(cu.cuGraphLaunch(use, stream));
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphLaunch(use, stream));
+    }
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x5a);
+    end_graph(first, make);
+    end_graph(second, use);
+}
+
+static void the_pool_counts(void **state) {
+    (void)state;
+    CUdeviceptr p, q;
+    uint64_t zero = 0, one = 1;
+    size_t total, before, held, after;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_alloc(graph, NULL, 4 * MIB, &p);
+    add_free(graph, add_set(graph, node, p, 1, 64), p);
+    node = add_alloc(graph, NULL, 4 * MIB, &q);
+    add_free(graph, add_set(graph, node, q, 1, 64), q);
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    OK(cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &zero));
+    OK(cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &zero));
+    OK(cu.cuMemGetInfo_v2(&before, &total));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(attribute((CUgraphMem_attribute)i), 0);
+    OK(cu.cuGraphUpload(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) >= 8 * MIB);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    uint64_t reserved = attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT);
+    assert_true(reserved >= 8 * MIB);
+    assert_true(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT) >= 8 * MIB);
+    OK(cu.cuMemGetInfo_v2(&held, &total));
+    if (soft) /* on hardware others use the device, too */
+        assert_int_equal(before - held, reserved);
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), 0);
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), reserved);
+    assert_true(attribute(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH) >= 8 * MIB);
+    OK(cu.cuMemGetInfo_v2(&after, &total));
+    if (soft)
+        assert_int_equal(before, after);
+    OK(cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &zero));
+    assert_int_equal(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH, &one));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceSetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &zero));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGraphMemTrim(99));
+    end_graph(graph, exec);
+}
+
+static void held_memory_is_not_trimmed(void **state) {
+    (void)state;
+    CUdeviceptr p;
+    struct gate gate;
+    CUgraph graph = new_graph();
+    gate_make(&gate);
+    CUgraphNode node = add_alloc(graph, NULL, 4 * MIB, &p);
+    node = add_set(graph, node, p, 0x5a, 64);
+    add_free(graph, add_copy(graph, node, memory, p, 64), p);
+    CUgraphExec exec = instantiate(graph);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) >= 4 * MIB);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x5a);
+    gate_free(&gate);
+    end_graph(graph, exec);
+}
+
+/* Allocations that follow one another in a chain need the memory of one. */
+static void a_chain_reuses_its_memory(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode node = NULL;
+    for (unsigned i = 0; i < 64; i++) {
+        CUdeviceptr p;
+        node = add_alloc(graph, node, 2 * MIB, &p);
+        node = add_set(graph, node, p, i, 64);
+        node = add_copy(graph, node, memory + 64 * i, p, 64);
+        node = add_free(graph, node, p);
+    }
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_true(attribute(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT) < 64 * MIB);
+    for (unsigned i = 0; i < 64; i++)
+        assert_int_equal(byte_at(memory + 64 * i), i);
+    end_graph(graph, exec);
+}
+
+static void more_than_there_is(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("would take the device's memory");
+    CUdeviceptr p;
+    size_t total = 0;
+    OK(cu.cuDeviceTotalMem_v2(&total, dev));
+    CUgraph graph = new_graph();
+    add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphNode node = add_alloc(graph, NULL, total + 2 * MIB, &p);
+    add_free(graph, node, p);
+    CUgraphExec exec = instantiate(graph);
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x11);
+    end_graph(graph, exec);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(allocated_and_freed_inside),
+        GRAPH_TEST(left_and_freed_outside),
+        GRAPH_TEST(it_outlives_its_graph),
+        GRAPH_TEST(freed_automatically),
+        GRAPH_TEST(one_graph_allocates_another_frees),
+        GRAPH_TEST(the_pool_counts),
+        GRAPH_TEST(held_memory_is_not_trimmed),
+        GRAPH_TEST(a_chain_reuses_its_memory),
+        GRAPH_TEST(more_than_there_is),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

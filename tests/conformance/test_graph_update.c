@@ -1,0 +1,361 @@
+/* Changing executable graphs: nodes one by one, or all from another graph. */
+#include "graph_nodes.h"
+
+static CUdeviceptr memory;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuMemAlloc_v2(&memory, 8192));
+        OK(cu.cuMemsetD8_v2(memory, 0x11, 8192));
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuMemFree_v2(memory));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static void a_set_may_change(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph);
+    CUDA_MEMSET_NODE_PARAMS params = set_params(memory + 1024, 0x33, 2048);
+    OK(cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x11);
+    assert_int_equal(byte_at(memory + 3071), 0x33);
+    params.height = 2;
+    params.pitch = 4096;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    params = set_params(0, 0x33, 16);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, NULL, ctx));
+    end_graph(graph, exec);
+}
+
+static void of_rows_only_where_and_what(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode node = NULL;
+    CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x22, 8);
+    params.height = 2;
+    params.pitch = 64;
+    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &params, ctx));
+    CUgraphExec exec = instantiate(graph);
+    params.value = 0x33;
+    params.dst = memory + 1024;
+    OK(cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    run(exec);
+    assert_int_equal(byte_at(memory + 1024 + 64 + 7), 0x33);
+    params.width = 4;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemsetNodeSetParams(exec, node, &params, ctx));
+    end_graph(graph, exec);
+}
+
+static void a_copy_may_change(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_copy(graph, NULL, memory + 64, memory, 64);
+    CUgraphNode empty = add_empty(graph, NULL);
+    CUgraphExec exec = instantiate(graph);
+    unsigned char host[64];
+    OK(cu.cuMemsetD8_v2(memory + 4096, 0x44, 1024));
+    CUDA_MEMCPY3D params = copy_params(memory + 1024, memory + 4096, 1024);
+    OK(cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
+    run(exec);
+    assert_int_equal(byte_at(memory + 64), 0x11);
+    assert_int_equal(byte_at(memory + 2047), 0x44);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, empty, &params, ctx));
+    params = copy_params(0, memory, 64);
+    params.dstMemoryType = CU_MEMORYTYPE_HOST;
+    params.dstHost = host;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecMemcpyNodeSetParams(exec, node, &params, ctx));
+    end_graph(graph, exec);
+}
+
+static void count_up(void *number) {
+    ++*(int *)number;
+}
+
+/* What is queued already stays as it was. */
+static void a_host_function_may_change(void **state) {
+    (void)state;
+    int first = 0, second = 0;
+    struct gate gate;
+    CUstream stream;
+    CUgraph graph = new_graph();
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUgraphNode node = add_host(graph, NULL, count_up, &first);
+    CUgraphExec exec = instantiate(graph);
+    CUDA_HOST_NODE_PARAMS params = {.fn = count_up, .userData = &second};
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphExecHostNodeSetParams(exec, node, &params));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphLaunch(exec, stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(first, 1);
+    assert_int_equal(second, 2);
+    OK(cu.cuGraphHostNodeGetParams(node, &params));
+    assert_ptr_equal(params.userData, &first); /* the graph's node is as it was */
+    params.fn = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecHostNodeSetParams(exec, node, &params));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+    end_graph(graph, exec);
+}
+
+static void events_may_change(void **state) {
+    (void)state;
+    CUevent events[4];
+    CUgraphNode record, wait;
+    CUgraph graph = new_graph();
+    struct gate gate;
+    CUstream stream, other;
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuEventCreate(&events[i], CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuGraphAddEventWaitNode(&wait, graph, NULL, 0, events[0]));
+    OK(cu.cuGraphAddEventRecordNode(&record, graph, &wait, 1, events[1]));
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, events[2]));
+    OK(cu.cuGraphExecEventRecordNodeSetEvent(exec, record, events[3]));
+    gate_hold(&gate, other);
+    OK(cu.cuEventRecord(events[2], other));
+    OK(cu.cuGraphLaunch(exec, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(events[3]));
+    OK(cu.cuEventQuery(events[1]));
+    gate_release(&gate);
+    OK(cu.cuEventSynchronize(events[3]));
+    OK(cu.cuStreamSynchronize(stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecEventRecordNodeSetEvent(exec, wait, events[0]));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecEventWaitNodeSetEvent(exec, wait, NULL));
+    end_graph(graph, exec);
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuEventDestroy_v2(events[i]));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuStreamDestroy_v2(other));
+}
+
+static void a_child_may_change_but_not_its_shape(void **state) {
+    (void)state;
+    CUgraph child = new_graph(), same = new_graph(), longer = new_graph(), graph = new_graph();
+    add_set(child, NULL, memory, 0x22, 64);
+    add_set(same, NULL, memory, 0x33, 64);
+    add_empty(longer, add_set(longer, NULL, memory, 0x44, 64));
+    CUgraphNode node = add_child(graph, NULL, child), inside, original;
+    CUgraphExec exec = instantiate(graph);
+    CUgraph embedded;
+    size_t one = 1;
+    OK(cu.cuGraphExecChildGraphNodeSetParams(exec, node, same));
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x33);
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+          cu.cuGraphExecChildGraphNodeSetParams(exec, node, longer));
+    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK(cu.cuGraphGetNodes(embedded, &inside, &one));
+    OK(cu.cuGraphGetNodes(child, &original, &one));
+    CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x55, 64);
+    OK(cu.cuGraphExecMemsetNodeSetParams(exec, inside, &params, ctx));
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x55);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphExecMemsetNodeSetParams(exec, original, &params, ctx));
+    end_graph(graph, exec);
+    OK(cu.cuGraphDestroy(child));
+    OK(cu.cuGraphDestroy(same));
+    OK(cu.cuGraphDestroy(longer));
+}
+
+static void a_batch_may_change_but_not_its_operations(void **state) {
+    (void)state;
+    CUstreamBatchMemOpParams ops[2];
+    CUgraphNode node;
+    CUgraph graph = new_graph();
+    memset(ops, 0, sizeof ops);
+    for (int i = 0; i < 2; i++) {
+        ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        ops[i].writeValue.address = memory + 4 * (unsigned)i;
+        ops[i].writeValue.value = 1;
+    }
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 1, .paramArray = ops};
+    OK(cu.cuGraphAddBatchMemOpNode(&node, graph, NULL, 0, &params));
+    CUgraphExec exec = instantiate(graph);
+    ops[0].writeValue.value = 7;
+    OK(cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+    run(exec);
+    assert_int_equal(byte_at(memory), 7);
+    params.count = 2;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+    params.count = 1;
+    ops[0].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_64;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecBatchMemOpNodeSetParams(exec, node, &params));
+    end_graph(graph, exec);
+}
+
+static void any_type_in_one_call(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphNode copy = add_copy(graph, set, memory + 64, memory, 64);
+    CUgraphExec exec = instantiate(graph);
+    CUgraphNodeParams params;
+    memset(&params, 0, sizeof params);
+    params.type = CU_GRAPH_NODE_TYPE_MEMSET;
+    params.memset = (CUDA_MEMSET_NODE_PARAMS_v2){
+        .dst = memory, .value = 0x33, .elementSize = 1, .width = 64, .height = 1, .ctx = ctx};
+    OK(cu.cuGraphExecNodeSetParams(exec, set, &params));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, copy, &params));
+    params.reserved2 = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecNodeSetParams(exec, set, &params));
+    run(exec);
+    assert_int_equal(byte_at(memory + 64), 0x33);
+    end_graph(graph, exec);
+}
+
+static void nodes_are_switched_off_and_on(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode set = add_set(graph, NULL, memory, 0x22, 64);
+    CUgraphNode copy = add_copy(graph, set, memory + 64, memory, 64);
+    CUgraphNode empty = add_empty(graph, copy);
+    CUgraphExec exec = instantiate(graph);
+    unsigned on = 9;
+    OK(cu.cuGraphNodeGetEnabled(exec, set, &on));
+    assert_int_equal(on, 1);
+    OK(cu.cuGraphNodeSetEnabled(exec, set, 0));
+    OK(cu.cuGraphNodeGetEnabled(exec, set, &on));
+    assert_int_equal(on, 0);
+    run(exec);
+    assert_int_equal(byte_at(memory + 64), 0x11);
+    OK(cu.cuGraphNodeSetEnabled(exec, set, 1));
+    run(exec);
+    assert_int_equal(byte_at(memory + 64), 0x22);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeSetEnabled(exec, empty, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphNodeGetEnabled(exec, empty, &on));
+    end_graph(graph, exec);
+}
+
+static CUgraph pair(CUdeviceptr at, unsigned value) {
+    CUgraph graph = new_graph();
+    add_copy(graph, add_set(graph, NULL, at, value, 64), at + 64, at, 64);
+    return graph;
+}
+
+static void a_graph_of_the_same_shape(void **state) {
+    (void)state;
+    CUgraph graph = pair(memory, 0x22), other = pair(memory + 1024, 0x33);
+    CUgraph third = pair(memory + 2048, 0x44);
+    CUgraphExec exec = instantiate(graph);
+    CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_ERROR};
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_ERROR;
+    CUgraphNode node = NULL;
+    OK(cu.cuGraphExecUpdate_v2(exec, other, &info));
+    assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    run(exec);
+    assert_int_equal(byte_at(memory + 64), 0x11);
+    assert_int_equal(byte_at(memory + 1024 + 64), 0x33);
+    OK(cu.cuGraphExecUpdate(exec, third, &node, &result));
+    assert_int_equal(result, CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    run(exec);
+    assert_int_equal(byte_at(memory + 2048 + 64), 0x44);
+    OK(cu.cuGraphDestroy(other));
+    OK(cu.cuGraphDestroy(third));
+    end_graph(graph, exec);
+}
+
+static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult result,
+                    CUgraphNode node) {
+    CUgraphExecUpdateResultInfo info;
+    CUgraphExecUpdateResult old_result;
+    CUgraphNode old_node;
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graph, &info));
+    assert_int_equal(info.result, result);
+    assert_ptr_equal(info.errorNode, node);
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
+          cu.cuGraphExecUpdate(exec, graph, &old_node, &old_result));
+    assert_int_equal(old_result, result);
+    assert_ptr_equal(old_node, node);
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void another_shape_changes_nothing(void **state) {
+    (void)state;
+    CUgraph graph = pair(memory, 0x22);
+    CUgraphExec exec = instantiate(graph);
+    CUgraph other = new_graph();
+    add_set(other, NULL, memory, 0x33, 64);
+    refuses(exec, other, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL);
+    other = new_graph();
+    CUgraphNode node = add_set(other, NULL, memory, 0x33, 64);
+    add_copy(other, NULL, memory + 64, memory, 64);
+    refuses(exec, other, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, node);
+    other = new_graph();
+    node = add_empty(other, NULL);
+    add_copy(other, node, memory + 64, memory, 64);
+    refuses(exec, other, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, node);
+    other = new_graph();
+    CUDA_MEMSET_NODE_PARAMS params = set_params(memory, 0x33, 8);
+    params.height = 2;
+    params.pitch = 16;
+    OK(cu.cuGraphAddMemsetNode(&node, other, NULL, 0, &params, ctx));
+    add_copy(other, node, memory + 64, memory, 64);
+    refuses(exec, other, CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED, node);
+    run(exec);
+    assert_int_equal(byte_at(memory + 64), 0x22);
+    end_graph(graph, exec);
+}
+
+/* Branches are paired by the edges, not by when they were made. */
+static void branches_in_another_order(void **state) {
+    (void)state;
+    CUgraphNode both[2], join;
+    CUgraph graphs[2];
+    for (unsigned i = 0; i < 2; i++) {
+        CUdeviceptr at = memory + 1024 * i;
+        graphs[i] = new_graph();
+        CUgraphNode first = add_set(graphs[i], NULL, at, 0x21 + i, 64);
+        CUgraphNode second = add_set(graphs[i], NULL, at + 64, 0x31 + i, 64);
+        both[i] = first;
+        both[1 - i] = second;
+        CUDA_MEMCPY3D params = copy_params(at + 128, at, 128);
+        OK(cu.cuGraphAddMemcpyNode(&join, graphs[i], both, 2, &params, ctx));
+    }
+    CUgraphExec exec = instantiate(graphs[0]);
+    CUgraphExecUpdateResultInfo info;
+    OK(cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
+    run(exec);
+    assert_int_equal(byte_at(memory + 1024 + 128), 0x22);
+    assert_int_equal(byte_at(memory + 1024 + 192), 0x32);
+    OK(cu.cuGraphDestroy(graphs[1]));
+    end_graph(graphs[0], exec);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(a_set_may_change),
+        GRAPH_TEST(of_rows_only_where_and_what),
+        GRAPH_TEST(a_copy_may_change),
+        GRAPH_TEST(a_host_function_may_change),
+        GRAPH_TEST(events_may_change),
+        GRAPH_TEST(a_child_may_change_but_not_its_shape),
+        GRAPH_TEST(a_batch_may_change_but_not_its_operations),
+        GRAPH_TEST(any_type_in_one_call),
+        GRAPH_TEST(nodes_are_switched_off_and_on),
+        GRAPH_TEST(a_graph_of_the_same_shape),
+        GRAPH_TEST(another_shape_changes_nothing),
+        GRAPH_TEST(branches_in_another_order),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
