@@ -33,18 +33,26 @@ static char peek(const struct sg_words *words, size_t ahead) {
     return ahead < (size_t)(words->end - words->at) ? words->at[ahead] : '\0';
 }
 
-/* False at a comment that does not end. */
+/* ptxas refuses other bytes even in comments and strings. */
+static bool ascii(const struct sg_words *words) {
+    return (*words->at & 0x80) == 0;
+}
+
+/* False at a comment that does not end, or is not ASCII. */
 static bool skip_blanks(struct sg_words *words) {
     for (;;) {
         char c = peek(words, 0);
         if (c == '/' && peek(words, 1) == '/') {
-            while (words->at < words->end && *words->at != '\n')
-                words->at++;
+            for (; words->at < words->end && *words->at != '\n'; words->at++) {
+                if (!ascii(words))
+                    return false;
+            }
         } else if (c == '/' && peek(words, 1) == '*') {
             words->at += 2;
-            while (words->at < words->end && !(*words->at == '*' && peek(words, 1) == '/'))
+            while (words->at < words->end && ascii(words) &&
+                   !(*words->at == '*' && peek(words, 1) == '/'))
                 words->line += *words->at++ == '\n';
-            if (words->at == words->end)
+            if (words->at == words->end || !ascii(words))
                 return false;
             words->at += 2;
         } else if (c == ' ' || (c >= '\t' && c <= '\r')) {
@@ -158,7 +166,7 @@ static enum sg_word_kind take_number(struct sg_words *words, struct sg_word *wor
 
 static enum sg_word_kind take_string(struct sg_words *words) {
     words->at++;
-    while (words->at < words->end && *words->at != '"' && *words->at != '\n')
+    while (words->at < words->end && *words->at != '"' && *words->at != '\n' && ascii(words))
         words->at +=
             *words->at == '\\' && words->end - words->at > 1 && words->at[1] != '\n' ? 2 : 1;
     if (peek(words, 0) != '"')

@@ -1,0 +1,448 @@
+/* PTX text: what is taken, what is refused with which error, and what the values in it are. */
+#include "softgpu/image/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD    ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define ENTRY   ".visible .entry k() { ret; }\n"
+#define BODY(x) HEAD ".visible .entry k()\n{\n" x "\n}\n"
+
+static const struct sg_image_options h200 = {
+    .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
+
+static char error[600];
+
+static CUresult try_with(const struct sg_image_options *options, const char *text,
+                         struct sg_image **image) {
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    error[0] = '\0';
+    *image = NULL;
+    CUresult result = sg_image_read(text, SIZE_MAX, options, &log, image);
+    assert_true((result == CUDA_SUCCESS) == (*image != NULL));
+    assert_true((result == CUDA_SUCCESS) == (error[0] == '\0'));
+    return result;
+}
+
+static struct sg_image *taken(const char *text) {
+    struct sg_image *image;
+    if (try_with(&h200, text, &image) != CUDA_SUCCESS)
+        fail_msg("%s\n%s", text, error);
+    return image;
+}
+
+static void refused(const char *text, CUresult with) {
+    struct sg_image *image;
+    CUresult result = try_with(&h200, text, &image);
+    sg_image_free(image);
+    if (result != with)
+        fail_msg("%d instead of %d for\n%s\n%s", (int)result, (int)with, text, error);
+}
+
+/* As recorded on an H200. */
+static void beginnings(void **state) {
+    static const char *const no_images[] = {"",
+                                            "\n",
+                                            "  \t\r\n",
+                                            "// nothing\n",
+                                            "/* open",
+                                            "garbage",
+                                            "0",
+                                            ";",
+                                            "\xff\xfe",
+                                            "!<arch>\n",
+                                            ".target sm_90",
+                                            ".frobnicate",
+                                            "\1\2\3",
+                                            "\xef\xbb\xbf" HEAD ENTRY,
+                                            ".VERSION 8.0\n",
+                                            ENTRY};
+    static const char *const wrong[] = {
+        ".version",
+        ".version 8",
+        ".version x.y\n",
+        ".version 8.0\n",
+        ".version 8.0\n" ENTRY,
+        ".version 8.0\n" HEAD,
+        HEAD ".target sm_90\n",
+        ".version 8.0\n.target sm_100\n.address_size 64\n" ENTRY,
+        ".version 8.8\n.target sm_100\n.address_size 64\n" ENTRY,
+        ".version 7.0\n.target sm_90\n" ENTRY,
+        ".version 8.0\n.target sm_91\n",
+        ".version 8.0\n.target sm_90f\n",
+        ".version 8.0\n.target sm_90,\n" ENTRY,
+        ".version 8.0\n.target sm_90, debug\n" ENTRY,
+        ".version 8.0\n.target sm_90\n.address_size 32\n" ENTRY,
+        ".version 1.4\n.target sm_10\n.address_size 64\n" ENTRY,
+    };
+    static const char *const unsupported[] = {".version 0.0", ".version 7.9", ".version 8.9",
+                                              ".version 9.1", ".version 99.9\n{{{"};
+    (void)state;
+    for (size_t i = 0; i < sizeof no_images / sizeof no_images[0]; i++)
+        refused(no_images[i], CUDA_ERROR_INVALID_IMAGE);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refused(wrong[i], CUDA_ERROR_INVALID_PTX);
+    for (size_t i = 0; i < sizeof unsupported / sizeof unsupported[0]; i++)
+        refused(unsupported[i], CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+}
+
+static void modules(void **state) {
+    static const char *const good[] = {
+        HEAD,
+        HEAD ENTRY,
+        "// first\n/* second */ " HEAD ENTRY,
+        ".version 8.0 .target sm_90 .address_size 64 .visible .entry k() { ret; }",
+        ".version 8.0\n.target sm_90\n" ENTRY,
+        ".version 8.0\n.target sm_90a, texmode_independent\n" ENTRY,
+        ".version 1.4\n.target sm_10\n" ENTRY,
+        HEAD ".visible .entry k { ret; }",
+        HEAD ".visible .entry k();\n" ENTRY,
+        HEAD ".entry add() { ret; }",
+        HEAD ".entry $k() { ret; }",
+        HEAD ".entry %k() { ret; }",
+        HEAD ".extern .func f();\n" ENTRY,
+        HEAD ".func f() { ret; }\n.global .u64 x = f;\n",
+        HEAD ".visible .func g();\n.visible .func f() { ret; }\n.alias g, f;\n" ENTRY,
+        HEAD ".section .debug_str { .b8 0 { } }\n" ENTRY ".file 1 \"a.cu\", 5, 6\n",
+        HEAD ".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+             ".entry k() { { .param .b64 a; .param .b32 r; call.uni (r), vprintf, (a, a); } ret; }",
+        HEAD ".reg .u32 r;\n.local .u32 l;\n" ENTRY,
+        HEAD ".common .global .u32 x;\n.common .global .u32 x;\n",
+    };
+    static const char *const bad[] = {
+        HEAD "some words\n",
+        HEAD ".visible .entry k() { ret;",
+        HEAD ".visible .entry k();\n",
+        HEAD ENTRY "}\n",
+        HEAD "{ }\n",
+        HEAD ENTRY ENTRY,
+        HEAD ".extern .entry k() { ret; }\n",
+        HEAD ".entry 9k() { ret; }\n",
+        HEAD ".entry _() { ret; }\n",
+        HEAD ".entry a.b() { ret; }\n",
+        HEAD ".func f();\n" ENTRY,
+        HEAD ".extern .func f();\n.entry k() { call f; ret; }\n",
+        HEAD ".samplerref s;\n",
+        HEAD ".frob 5;\n",
+        HEAD ".param .u32 x;\n",
+        HEAD ".global .u32 x;\n.global .u32 x;\n",
+        HEAD "// caf\xc3\xa9\n" ENTRY,
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        sg_image_free(taken(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(bad[i], CUDA_ERROR_INVALID_PTX);
+}
+
+static void bodies(void **state) {
+    static const char *const good[] = {
+        BODY(""),
+        BODY("ret;"),
+        BODY("{ { } } ret;"),
+        BODY(".pragma \"nounroll\"; .loc 1 2 3\n ret;"),
+        BODY(".loc 1 2 3, function_name $L_a + 4, inlined_at 1 5 6\n ret;"),
+        BODY(".reg .b32 %r<10>; mov.u32 %r9, %tid.x; add.s32 %r1, %r2, -5; ret;"),
+        BODY(".reg .b32 r1<5>; mov.u32 r14, 0x10; ret;"),
+        BODY(".reg .pred p, q; .reg .u32 r; setp.eq.u32 p|q, r, 1; @!p bra L; L: ret;"),
+        BODY("{ .reg .b32 a; mov.b32 a, 1; L: bra L; } { .reg .b64 a; L: bra L; } ret;"),
+        BODY(".reg .b64 d; .reg .b32 a, b; mov.b64 d, {a, b}; mov.b64 {a, _}, d; ret;"),
+        BODY(
+            ".reg .v4 .f32 v; .reg .f32 f; mov.f32 f, v.x; fma.rn.f32 f, f, 0f3F800000, 1.5; ret;"),
+        BODY(".shared .b8 s[4]; st.shared.u8 [s+2], 1; st.volatile.shared.u8 [s], 1; ret;"),
+        BODY(".reg .b32 i; a: .branchtargets L, M; brx.idx i, a; L: M: ret;"),
+        BODY(".reg .u32 x; .reg .pred p; bar.sync 0; bar.red.popc.u32 x, 0, p; ret;"),
+        BODY("membar.gl; fence.acq_rel.gpu; griddepcontrol.wait; ret;"),
+        BODY("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; trap; exit;"),
+        BODY(".reg .b64 d; .reg .b32 r; call (r), d, (r, r), p; p: .callprototype (.param .b32 _) "
+             "_ (.param .b32 _, .param .b32 _); ret;"),
+    };
+    static const char *const bad[] = {
+        BODY("ret"),
+        BODY("ret;;"),
+        BODY(";"),
+        BODY("rett;"),
+        BODY("ret.frob;"),
+        BODY("ret 5;"),
+        BODY("mov.u32 %r1, 5;"),
+        BODY(".reg .b32 %r<2>; mov.u32 %r2, 5;"),
+        BODY(".reg .b32 %r<4>; add.u32 %r1, %r2;"),
+        BODY(".reg .b32 %r<4>; add.u32 %r1, %r2, %r3, %r1;"),
+        BODY(".reg .b32 %r<4>; add %r1, %r2, %r3;"),
+        BODY(".reg .b32 %r<4>; add.u32 %r1, , %r3;"),
+        BODY(".reg .b32 %r<4>; add.u32 %r1, %r2, (%r3;"),
+        BODY(".reg .b32 %r<4>; add.u32 %r1, %r2, %r3];"),
+        BODY(".reg .b32 %r<4>; ld.u32 %r1, [];"),
+        BODY(".reg .f32 %f<4>; div.f32 %f1, %f2, %f3;"),
+        BODY("bra nowhere;"),
+        BODY("a: ret; a: ret;"),
+        BODY("@%p1 ret;"),
+        BODY(".frob 5; ret;"),
+        BODY(".reg .u32 r; .reg .u32 r; ret;"),
+        BODY("{ .reg .u32 r; } mov.u32 r, 1;"),
+        BODY(".pragma \"nounroll; ret;"),
+        BODY(".reg .b128 r; ret;"),
+        BODY("ret; /* open"),
+        BODY("}"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        sg_image_free(taken(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(bad[i], CUDA_ERROR_INVALID_PTX);
+}
+
+static void parameters_and_limits(void **state) {
+    static const char *const bad[] = {
+        "(.param p)",
+        "(.u32 p)",
+        "(.reg .u32 p)",
+        "(.param .b128 p)",
+        "(.param .v4 .u32 p)",
+        "(.param .pred p)",
+        "(.param .b8 p[])",
+        "(.param .b8 p[0])",
+        "(.param .b32 p[2][3])",
+        "(.param .align 3 .b8 p[4])",
+        "(.param .u32 p, .param .u32 p)",
+        "(.param .u32 p,)",
+        "(.param .b8 p[32768])",
+        "(.param .b8 p[18446744073709551615])",
+        "() .maxntid 0",
+        "() .maxntid 1, 1, 1, 1",
+        "() .reqntid 32 .maxntid 64",
+        "() .maxnreg 0",
+        "() .maxclusterrank 4 .reqnctapercluster 2",
+        "() .noreturn",
+    };
+    static const char *const good[] = {
+        "(.param .b8 p[32764])",
+        "(.param .f16 p)",
+        "(.param .align 256 .b8 p[4])",
+        "() .maxntid 1025",
+        "() .maxnreg 1000",
+        "() .reqnctapercluster 17",
+        "() .minnctapersm 2",
+        "() .explicitcluster",
+        "() .pragma \"x\";",
+        "(.param .u64 .ptr p)",
+        "(.param .u64 .ptr .global .align 16 p)",
+    };
+    char image[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(image, sizeof image, HEAD ".visible .entry k%s { ret; }\n", bad[i]);
+        refused(image, CUDA_ERROR_INVALID_PTX);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        snprintf(image, sizeof image, HEAD ".visible .entry k%s { ret; }\n", good[i]);
+        sg_image_free(taken(image));
+    }
+    refused(HEAD ".entry k(.param .texref t) { ret; }", CUDA_ERROR_INVALID_IMAGE);
+}
+
+/* Offsets as cuFuncGetParamInfo gave them on an H200. */
+static void parameter_offsets(void **state) {
+    static const struct sg_parameter wanted[] = {{0, 1},   {8, 8},   {16, 2},  {20, 4},
+                                                 {32, 20}, {52, 1},  {53, 3},  {56, 12},
+                                                 {112, 1}, {120, 8}, {128, 2}, {136, 16}};
+    (void)state;
+    struct sg_image *image =
+        taken(HEAD ".visible .entry odd(.param .u8 a, .param .u64 b, .param .u16 c, .param .f32 d,"
+                   ".param .align 16 .b8 e[20], .param .u8 f, .param .align 1 .b8 g[3],"
+                   ".param .b32 h[3], .param .align 64 .b8 i[1],"
+                   ".param .u64 .ptr .global .align 256 j, .param .f16 l, .param .b64 m[2])"
+                   "{ ret; }");
+    const struct sg_image_function *odd = sg_image_find_function(image, "odd");
+    assert_non_null(odd);
+    assert_int_equal(odd->parameter_count, 12);
+    assert_int_equal(odd->parameter_bytes, 152);
+    for (unsigned i = 0; i < 12; i++) {
+        assert_int_equal(odd->parameters[i].offset, wanted[i].offset);
+        assert_int_equal(odd->parameters[i].size, wanted[i].size);
+    }
+    sg_image_free(image);
+}
+
+static void check_value(const char *declaration, uint64_t size, const void *bytes) {
+    char text[300];
+    snprintf(text, sizeof text, HEAD ".global .u32 y;\n.visible .global %s;\n", declaration);
+    struct sg_image *image = taken(text);
+    const struct sg_image_variable *x = sg_image_find_variable(image, "x");
+    assert_non_null(x);
+    assert_int_equal(x->size, size);
+    for (uint64_t i = 0; i < size; i++) {
+        unsigned got = i < x->initial_size ? x->initial[i] : 0;
+        if (got != ((const unsigned char *)bytes)[i])
+            fail_msg("%s: byte %d is 0x%02x", declaration, (int)i, got);
+    }
+    sg_image_free(image);
+}
+
+static void values(void **state) {
+    (void)state;
+    check_value(".u32 x = 5", 4, "\5\0\0\0");
+    check_value(".u32 x = 0x1234567", 4, "\x67\x45\x23\x01");
+    check_value(".u32 x = 0b101", 4, "\5\0\0\0");
+    check_value(".u16 x = 01777U", 2, "\xff\x03");
+    check_value(".u8 x = 257", 1, "\1");
+    check_value(".s16 x = -2", 2, "\xfe\xff");
+    check_value(".u32 x = (1 + 2) * 3 - ~0 + (7 >> 1) + (1 ? 20 : 30)", 4, "\x21\0\0\0");
+    check_value(".s32 x = -7 / 2", 4, "\xfd\xff\xff\xff");
+    check_value(".u32 x = 1 << 4 | 3 & 2 ^ 8", 4, "\x1a\0\0\0");
+    check_value(".u32 x = !(1 == 2) && 3 > 2", 4, "\1\0\0\0");
+    check_value(".u64 x = (.u64) -1 / 2", 8, "\xff\xff\xff\xff\xff\xff\xff\x7f");
+    check_value(".s64 x = -8 >> 1", 8, "\xfc\xff\xff\xff\xff\xff\xff\xff");
+    check_value(".f32 x = 1.5", 4, "\0\0\xc0\x3f");
+    check_value(".f32 x = 0f40400000", 4, "\0\0\x40\x40");
+    check_value(".f32 x = 0d3FF0000000000000", 4, "\0\0\x80\x3f");
+    check_value(".f64 x = -1.0e0", 8, "\0\0\0\0\0\0\xf0\xbf");
+    check_value(".b32 x = .5", 4, "\0\0\0\x3f");
+    check_value(".v2 .u16 x = {1, 2}", 4, "\1\0\2\0");
+    check_value(".u8 x[] = {1, 2, 3}", 3, "\1\2\3");
+    check_value(".u8 x[2][2] = {{1}, {2, 3}}", 4, "\1\0\2\3");
+    check_value(".u16 x[2] = {}", 4, "\0\0\0\0");
+    check_value(".u64 x[2] = {y + 8, 1}", 16, "\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0");
+}
+
+static void wrong_values(void **state) {
+    static const char *const bad[] = {
+        ".u32 x = ",
+        ".u32 x = {1}",
+        ".u32 x[2] = 1",
+        ".u32 x[2] = {1, 2, 3}",
+        ".u32 x[2][2] = {1, 2, 3, 4}",
+        ".u32 x[2][2] = {{1}, 2}",
+        ".u32 x[2] = {1,}",
+        ".u32 x = 1.5",
+        ".f32 x = 1",
+        ".f16 x = 1.0",
+        ".u64 x = nowhere",
+        ".u32 x = 1 / 0",
+        ".u32 x = (1",
+        ".u32 x = 1)",
+        ".u32 x = 1 2",
+        ".u64 x = -y",
+        ".u64 x = y * 2",
+        ".u8 x = y",
+        ".u8 x = 0xFF00(y)",
+        ".u32 x[-1]",
+        ".u32 x[0]",
+        ".u32 x[]",
+        ".u32 x[4294967296][4294967296]",
+        ".u8 x[2][99999999999] = {{1}, {2}}",
+        ".align 0 .u32 x",
+        ".align 3 .u32 x",
+        ".attribute(.frob) .u32 x",
+        ".pred x",
+        ".b128 x",
+        ".u32 x<4>",
+        ".u32 x[1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1][1]",
+        ".u64 x = 99999999999999999999",
+    };
+    char text[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(text, sizeof text, HEAD ".global .u32 y;\n.visible .global %s;\n", bad[i]);
+        refused(text, CUDA_ERROR_INVALID_PTX);
+    }
+    refused(HEAD ".shared .u32 x = 1;\n", CUDA_ERROR_INVALID_PTX);
+    refused(HEAD ".extern .global .u32 x = 1;\n", CUDA_ERROR_INVALID_PTX);
+    refused(HEAD ".const .b8 x[65537];\n", CUDA_ERROR_INVALID_PTX);
+    refused(HEAD ".const .attribute(.managed) .u32 x;\n", CUDA_ERROR_INVALID_PTX);
+}
+
+/* Used by an entry, or by what it calls; declared in it, used or not. */
+static void memory_of_entries(void **state) {
+    (void)state;
+    struct sg_image *image = taken(
+        HEAD
+        ".shared .align 4 .b8 a[100];\n.shared .b8 b[7];\n"
+        ".func deep() { .shared .b8 c[5]; st.shared.u8 [b], 1; ret; }\n"
+        ".func mid() { call deep; ret; }\n"
+        ".entry none() { ret; }\n"
+        ".entry direct() { st.shared.u8 [a], 1; st.shared.u8 [a + 1], 1; ret; }\n"
+        ".entry called() { call mid; call mid; ret; }\n"
+        ".entry own() { .shared .b8 s[1]; .shared .align 16 .b8 t[1]; .local .b8 l[100]; ret; }\n"
+        ".entry frame() { .local .b8 s[1]; .local .align 4 .b8 t[4]; .local .b8 u[1]; ret; }\n");
+    assert_int_equal(sg_image_find_function(image, "none")->static_shared, 0);
+    assert_int_equal(sg_image_find_function(image, "direct")->static_shared, 100);
+    assert_int_equal(sg_image_find_function(image, "called")->static_shared, 12);
+    assert_int_equal(sg_image_find_function(image, "own")->static_shared, 17);
+    assert_int_equal(sg_image_find_function(image, "own")->local, 104);
+    assert_int_equal(sg_image_find_function(image, "frame")->local, 8);
+    sg_image_free(image);
+}
+
+static void messages(void **state) {
+    char room[20], name[] = "kernels.ptx";
+    struct sg_image_options options = h200;
+    struct sg_image_log log = {.error = room, .error_size = sizeof room};
+    struct sg_image *image = NULL;
+    (void)state;
+    refused(HEAD ENTRY "\nsome words\n", CUDA_ERROR_INVALID_PTX);
+    assert_non_null(strstr(error, "line 6"));
+    assert_non_null(strstr(error, "'some'"));
+    refused(BODY("mov.u32\n%r1,\n5;\nret;"), CUDA_ERROR_INVALID_PTX);
+    assert_non_null(strstr(error, "line 7"));
+    assert_non_null(strstr(error, "'%r1'"));
+    options.name = name;
+    assert_int_equal(try_with(&options, HEAD "{", &image), CUDA_ERROR_INVALID_PTX);
+    assert_ptr_equal(strstr(error, "kernels.ptx, line 4"), error);
+    /* Cut, with its zero, and said to be full. */
+    memset(room, 'z', sizeof room);
+    assert_int_equal(sg_image_read(HEAD "{", SIZE_MAX, &h200, &log, &image),
+                     CUDA_ERROR_INVALID_PTX);
+    assert_int_equal(log.error_used, sizeof room);
+    assert_int_equal(strlen(room), sizeof room - 1);
+    log = (struct sg_image_log){.error = room, .error_size = 1};
+    assert_int_equal(sg_image_read(HEAD "{", SIZE_MAX, &h200, &log, &image),
+                     CUDA_ERROR_INVALID_PTX);
+    assert_int_equal(log.error_used, 0);
+    assert_int_equal(room[0], 0);
+}
+
+/* Deep and long texts cost neither stack nor squares of time. */
+static void large_texts(void **state) {
+    enum { MANY = 200000 };
+    char *text = malloc(64 * MANY), *at = text;
+    (void)state;
+    assert_non_null(text);
+    at += sprintf(at, HEAD ".entry k() {\n");
+    memset(at, '{', MANY);
+    memset(at + MANY, '}', MANY);
+    strcpy(at + 2 * MANY, "ret; }\n");
+    sg_image_free(taken(text));
+    at += sprintf(at, "ret; }\n");
+    for (int i = 0; i < MANY / 4; i++)
+        at += sprintf(at, ".global .u32 v%d = %d;\n", i, i);
+    struct sg_image *image = taken(text);
+    assert_int_equal(image->variable_count, MANY / 4);
+    sg_image_free(image);
+    strcpy(at, ".global .u32 x = ");
+    memset(at + 17, '(', MANY);
+    strcpy(at + 17 + MANY, "1;");
+    refused(text, CUDA_ERROR_INVALID_PTX);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(beginnings),
+        cmocka_unit_test(modules),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(parameters_and_limits),
+        cmocka_unit_test(parameter_offsets),
+        cmocka_unit_test(values),
+        cmocka_unit_test(wrong_values),
+        cmocka_unit_test(memory_of_entries),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(large_texts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
