@@ -1,0 +1,185 @@
+/* Linking images, and softgpu's container for what comes out. */
+#include "softgpu/image/image.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define MAIN                                                                                       \
+    HEAD ".extern .func given();\n.extern .global .u32 outside;\n"                                 \
+         ".visible .global .align 8 .u64 p[2] = {outside, 3};\n.global .texref t;\n"               \
+         ".visible .entry k(.param .u8 a, .param .u64 b) .reqntid 32, 2 { .shared .b8 s[9];"       \
+         " call given; st.global.u32 [outside], 1; ret; }\n"
+#define GIVEN                                                                                      \
+    HEAD ".visible .func given() { ret; }\n.visible .global .u32 outside = 7;\n.global .surfref "  \
+         "s;\n"                                                                                    \
+         ".visible .global .attribute(.managed) .u32 m;\n.visible .const .u32 c = 4;\n"            \
+         ".visible .entry other() .explicitcluster .maxclusterrank 4 { ret; }\n"
+
+static const struct sg_image_options options = {
+    .architecture = 90, .newest_ptx = 90, .prefer_machine = true, .relocatable = true};
+
+static char error[400];
+
+static struct sg_image *part(const char *text) {
+    struct sg_image *image = NULL;
+    assert_int_equal(sg_image_read(text, SIZE_MAX, &options, NULL, &image), CUDA_SUCCESS);
+    return image;
+}
+
+static CUresult link_two(const char *first, const char *second, unsigned char **bytes,
+                         size_t *size) {
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    struct sg_image *images[] = {part(first), part(second)};
+    error[0] = '\0';
+    *bytes = NULL;
+    CUresult result =
+        sg_image_link((const struct sg_image *const *)images, 2, &options, &log, bytes, size);
+    sg_image_free(images[0]);
+    sg_image_free(images[1]);
+    return result;
+}
+
+static void everything_is_kept(void **state) {
+    unsigned char *bytes;
+    size_t size;
+    struct sg_image *image = NULL;
+    (void)state;
+    assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, SIZE_MAX, &options, NULL, &image), CUDA_SUCCESS);
+    assert_int_equal(image->source, SG_IMAGE_PTX);
+    assert_int_equal(image->ptx_version, 80);
+    assert_int_equal(image->target, 90);
+    assert_int_equal(image->function_count, 2);
+    const struct sg_image_function *k = sg_image_find_function(image, "k");
+    assert_non_null(k);
+    assert_int_equal(k->parameter_count, 2);
+    assert_int_equal(k->parameter_bytes, 16);
+    assert_int_equal(k->parameters[1].offset, 8);
+    assert_int_equal(k->parameters[1].size, 8);
+    assert_int_equal(k->required_threads[0], 32);
+    assert_int_equal(k->required_threads[1], 2);
+    assert_int_equal(k->static_shared, 9);
+    const struct sg_image_function *other = sg_image_find_function(image, "other");
+    assert_true(other && other->explicit_cluster && other->max_cluster_rank == 4);
+    assert_int_equal(other->constant, 4);
+    assert_int_equal(image->texture_count, 1);
+    assert_string_equal(image->textures[0], "t");
+    assert_string_equal(image->surfaces[0], "s");
+    assert_int_equal(image->undefined_count, 0);
+    sg_image_free(image);
+    free(bytes);
+}
+
+static void variables_are_kept(void **state) {
+    unsigned char *bytes;
+    size_t size;
+    struct sg_image *image = NULL;
+    (void)state;
+    assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    assert_int_equal(image->variable_count, 4);
+    const struct sg_image_variable *p = sg_image_find_variable(image, "p");
+    assert_non_null(p);
+    assert_int_equal(p->size, 16);
+    assert_int_equal(p->alignment, 8);
+    assert_true(p->visible);
+    assert_int_equal(p->initial[8], 3);
+    assert_int_equal(p->relocation_count, 1);
+    assert_string_equal(p->relocations[0].symbol, "outside");
+    assert_int_equal(p->relocations[0].size, 8);
+    const struct sg_image_variable *outside = sg_image_find_variable(image, "outside");
+    assert_true(outside && !outside->external && outside->initial[0] == 7);
+    assert_true(sg_image_find_variable(image, "m")->managed);
+    assert_true(sg_image_find_variable(image, "c")->constant);
+    sg_image_free(image);
+    free(bytes);
+}
+
+static void names_from_nobody_or_two(void **state) {
+    static const struct {
+        const char *first, *second, *says;
+    } cases[] = {
+        {MAIN, HEAD, "given"},
+        {MAIN, HEAD ".visible .func given() { ret; }\n", "outside"},
+        {MAIN, HEAD ".func given() { ret; }\n.visible .global .u32 outside;\n", "given"},
+        {GIVEN, GIVEN, "other"},
+        {HEAD ".visible .global .u32 x;\n", HEAD ".visible .global .u32 x;\n", "x"},
+        {HEAD ".visible .func f() { ret; }\n", HEAD ".visible .func f() { ret; }\n", "f"},
+    };
+    unsigned char *bytes;
+    size_t size;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_not_equal(link_two(cases[i].first, cases[i].second, &bytes, &size),
+                             CUDA_SUCCESS);
+        assert_null(bytes);
+        assert_non_null(strstr(error, cases[i].says));
+    }
+    /* Names that are not visible do not meet; weak ones may. */
+    assert_int_equal(link_two(HEAD ".global .u32 x;\n", HEAD ".global .u32 x;\n", &bytes, &size),
+                     CUDA_SUCCESS);
+    free(bytes);
+    assert_int_equal(
+        link_two(HEAD ".weak .global .u32 x;\n", HEAD ".weak .global .u32 x;\n", &bytes, &size),
+        CUDA_SUCCESS);
+    free(bytes);
+}
+
+/* A container whose bytes changed is refused or read, and one that was cut is refused. */
+static void damaged_containers(void **state) {
+    unsigned char *bytes;
+    size_t size;
+    struct sg_image *image = NULL;
+    (void)state;
+    assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
+    for (size_t at = 4; at < size; at++) {
+        for (unsigned bit = 1; bit < 256; bit <<= 3) {
+            bytes[at] ^= (unsigned char)bit;
+            (void)sg_image_read(bytes, size, &options, NULL, &image);
+            sg_image_free(image);
+            image = NULL;
+            bytes[at] ^= (unsigned char)bit;
+        }
+        unsigned char *part_of_it = malloc(at);
+        memcpy(part_of_it, bytes, at);
+        assert_int_equal(sg_image_read(part_of_it, at, &options, NULL, &image),
+                         CUDA_ERROR_INVALID_IMAGE);
+        free(part_of_it);
+    }
+    free(bytes);
+}
+
+static void links_again(void **state) {
+    unsigned char *bytes, *twice = NULL;
+    size_t size, twice_size = 0;
+    struct sg_image *image = NULL, *again = NULL;
+    (void)state;
+    assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    const struct sg_image *const one[] = {image};
+    assert_int_equal(sg_image_link(one, 1, &options, NULL, &twice, &twice_size), CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(twice, twice_size, &options, NULL, &again), CUDA_SUCCESS);
+    assert_int_equal(again->function_count, 2);
+    assert_int_equal(again->variable_count, 4);
+    sg_image_free(again);
+    sg_image_free(image);
+    free(twice);
+    free(bytes);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_is_kept),
+        cmocka_unit_test(variables_are_kept),
+        cmocka_unit_test(names_from_nobody_or_two),
+        cmocka_unit_test(damaged_containers),
+        cmocka_unit_test(links_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
