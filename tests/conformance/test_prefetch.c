@@ -116,12 +116,40 @@ static void bad_prefetches_are_refused(void **state) {
     OK(cu.cuMemFree_v2(m));
 }
 
+static void other_devices_take_part(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    NEEDS_DEVICES(2);
+    CUdevice second;
+    CUcontext there;
+    CUdeviceptr m = managed();
+    unsigned char *bytes = (unsigned char *)(uintptr_t)m;
+    int list[2] = {77, 77}, preferred = 77;
+    OK(cu.cuDeviceGet(&second, 1));
+    OK(cu.cuMemPrefetchAsync(m, SIZE, second, NULL));
+    assert_int_equal(last(m, SIZE), second);
+    OK(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, second));
+    OK(cu.cuMemAdvise(m, SIZE, CU_MEM_ADVISE_SET_ACCESSED_BY, second));
+    OK(cu.cuMemRangeGetAttribute(&preferred, sizeof preferred,
+                                 CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, m, SIZE));
+    assert_int_equal(preferred, second);
+    OK(cu.cuMemRangeGetAttribute(list, sizeof list, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, m, SIZE));
+    assert_int_equal(list[0], second);
+    assert_int_equal(list[1], CU_DEVICE_INVALID);
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxCreate_v2(&there, 0, second));
+    OK(cu.cuMemsetD8_v2(m, 9, SIZE));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(bytes[SIZE - 1], 9);
+    OK(cu.cuCtxDestroy_v2(there));
+    OK(cu.cuMemFree_v2(m));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(the_last_place_is_told),
-        TEST(it_takes_its_turn_in_the_stream),
-        TEST(batches_go_to_several_places),
-        TEST(bad_prefetches_are_refused),
+        TEST(the_last_place_is_told),       TEST(it_takes_its_turn_in_the_stream),
+        TEST(batches_go_to_several_places), TEST(bad_prefetches_are_refused),
+        TEST(other_devices_take_part),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }
