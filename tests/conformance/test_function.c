@@ -1,0 +1,123 @@
+/* Functions: attributes, parameters, settings, and what the first API keeps in them. */
+#include "../fixtures/images/kernels.h"
+#include "harness.h"
+
+static CUmodule module;
+
+static CUfunction function(const char *name) {
+    CUfunction found = NULL;
+    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    OK(cu.cuModuleGetFunction(&found, module, name));
+    return found;
+}
+
+static int attribute(CUfunction f, CUfunction_attribute which) {
+    int value = -99;
+    OK(cu.cuFuncGetAttribute(&value, which, f));
+    return value;
+}
+
+static void attributes_of_machine_code(void **state) {
+    (void)state;
+    CUfunction f = function("static_shared"), heavy;
+    OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
+    assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), 4096);
+    assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS), 10);
+    assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 49152 - 4096);
+    assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT), -1);
+    assert_int_equal(attribute(heavy, CU_FUNC_ATTRIBUTE_NUM_REGS), 72);
+    assert_int_equal(attribute(heavy, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 896);
+    int value = -99;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX, heavy));
+    FAILS(CUDA_ERROR_INVALID_HANDLE,
+          cu.cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, NULL));
+    assert_int_equal(value, -99);
+    OK(cu.cuModuleUnload(module));
+}
+
+static void some_attributes_can_be_set(void **state) {
+    (void)state;
+    CUfunction f = function("empty"), clustered;
+    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 100000));
+    assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 100000);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 232449));
+    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 4));
+    assert_int_equal(attribute(f, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH), 4);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS, 1));
+    OK(cu.cuModuleGetFunction(&clustered, module, "clustered"));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuFuncSetAttribute(clustered, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, 4));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void parameters_are_laid_out(void **state) {
+    (void)state;
+    static const size_t offsets[] = {0, 2, 4, 8, 16, 24, 32, 40, 64};
+    static const size_t sizes[] = {1, 2, 4, 8, 4, 8, 8, 24, 1};
+    CUfunction f = function("types");
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        size_t offset = 99, size = 99;
+        OK(cu.cuFuncGetParamInfo(f, i, &offset, &size));
+        assert_int_equal(offset, offsets[i]);
+        assert_int_equal(size, sizes[i]);
+    }
+    size_t offset;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncGetParamInfo(f, COUNT(sizes), &offset, NULL));
+    OK(cu.cuModuleUnload(module));
+}
+
+/* A preference for cache leaves less shared memory. */
+static void cache_config_changes_occupancy(void **state) {
+    (void)state;
+    CUfunction f = function("dynamic_shared");
+    int blocks = 0;
+    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 0));
+    assert_int_equal(blocks, 32);
+    OK(cu.cuFuncSetCacheConfig(f, CU_FUNC_CACHE_PREFER_L1));
+    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 32, 0));
+    assert_int_equal(blocks, 8);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetCacheConfig(f, (CUfunc_cache)9));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void bank_sizes_are_checked(void **state) {
+    (void)state;
+    CUfunction f = function("empty");
+    OK(cu.cuFuncSetSharedMemConfig(f, CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetSharedMemConfig(f, (CUsharedconfig)9));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void the_first_way_to_launch_is_checked(void **state) {
+    (void)state;
+    CUfunction f = function("bounded"), heavy;
+    char bytes[8] = {0};
+    OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
+    OK(cu.cuFuncSetBlockShape(f, 128, 1, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetBlockShape(f, 129, 1, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetBlockShape(heavy, 0, 1, 1));
+    OK(cu.cuFuncSetSharedSize(f, 49152));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetSharedSize(f, 49153));
+    OK(cu.cuParamSetSize(f, 8));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetSize(f, 40000));
+    OK(cu.cuParamSetv(f, 0, bytes, 8));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetv(f, 0, NULL, 8));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSeti(f, 1 << 20, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetf(f, 1 << 20, 0.0F));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, NULL));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncSetBlockShape(NULL, 1, 1, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchGrid(f, 0, 1));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunch(NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchGridAsync(f, 1, 65536, NULL));
+    OK(cu.cuModuleUnload(module));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(attributes_of_machine_code), TEST(some_attributes_can_be_set),
+        TEST(parameters_are_laid_out),    TEST(cache_config_changes_occupancy),
+        TEST(bank_sizes_are_checked),     TEST(the_first_way_to_launch_is_checked),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,154 @@
+/* Launches: arguments that are refused, and nodes that a capture makes of them. */
+#include "../fixtures/images/kernels.h"
+#include "harness.h"
+
+#include <string.h>
+
+static CUmodule module;
+
+static CUfunction function(const char *name) {
+    CUfunction found = NULL;
+    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    OK(cu.cuModuleGetFunction(&found, module, name));
+    return found;
+}
+
+static CUresult launch(CUfunction f, unsigned grid, unsigned block, unsigned shared, void **params,
+                       void **extra) {
+    return cu.cuLaunchKernel(f, grid, 1, 1, block, 1, 1, shared, NULL, params, extra);
+}
+
+static void shapes_and_parameters(void **state) {
+    (void)state;
+    CUfunction f = function("bounded"), heavy, pair;
+    CUdeviceptr p = 0;
+    void *params[] = {&p, &p}, *missing[] = {NULL, NULL}, *end[] = {CU_LAUNCH_PARAM_END};
+    OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
+    OK(cu.cuModuleGetFunction(&pair, module, "clustered"));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, launch(NULL, 1, 1, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 0, 1, 0, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 0, 0, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 129, 0, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 49153, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, missing, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, params, end));
+    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, end));
+    FAILS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(heavy, 1, 1024, 0, params, NULL));
+    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch(pair, 3, 1, 0, params, NULL));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void attributes(void **state) {
+    (void)state;
+    CUfunction f = function("empty");
+    CUlaunchAttribute attribute = {.id = (CUlaunchAttributeID)99};
+    CUlaunchConfig config = {3, 1, 1, 32, 1, 1, 0, NULL, &attribute, 1};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = 2;
+    attribute.value.clusterDim.y = attribute.value.clusterDim.z = 1;
+    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
+    memset(&attribute, 0, sizeof attribute);
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernelEx(NULL, f, NULL, NULL));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void cooperative_launches_fit(void **state) {
+    (void)state;
+    CUfunction f = function("empty");
+    CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
+    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+          cu.cuLaunchCooperativeKernel(f, 100000, 1, 1, 1024, 1, 1, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 4));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void other_contexts_functions_are_refused(void **state) {
+    (void)state;
+    CUfunction f = function("empty");
+    CUcontext other;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, launch(f, 1, 1, 0, NULL, NULL));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void captured_launches_are_nodes(void **state) {
+    (void)state;
+    CUfunction f = function("bounded");
+    CUdeviceptr p = 0x1234;
+    void *params[] = {&p};
+    CUstream stream;
+    CUgraph graph = NULL;
+    CUgraphNode nodes[3];
+    size_t count = 3;
+    CUDA_KERNEL_NODE_PARAMS got = {0};
+    CUlaunchConfig config = {5, 1, 1, 32, 1, 1, 0, NULL, NULL, 0};
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    config.hStream = stream;
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuLaunchKernel(f, 2, 3, 1, 64, 1, 1, 128, stream, params, NULL));
+    OK(cu.cuLaunchKernelEx(&config, f, params, NULL));
+    OK(cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 32, 1, 1, 0, stream, params));
+    p = 0;
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    assert_int_equal(count, 3);
+    OK(cu.cuGraphKernelNodeGetParams_v2(nodes[0], &got));
+    assert_ptr_equal(got.func, f);
+    assert_int_equal(got.gridDimX, 2);
+    assert_int_equal(got.gridDimY, 3);
+    assert_int_equal(got.blockDimX, 64);
+    assert_int_equal(got.sharedMemBytes, 128);
+    assert_int_equal(*(CUdeviceptr *)got.kernelParams[0], 0x1234);
+    OK(cu.cuGraphKernelNodeGetParams_v2(nodes[1], &got));
+    assert_int_equal(got.gridDimX, 5);
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuModuleUnload(module));
+}
+
+/* A launch that is refused ends the capture. */
+static void bad_launches_invalidate_captures(void **state) {
+    (void)state;
+    CUfunction f = function("empty");
+    CUstream stream;
+    CUgraph graph = NULL;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 0, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+          cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
+    assert_null(graph);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void softgpu_runs_no_kernels(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware runs them");
+    CUfunction f = function("empty");
+    CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(f, 1, 1, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED,
+          cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunch(f));
+    OK(cu.cuModuleUnload(module));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(shapes_and_parameters),       TEST(attributes),
+        TEST(cooperative_launches_fit),    TEST(other_contexts_functions_are_refused),
+        TEST(captured_launches_are_nodes), TEST(bad_launches_invalidate_captures),
+        TEST(softgpu_runs_no_kernels),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,200 @@
+/* Libraries and kernels: images that belong to no context, with a module in each that asks. */
+#include "../fixtures/images/images.h"
+#include "../fixtures/images/kernels.h"
+#include "harness.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static CUlibrary load(const void *image) {
+    CUlibrary library = NULL;
+    OK(cu.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+    assert_non_null(library);
+    return library;
+}
+
+static CUkernel kernel(CUlibrary library, const char *name) {
+    CUkernel found = NULL;
+    OK(cu.cuLibraryGetKernel(&found, library, name));
+    return found;
+}
+
+static void kernels_are_found_and_listed(void **state) {
+    (void)state;
+    CUlibrary library = load(image_kernels_cubin), back = NULL;
+    CUkernel types = kernel(library, "types"), list[20] = {NULL};
+    unsigned count = 0, seen = 0;
+    const char *name = NULL;
+    OK(cu.cuLibraryGetKernelCount(&count, library));
+    assert_int_equal(count, 9);
+    OK(cu.cuLibraryEnumerateKernels(list, 20, library));
+    for (unsigned i = 0; i < count; i++)
+        seen += list[i] == types;
+    assert_int_equal(seen, 1);
+    assert_null(list[count]);
+    OK(cu.cuKernelGetName(&name, types));
+    assert_string_equal(name, "types");
+    OK(cu.cuKernelGetLibrary(&back, types));
+    assert_ptr_equal(back, library);
+    size_t offset = 99, size = 99;
+    OK(cu.cuKernelGetParamInfo(types, 7, &offset, &size));
+    assert_int_equal(offset, 40);
+    assert_int_equal(size, 24);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetKernel(&types, library, "nothing"));
+    OK(cu.cuLibraryUnload(library));
+}
+
+static void files_are_loaded(void **state) {
+    (void)state;
+    CUlibrary library = NULL;
+    char path[] = "/tmp/gpumem-library-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, image_small_fatbin, sizeof image_small_fatbin),
+                     sizeof image_small_fatbin);
+    OK(cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+    kernel(library, "small");
+    OK(cu.cuLibraryUnload(library));
+    close(fd);
+    unlink(path);
+    FAILS(CUDA_ERROR_FILE_NOT_FOUND,
+          cu.cuLibraryLoadFromFile(&library, path, NULL, NULL, 0, NULL, NULL, 0));
+}
+
+/* What is wrong with an image comes out when something of it is asked for. */
+static void bad_images_are_found_late(void **state) {
+    (void)state;
+    CUlibrary library = load("this is no program");
+    CUkernel found;
+    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "a"));
+    OK(cu.cuLibraryUnload(library));
+    library = load(image_other_cubin);
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuLibraryGetKernel(&found, library, "small"));
+    OK(cu.cuLibraryUnload(library));
+}
+
+static void the_module_of_the_current_context(void **state) {
+    (void)state;
+    CUlibrary library = load(image_kernels_cubin);
+    CUkernel empty = kernel(library, "empty");
+    CUcontext other;
+    CUmodule here = NULL, there = NULL, of_function = NULL;
+    CUfunction f = NULL, g = NULL;
+    CUdeviceptr p = 0, q = 0;
+    uint32_t value = 0;
+    size_t size = 0;
+    OK(cu.cuLibraryGetModule(&here, library));
+    OK(cu.cuKernelGetFunction(&f, empty));
+    OK(cu.cuFuncGetModule(&of_function, f));
+    assert_ptr_equal(of_function, here);
+    OK(cu.cuLibraryGetGlobal(&p, &size, library, "counter"));
+    OK(cu.cuMemcpyDtoH_v2(&value, p, 4));
+    assert_int_equal(value, 7);
+    assert_int_equal(size, 4);
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK(cu.cuLibraryGetModule(&there, library));
+    OK(cu.cuKernelGetFunction(&g, empty));
+    OK(cu.cuLibraryGetGlobal(&q, NULL, library, "counter"));
+    assert_ptr_not_equal(here, there);
+    assert_ptr_not_equal(f, g);
+    assert_int_not_equal(p, q);
+    OK(cu.cuCtxDestroy_v2(other));
+    FAILS(CUDA_ERROR_NOT_PERMITTED, cu.cuModuleUnload(here));
+    OK(cu.cuLibraryUnload(library));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, p, 4));
+}
+
+static int of_kernel(CUkernel k, CUfunction_attribute which) {
+    int value = -99;
+    OK(cu.cuKernelGetAttribute(&value, which, k, dev));
+    return value;
+}
+
+/* A function's own setting comes before its kernel's. */
+static void settings_of_kernels(void **state) {
+    (void)state;
+    const CUfunction_attribute shared = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+    CUlibrary library = load(image_kernels_cubin);
+    CUkernel k = kernel(library, "empty");
+    CUfunction f;
+    int value = 0;
+    assert_int_equal(of_kernel(k, shared), 49152);
+    OK(cu.cuKernelSetAttribute(shared, 1024, k, dev));
+    assert_int_equal(of_kernel(k, shared), 1024);
+    OK(cu.cuKernelGetFunction(&f, k));
+    OK(cu.cuFuncGetAttribute(&value, shared, f));
+    assert_int_equal(value, 1024);
+    OK(cu.cuFuncSetAttribute(f, shared, 2048));
+    OK(cu.cuKernelSetAttribute(shared, 4096, k, dev));
+    OK(cu.cuFuncGetAttribute(&value, shared, f));
+    assert_int_equal(value, 2048);
+    assert_int_equal(of_kernel(k, shared), 4096);
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuKernelSetAttribute(shared, 0, k, 99));
+    OK(cu.cuKernelSetCacheConfig(k, CU_FUNC_CACHE_PREFER_L1, dev));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuKernelSetCacheConfig(k, (CUfunc_cache)9, dev));
+    OK(cu.cuLibraryUnload(library));
+}
+
+static void managed_variables(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUlibrary library = load(".version 7.8\n.target sm_70\n.address_size 64\n"
+                             ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
+                             ".visible .global .align 4 .u32 plain_one = 8;\n"
+                             ".visible .entry a()\n{\nret;\n}\n");
+    CUcontext other;
+    CUdeviceptr p = 0, q = 0;
+    size_t size = 0;
+    OK(cu.cuLibraryGetManaged(&p, &size, library, "shared_one"));
+    assert_int_equal(size, 4);
+    assert_int_equal(*(uint32_t *)(uintptr_t)p, 9);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
+    *(uint32_t *)(uintptr_t)p = 10;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
+    assert_int_equal(p, q);
+    assert_int_equal(*(uint32_t *)(uintptr_t)q, 10);
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuLibraryUnload(library));
+}
+
+static void no_unified_functions(void **state) {
+    (void)state;
+    CUlibrary library = load(image_kernels_cubin);
+    void *address = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLibraryGetUnifiedFunction(&address, library, "empty"));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLibraryGetUnifiedFunction(&address, NULL, "empty"));
+    OK(cu.cuLibraryUnload(library));
+}
+
+static int without_context(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUlibrary library = NULL;
+    CUfunction f;
+    CUmodule m;
+    OK(cu.cuInit(0));
+    dev = 0;
+    library = load(image_kernels_cubin);
+    CUkernel k = kernel(library, "bounded");
+    assert_int_equal(of_kernel(k, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 128);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuKernelGetFunction(&f, k));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuLibraryGetModule(&m, library));
+    OK(cu.cuLibraryUnload(library));
+    return 0;
+}
+
+static void a_context_is_not_needed(void **state) {
+    (void)state;
+    assert_int_equal(run_child("without", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(kernels_are_found_and_listed), TEST(files_are_loaded),
+        TEST(bad_images_are_found_late),    TEST(the_module_of_the_current_context),
+        TEST(settings_of_kernels),          TEST(managed_variables),
+        TEST(no_unified_functions),         TEST(a_context_is_not_needed),
+    };
+    const struct child children[] = {{"without", without_context}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,278 @@
+/* Modules: images in memory and in files, their functions, their variables as memory. */
+#include "../fixtures/images/images.h"
+#include "../fixtures/images/kernels.h"
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEAD ".version 7.8\n.target sm_70\n.address_size 64\n"
+#define TEXT                                                                                       \
+    HEAD ".visible .global .align 4 .u32 counter = 7;\n"                                           \
+         ".visible .global .align 8 .u64 to_counter = generic(counter);\n"                         \
+         ".visible .global .align 4 .b8 large[3000000];\n"                                         \
+         ".visible .const .align 4 .u32 factors[2] = {3, 4};\n"                                    \
+         ".visible .global .texref picture;\n.visible .global .surfref board;\n"                   \
+         ".visible .entry first()\n{\nret;\n}\n"                                                   \
+         ".visible .entry second(.param .u64 p, .param .u16 v)\n{\nret;\n}\n"
+
+static CUmodule load(const void *image) {
+    CUmodule module = NULL;
+    OK(cu.cuModuleLoadData(&module, image));
+    assert_non_null(module);
+    return module;
+}
+
+static void check_counter(CUmodule module) {
+    CUdeviceptr address = 0;
+    size_t size = 0;
+    uint32_t value = 0;
+    OK(cu.cuModuleGetGlobal_v2(&address, &size, module, "counter"));
+    assert_int_equal(size, 4);
+    OK(cu.cuMemcpyDtoH_v2(&value, address, 4));
+    assert_int_equal(value, 7);
+}
+
+static void text_and_machine_code(void **state) {
+    (void)state;
+    CUmodule text = load(TEXT), machine = load(image_kernels_cubin);
+    check_counter(text);
+    check_counter(machine);
+    OK(cu.cuModuleUnload(text));
+    check_counter(machine);
+    OK(cu.cuModuleUnload(machine));
+    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuModuleLoadData(&text, "no program"));
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
+}
+
+static void each_way_to_load(void **state) {
+    (void)state;
+    CUmodule module = NULL;
+    CUfunction function;
+    OK(cu.cuModuleLoadFatBinary(&module, image_small_fatbin));
+    OK(cu.cuModuleGetFunction(&function, module, "small"));
+    OK(cu.cuModuleUnload(module));
+    module = NULL;
+    OK(cu.cuModuleLoadDataEx(&module, image_small_cubin, 0, NULL, NULL));
+    OK(cu.cuModuleGetFunction(&function, module, "small"));
+    OK(cu.cuModuleUnload(module));
+    char path[] = "/tmp/gpumem-module-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, TEXT, sizeof TEXT - 1), sizeof TEXT - 1);
+    module = NULL;
+    OK(cu.cuModuleLoad(&module, path));
+    check_counter(module);
+    OK(cu.cuModuleUnload(module));
+    close(fd);
+    unlink(path);
+    FAILS(CUDA_ERROR_FILE_NOT_FOUND, cu.cuModuleLoad(&module, path));
+}
+
+/* Words of pairs: the option, its value. */
+static void logs_say_how_much_was_used(void **state) {
+    (void)state;
+    CUmodule module = NULL;
+    char error[256] = "";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_WALL_TIME};
+    void *values[] = {error, (void *)sizeof error, NULL};
+    FAILS(CUDA_ERROR_INVALID_PTX,
+          cu.cuModuleLoadDataEx(&module, HEAD ".visible .entry a()\n{\nfrob;\n}\n", 3, options,
+                                values));
+    assert_true(strlen(error) > 0);
+    assert_int_equal((uintptr_t)values[1], strlen(error));
+    values[0] = error;
+    values[1] = (void *)sizeof error;
+    OK(cu.cuModuleLoadDataEx(&module, TEXT, 3, options, values));
+    assert_int_equal((uintptr_t)values[1], 0);
+    check_counter(module);
+    OK(cu.cuModuleUnload(module));
+    CUjit_option alone = CU_JIT_ERROR_LOG_BUFFER;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleLoadDataEx(&module, TEXT, 1, &alone, values));
+}
+
+static void functions_are_found_and_listed(void **state) {
+    (void)state;
+    CUmodule module = load(TEXT), back = NULL;
+    CUfunction first = NULL, second = NULL, list[3] = {NULL};
+    const char *name = NULL;
+    unsigned count = 0;
+    OK(cu.cuModuleGetFunction(&first, module, "first"));
+    OK(cu.cuModuleGetFunction(&second, module, "second"));
+    assert_ptr_not_equal(first, second);
+    OK(cu.cuModuleGetFunctionCount(&count, module));
+    assert_int_equal(count, 2);
+    OK(cu.cuModuleEnumerateFunctions(list, 3, module));
+    assert_ptr_equal(list[0], first);
+    assert_ptr_equal(list[1], second);
+    assert_null(list[2]);
+    OK(cu.cuFuncGetName(&name, second));
+    assert_string_equal(name, "second");
+    OK(cu.cuFuncGetModule(&back, second));
+    assert_ptr_equal(back, module);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetFunction(&first, module, "third"));
+    assert_null(first);
+    OK(cu.cuModuleUnload(module));
+}
+
+static void variables_are_memory(void **state) {
+    (void)state;
+    CUmodule module = load(TEXT);
+    CUdeviceptr counter, pointer, large, factors, word = 0, base = 0;
+    size_t size = 0;
+    uint32_t both[2] = {0}, value = 99;
+    OK(cu.cuModuleGetGlobal_v2(&counter, NULL, module, "counter"));
+    OK(cu.cuModuleGetGlobal_v2(&pointer, NULL, module, "to_counter"));
+    OK(cu.cuModuleGetGlobal_v2(&factors, &size, module, "factors"));
+    assert_int_equal(size, 8);
+    OK(cu.cuMemcpyDtoH_v2(both, factors, 8));
+    assert_int_equal(both[0], 3);
+    assert_int_equal(both[1], 4);
+    OK(cu.cuMemcpyDtoH_v2(&word, pointer, 8));
+    assert_int_equal(word, counter);
+    OK(cu.cuModuleGetGlobal_v2(&large, &size, module, "large"));
+    OK(cu.cuMemcpyDtoH_v2(&value, large + size - 4, 4));
+    assert_int_equal(value, 0);
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, large + 1000));
+    assert_int_equal(base, large);
+    assert_int_equal(size, 3000000);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(large));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(large, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8_v2(large, 0, 3000001));
+    OK(cu.cuModuleUnload(module));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, counter, 4));
+}
+
+static void each_module_has_its_own(void **state) {
+    (void)state;
+    CUmodule one = load(TEXT), two = load(TEXT);
+    CUdeviceptr a, b;
+    uint32_t value = 99;
+    OK(cu.cuModuleGetGlobal_v2(&a, NULL, one, "counter"));
+    OK(cu.cuModuleGetGlobal_v2(&b, NULL, two, "counter"));
+    assert_int_not_equal(a, b);
+    OK(cu.cuMemcpyHtoD_v2(a, &value, 4));
+    check_counter(two);
+    OK(cu.cuModuleUnload(one));
+    OK(cu.cuModuleUnload(two));
+}
+
+static void addresses_of_32_bits_are_refused(void **state) {
+    (void)state;
+    CUmodule module = load(TEXT);
+    CUdeviceptr_v1 address = 5;
+    unsigned bytes = 5;
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
+    assert_int_equal(address, 0);
+    assert_int_equal(bytes, 0);
+    OK(cu.cuModuleUnload(module));
+}
+
+static void unloaded_is_gone(void **state) {
+    (void)state;
+    CUmodule module = load(TEXT);
+    CUfunction function;
+    const char *name;
+    OK(cu.cuModuleGetFunction(&function, module, "first"));
+    OK(cu.cuModuleUnload(module));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(module));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleGetFunction(&function, module, "first"));
+    module = load(TEXT);
+    OK(cu.cuModuleGetFunction(&function, module, "first"));
+    OK(cu.cuModuleUnload(module));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncGetName(&name, function));
+}
+
+/* What a context had loaded goes with it. */
+static void contexts_unload(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
+    CUcontext other;
+    CUfunction function;
+    const char *name;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    CUmodule module = load(TEXT);
+    OK(cu.cuModuleGetFunction(&function, module, "first"));
+    OK(cu.cuCtxDestroy_v2(other));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(module));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuFuncGetName(&name, function));
+}
+
+static void references_have_names(void **state) {
+    (void)state;
+    CUmodule module = load(TEXT);
+    CUtexref texture;
+    CUsurfref surface;
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetTexRef(&texture, module, "board"));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetSurfRef(&surface, module, "picture"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetTexRef(NULL, module, "picture"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetSurfRef(NULL, module, "board"));
+    OK(cu.cuModuleUnload(module));
+}
+
+static void managed_variables_are_seen_by_both(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    CUmodule module =
+        load(HEAD ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
+                  ".visible .entry a()\n{\nret;\n}\n");
+    CUdeviceptr address = 0;
+    uint32_t value = 0;
+    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, "shared_one"));
+    assert_int_equal(*(uint32_t *)(uintptr_t)address, 9);
+    OK(cu.cuMemcpyDtoH_v2(&value, address, 4));
+    assert_int_equal(value, 9);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(address));
+    OK(cu.cuModuleUnload(module));
+}
+
+/* ---- Loading modes: read by the driver when it begins ------------------------------------------
+ */
+
+static int look_at_mode(int argc, char **argv) {
+    CUmoduleLoadingMode mode = 0;
+    CUfunction function;
+    CUfunctionLoadingState before = CU_FUNCTION_LOADING_STATE_MAX, after = before;
+    CUmodule module;
+    (void)argc, (void)argv;
+    init_driver();
+    OK(cu.cuModuleGetLoadingMode(&mode));
+    module = load(image_kernels_cubin);
+    OK(cu.cuModuleEnumerateFunctions(&function, 1, module));
+    OK(cu.cuFuncIsLoaded(&before, function));
+    OK(cu.cuFuncLoad(function));
+    OK(cu.cuFuncIsLoaded(&after, function));
+    OK(cu.cuModuleUnload(module));
+    return (int)mode * 16 + (int)before * 4 + (int)after;
+}
+
+static void functions_load_when_wanted(void **state) {
+    (void)state;
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    assert_int_equal(run_child("mode", NULL), CU_MODULE_EAGER_LOADING * 16 + 4 + 1);
+    setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+    assert_int_equal(run_child("mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
+    unsetenv("CUDA_MODULE_LOADING");
+    assert_int_equal(run_child("mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(text_and_machine_code),
+        TEST(each_way_to_load),
+        TEST(logs_say_how_much_was_used),
+        TEST(functions_are_found_and_listed),
+        TEST(variables_are_memory),
+        TEST(each_module_has_its_own),
+        TEST(addresses_of_32_bits_are_refused),
+        TEST(unloaded_is_gone),
+        TEST(contexts_unload),
+        TEST(references_have_names),
+        TEST(managed_variables_are_seen_by_both),
+        TEST(functions_load_when_wanted),
+    };
+    const struct child children[] = {{"mode", look_at_mode}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,133 @@
+/* Occupancy, as an H200 answers it for machine code. */
+#include "../fixtures/images/kernels.h"
+#include "harness.h"
+
+static CUmodule module;
+
+static int begin(void **state) {
+    int result = test_begin(state);
+    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    return result;
+}
+
+static int finish(void **state) {
+    OK(cu.cuModuleUnload(module));
+    return test_end(state);
+}
+
+static CUfunction function(const char *name) {
+    CUfunction found = NULL;
+    OK(cu.cuModuleGetFunction(&found, module, name));
+    return found;
+}
+
+static int blocks(CUfunction f, int threads, size_t shared) {
+    int count = -1, with_flags = -1;
+    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, f, threads, shared));
+    OK(cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&with_flags, f, threads, shared,
+                                                               CU_OCCUPANCY_DEFAULT));
+    assert_int_equal(count, with_flags);
+    return count;
+}
+
+static void each_limit_limits(void **state) {
+    (void)state;
+    CUfunction empty = function("empty"), heavy = function("heavy");
+    assert_int_equal(blocks(empty, 32, 0), 32);    /* blocks */
+    assert_int_equal(blocks(empty, 1024, 0), 2);   /* warps */
+    assert_int_equal(blocks(heavy, 128, 0), 7);    /* registers */
+    assert_int_equal(blocks(heavy, 1024, 0), 0);   /* not even one block */
+    assert_int_equal(blocks(empty, 32, 49152), 4); /* shared memory */
+    assert_int_equal(blocks(empty, 32, 49153), 0); /* more than a launch may ask for */
+    int count;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, empty, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(&count, empty, 32, 0, 2));
+    FAILS(CUDA_ERROR_INVALID_HANDLE,
+          cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&count, NULL, 32, 0));
+}
+
+static void shared_memory_that_is_left(void **state) {
+    (void)state;
+    CUfunction f = function("static_shared");
+    size_t size = 0;
+    OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 16, 64));
+    assert_int_equal(size, 10496);
+    OK(cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 1, 64));
+    assert_int_equal(size, 45056);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuOccupancyAvailableDynamicSMemPerBlock(&size, f, 33, 64));
+}
+
+static int asked;
+
+static size_t by_block(int block) {
+    asked++;
+    return (size_t)block * 48;
+}
+
+static void the_best_block_size(void **state) {
+    (void)state;
+    CUfunction f = function("static_shared"), heavy = function("heavy");
+    int grid = 0, block = 0;
+    OK(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, heavy, NULL, 0, 0));
+    assert_int_equal(block, 896);
+    assert_int_equal(grid, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    OK(cu.cuOccupancyMaxPotentialBlockSizeWithFlags(&grid, &block, f, NULL, 0, 100,
+                                                    CU_OCCUPANCY_DEFAULT));
+    assert_int_equal(block, 64);
+    asked = 0;
+    OK(cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, by_block, 0, 0));
+    assert_true(asked > 1);
+    assert_int_equal(block, 512);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuOccupancyMaxPotentialBlockSize(&grid, &block, f, NULL, 0, -1));
+}
+
+static CUlaunchConfig config_of(CUlaunchAttribute *attribute, unsigned width, unsigned threads) {
+    *attribute = (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION};
+    attribute->value.clusterDim.x = width;
+    attribute->value.clusterDim.y = attribute->value.clusterDim.z = 1;
+    return (CUlaunchConfig){width * 8, 1, 1, threads, 1, 1, 0, NULL, attribute, 1};
+}
+
+static void clusters(void **state) {
+    (void)state;
+    CUfunction f = function("empty"), pair = function("clustered");
+    CUlaunchAttribute attribute;
+    CUlaunchConfig config = config_of(&attribute, 2, 1024);
+    int count = -1, size = -1;
+    OK(cu.cuOccupancyMaxActiveClusters(&count, f, &config));
+    assert_int_equal(count, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    OK(cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config));
+    assert_int_equal(size, 8);
+    OK(cu.cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+    OK(cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config));
+    assert_int_equal(size, 16);
+    config = config_of(&attribute, 4, 64);
+    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, pair, &config));
+    config.gridDimX = 7;
+    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, f, &config));
+}
+
+/* What a kernel was told to prefer counts for its functions. */
+static void caches_of_kernels(void **state) {
+    (void)state;
+    CUlibrary library;
+    CUkernel kernel;
+    OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cu.cuLibraryGetKernel(&kernel, library, "empty"));
+    assert_int_equal(blocks((CUfunction)kernel, 32, 0), 32);
+    OK(cu.cuLibraryUnload(library));
+}
+
+#define OCCUPANCY(test) cmocka_unit_test_setup_teardown(test, begin, finish)
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        OCCUPANCY(each_limit_limits),   OCCUPANCY(shared_memory_that_is_left),
+        OCCUPANCY(the_best_block_size), OCCUPANCY(clusters),
+        OCCUPANCY(caches_of_kernels),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
