@@ -196,6 +196,43 @@ static void batches(void **state) {
     assert_int_equal(out.paramArray[0].writeValue.value, 6);
 }
 
+/* Lists of no semaphore, and of one that is none: nothing looks at it before a launch. */
+static void semaphores(void **state) {
+    (void)state;
+    CUgraphNode signal, wait, none = empty();
+    CUexternalSemaphore list[1] = {NULL};
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS signals[1];
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS waits[1];
+    memset(signals, 0, sizeof signals);
+    memset(waits, 0, sizeof waits);
+    signals[0].params.fence.value = 7;
+    waits[0].params.fence.value = 8;
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS s = {list, signals, 0}, s_out;
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS w = {list, waits, 0}, w_out;
+    OK(cu.cuGraphAddExternalSemaphoresSignalNode(&signal, graph, NULL, 0, &s));
+    OK(cu.cuGraphAddExternalSemaphoresWaitNode(&wait, graph, NULL, 0, &w));
+    assert_type(signal, CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL);
+    assert_type(wait, CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT);
+    memset(&s_out, 0x5a, sizeof s_out);
+    memset(&w_out, 0x5a, sizeof w_out);
+    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(signal, &s_out));
+    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(wait, &w_out));
+    assert_int_equal(s_out.numExtSems, 0);
+    assert_int_equal(w_out.numExtSems, 0);
+    s.numExtSems = w.numExtSems = 1;
+    OK(cu.cuGraphExternalSemaphoresSignalNodeSetParams(signal, &s));
+    OK(cu.cuGraphExternalSemaphoresWaitNodeSetParams(wait, &w));
+    signals[0].params.fence.value = waits[0].params.fence.value = 0;
+    OK(cu.cuGraphExternalSemaphoresSignalNodeGetParams(signal, &s_out));
+    OK(cu.cuGraphExternalSemaphoresWaitNodeGetParams(wait, &w_out));
+    assert_int_equal(s_out.numExtSems, 1);
+    assert_int_equal(w_out.numExtSems, 1);
+    assert_int_equal(s_out.paramsArray[0].params.fence.value, 7);
+    assert_int_equal(w_out.paramsArray[0].params.fence.value, 8);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExternalSemaphoresSignalNodeSetParams(none, &s));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExternalSemaphoresWaitNodeGetParams(none, &w_out));
+}
+
 /* ---- cuGraphAddNode and cuGraphNodeSetParams ------------------------------------------------- */
 
 static void nodes_of_any_type(void **state) {
@@ -246,8 +283,13 @@ static void sets_of_any_type(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(copies),           GRAPH_TEST(sets),    GRAPH_TEST(host_functions),
-        GRAPH_TEST(events),           GRAPH_TEST(batches), GRAPH_TEST(nodes_of_any_type),
+        GRAPH_TEST(copies),
+        GRAPH_TEST(sets),
+        GRAPH_TEST(host_functions),
+        GRAPH_TEST(events),
+        GRAPH_TEST(batches),
+        GRAPH_TEST(semaphores),
+        GRAPH_TEST(nodes_of_any_type),
         GRAPH_TEST(sets_of_any_type),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -1,0 +1,246 @@
+/* Kernel nodes as data: parameters, arguments, attributes, edges with data. Nothing is launched. */
+#include "harness.h"
+
+#include <string.h>
+
+static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
+                           ".visible .entry nothing()\n{\n    ret;\n}\n"
+                           ".visible .entry two(.param .u32 a, .param .u64 b)\n{\n    ret;\n}\n";
+
+static CUgraph graph;
+static CUmodule module;
+static CUfunction nothing, two;
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    if (!failed) {
+        OK(cu.cuGraphCreate(&graph, 0));
+        OK(cu.cuModuleLoadData(&module, text));
+        OK(cu.cuModuleGetFunction(&nothing, module, "nothing"));
+        OK(cu.cuModuleGetFunction(&two, module, "two"));
+    }
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuModuleUnload(module));
+    return test_end(state);
+}
+
+#define GRAPH_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static CUDA_KERNEL_NODE_PARAMS params_of(CUfunction function) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = 4,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 32,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1};
+}
+
+static CUgraphNode kernel(void) {
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS params = params_of(nothing);
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    return node;
+}
+
+static void parameters_come_back(void **state) {
+    (void)state;
+    CUgraphNode node;
+    CUgraphNodeType type;
+    CUDA_KERNEL_NODE_PARAMS params = params_of(nothing), out;
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK(cu.cuGraphNodeGetType(node, &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_KERNEL);
+    memset(&out, 0x5a, sizeof out);
+    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    assert_ptr_equal(out.func, nothing);
+    assert_int_equal(out.gridDimX, 4);
+    assert_int_equal(out.blockDimX, 32);
+    assert_int_equal(out.sharedMemBytes, 0);
+    assert_ptr_equal(out.ctx, ctx);
+    assert_null(out.kern);
+    assert_null(out.kernelParams);
+    params.blockDimX = 64;
+    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    assert_int_equal(out.blockDimX, 64);
+    params.blockDimX = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    params.blockDimX = 1025;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    params = params_of(NULL);
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    assert_int_equal(out.blockDimX, 64);
+}
+
+static void arguments_are_copied(void **state) {
+    (void)state;
+    CUgraph copy;
+    CUgraphNode node, found;
+    uint32_t a = 0x11223344;
+    uint64_t b = 0x5566778899aabbcc;
+    void *arguments[] = {&a, &b};
+    CUDA_KERNEL_NODE_PARAMS params = params_of(two), out;
+    params.kernelParams = arguments;
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    a = 1, b = 2;
+    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
+    assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
+    OK(cu.cuGraphClone(&copy, graph));
+    OK(cu.cuGraphKernelNodeSetParams_v2(node, &params));
+    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    assert_int_equal(*(uint32_t *)out.kernelParams[0], 1);
+    OK(cu.cuGraphNodeFindInClone(&found, node, copy));
+    OK(cu.cuGraphKernelNodeGetParams_v2(found, &out));
+    assert_int_equal(*(uint32_t *)out.kernelParams[0], 0x11223344);
+    assert_int_equal(*(uint64_t *)out.kernelParams[1], 0x5566778899aabbcc);
+    OK(cu.cuGraphDestroy(copy));
+    params.kernelParams = NULL;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+}
+
+static void arguments_in_one_buffer(void **state) {
+    (void)state;
+    struct {
+        uint32_t a, pad;
+        uint64_t b;
+    } packed = {7, 0, 9};
+    size_t size = sizeof packed;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS params = params_of(two), out;
+    params.extra = extra;
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    OK(cu.cuGraphKernelNodeGetParams_v2(node, &out));
+    assert_null(out.kernelParams);
+    assert_non_null(out.extra);
+    size = sizeof packed + 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+}
+
+static void the_first_layout(void **state) {
+    (void)state;
+    CUgraphNode node;
+    CUDA_KERNEL_NODE_PARAMS_v1 params = {.func = nothing,
+                                         .gridDimX = 1,
+                                         .gridDimY = 1,
+                                         .gridDimZ = 1,
+                                         .blockDimX = 8,
+                                         .blockDimY = 1,
+                                         .blockDimZ = 1},
+                               out;
+    OK(cu.cuGraphAddKernelNode(&node, graph, NULL, 0, &params));
+    memset(&out, 0x5a, sizeof out);
+    OK(cu.cuGraphKernelNodeGetParams(node, &out));
+    assert_ptr_equal(out.func, nothing);
+    assert_int_equal(out.blockDimX, 8);
+    params.blockDimX = 16;
+    OK(cu.cuGraphKernelNodeSetParams(node, &params));
+    OK(cu.cuGraphKernelNodeGetParams(node, &out));
+    assert_int_equal(out.blockDimX, 16);
+}
+
+static void attributes(void **state) {
+    (void)state;
+    CUgraphNode node = kernel(), other = kernel(), plain;
+    CUkernelNodeAttrValue value, out;
+    OK(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
+    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    assert_int_equal(out.priority, 0);
+    memset(&value, 0, sizeof value);
+    value.priority = -3;
+    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    assert_int_equal(out.priority, -3);
+    value.priority = -100;
+    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    assert_int_equal(out.priority, -5);
+    OK(cu.cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    assert_int_equal(out.priority, 0);
+    OK(cu.cuGraphKernelNodeCopyAttributes(other, node));
+    OK(cu.cuGraphKernelNodeGetAttribute(other, CU_LAUNCH_ATTRIBUTE_PRIORITY, &out));
+    assert_int_equal(out.priority, -5);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphKernelNodeSetAttribute(plain, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY, &out));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphKernelNodeCopyAttributes(plain, node));
+    value.clusterDim.x = 3, value.clusterDim.y = value.clusterDim.z = 1;
+    FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE,
+          cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, &value));
+}
+
+static void updatable_nodes_exist_once(void **state) {
+    (void)state;
+    CUgraph copy;
+    CUgraphNode node = kernel();
+    CUkernelNodeAttrValue value, out;
+    memset(&value, 0, sizeof value);
+    value.deviceUpdatableKernelNode.deviceUpdatable = 1;
+    OK(cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+                                        &value));
+    OK(cu.cuGraphKernelNodeGetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+                                        &out));
+    assert_non_null(out.deviceUpdatableKernelNode.devNode);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphDestroyNode(node));
+}
+
+static void edges_with_data(void **state) {
+    (void)state;
+    CUgraphNode a = kernel(), b = kernel(), plain, node, from[2], to[2];
+    const CUgraphEdgeData programmatic = {1, 0, 1, {0}}, wrong = {0, 0, 1, {0}};
+    CUgraphEdgeData data[2];
+    CUgraphNodeParams params;
+    size_t count = 2;
+    OK(cu.cuGraphAddEmptyNode(&plain, graph, NULL, 0));
+    OK(cu.cuGraphAddDependencies_v2(graph, &a, &b, &programmatic, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies(graph, &a, &b, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphAddDependencies_v2(graph, &a, &plain, &programmatic, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddDependencies_v2(graph, &b, &a, &wrong, 1));
+    OK(cu.cuGraphGetEdges_v2(graph, from, to, data, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(data[0].from_port, 1);
+    assert_int_equal(data[0].type, 1);
+    FAILS(CUDA_ERROR_LOSSY_QUERY, cu.cuGraphGetEdges(graph, from, to, &count));
+    FAILS(CUDA_ERROR_LOSSY_QUERY, cu.cuGraphNodeGetDependencies(b, from, &count));
+    FAILS(CUDA_ERROR_LOSSY_QUERY, cu.cuGraphNodeGetDependentNodes(a, from, &count));
+    count = 2;
+    OK(cu.cuGraphNodeGetDependencies_v2(b, from, data, &count));
+    assert_int_equal(data[0].from_port, 1);
+    memset(&params, 0, sizeof params);
+    params.type = CU_GRAPH_NODE_TYPE_KERNEL;
+    params.kernel.func = nothing;
+    params.kernel.gridDimX = params.kernel.gridDimY = params.kernel.gridDimZ = 1;
+    params.kernel.blockDimX = params.kernel.blockDimY = params.kernel.blockDimZ = 1;
+    OK(cu.cuGraphAddNode_v2(&node, graph, &a, &programmatic, 1, &params));
+    count = 2;
+    OK(cu.cuGraphNodeGetDependencies_v2(node, from, data, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(data[0].type, 1);
+    OK(cu.cuGraphRemoveDependencies_v2(graph, &a, &b, &programmatic, 1));
+    OK(cu.cuGraphNodeGetDependencies(b, NULL, &count));
+    assert_int_equal(count, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        GRAPH_TEST(parameters_come_back),
+        GRAPH_TEST(arguments_are_copied),
+        GRAPH_TEST(arguments_in_one_buffer),
+        GRAPH_TEST(the_first_layout),
+        GRAPH_TEST(attributes),
+        GRAPH_TEST(updatable_nodes_exist_once),
+        GRAPH_TEST(edges_with_data),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
