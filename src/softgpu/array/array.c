@@ -3,7 +3,7 @@
 
 #include "softgpu/array/internal.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/device/device.h"
+#include "softgpu/memory/old.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>
@@ -108,16 +108,13 @@ static CUresult give_memory(struct sg_array *array) {
     return result;
 }
 
-static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray *handle) {
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
+CUresult sg_array_create(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                         CUarray *handle) {
     if (!handle || !descriptor)
         return CUDA_ERROR_INVALID_VALUE;
     CUDA_ARRAY3D_DESCRIPTOR taken = sg_descriptor_taken(descriptor);
     descriptor = &taken;
-    result = sg_array_check(descriptor, 0);
+    CUresult result = sg_array_check(descriptor, 0);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_array *array = malloc(sizeof *array);
@@ -162,6 +159,15 @@ static void end_mipmap_if_of(uint64_t handle, void *object, void *context) {
 void sg_arrays_context_end(struct sg_context *context) {
     sg_handle_each(SG_KIND_MIPMAP, end_mipmap_if_of, context);
     sg_handle_each(SG_KIND_ARRAY, end_if_of, context);
+}
+
+/* For the functions of today, which contexts of the first version refuse. */
+static CUresult create(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray *handle) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && sg_old_is(context))
+        result = CUDA_ERROR_INVALID_CONTEXT;
+    return result == CUDA_SUCCESS ? sg_array_create(context, descriptor, handle) : result;
 }
 
 /* ---- Rows of functions.def ------------------------------------------------------------------- */

@@ -55,6 +55,9 @@ void sg_storage_free(struct sg_array_storage *storage);
 /* ---- Objects (array.c, mipmap.c) --------------------------------------------------------------
  */
 
+/* A new array with a handle, as cuArray3DCreate makes one. Whole or nothing. */
+CUresult sg_array_create(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                         CUarray *handle);
 /* Fills `array` in for a descriptor that was checked: shape, context, planes. No handle yet. */
 CUresult sg_array_init(struct sg_array *array, struct sg_context *context,
                        const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
