@@ -16,7 +16,7 @@ struct linking {
 static void wrong(struct linking *link, const char *what, const char *name) {
     if (link->result != CUDA_SUCCESS)
         return;
-    link->result = CUDA_ERROR_INVALID_IMAGE;
+    link->result = CUDA_ERROR_INVALID_SOURCE; /* as an H200 says */
     sg_image_log_error(link->log, link->options->name, 0, "%s '%.80s'", what, name);
 }
 

@@ -135,17 +135,12 @@ static void *time_value(uint64_t started) {
     return (void *)(uintptr_t)time.bits;
 }
 
-/* Of a log that was cut the final zero counts, too: as recorded on H200. */
-static void *used_value(size_t used, size_t room) {
-    return (void *)(uintptr_t)(used + 1 == room ? room : used);
-}
-
 void sg_jit_answer(const struct sg_jit *jit, const struct sg_image_log *log, uint64_t started) {
     for (unsigned i = 0; i < jit->count; i++) {
         if (jit->options[i] == CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES)
-            jit->values[i] = used_value(log->info_used, log->info_size);
+            jit->values[i] = (void *)(uintptr_t)log->info_used;
         else if (jit->options[i] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
-            jit->values[i] = used_value(log->error_used, log->error_size);
+            jit->values[i] = (void *)(uintptr_t)log->error_used;
         else if (jit->options[i] == CU_JIT_WALL_TIME)
             jit->values[i] = time_value(started);
     }

@@ -229,7 +229,6 @@ CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *optio
                      struct sg_image_log *log, struct sg_image *image) {
     struct sg_ptx ptx = {
         .words = {(const char *)bytes.data, (const char *)bytes.data + bytes.size, 1},
-        .text_size = bytes.size,
         .options = options,
         .log = log,
         .image = image,

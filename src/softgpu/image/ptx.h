@@ -74,7 +74,6 @@ struct sg_ptx_symbol {
 struct sg_ptx {
     struct sg_words words;
     struct sg_word word; /* not yet taken */
-    size_t text_size;
     const struct sg_image_options *options;
     struct sg_image_log *log;
     struct sg_image *image;

@@ -4,20 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * A few braces can name an element far behind. What lies between is zero and is kept as bytes, up
- * to so much; a text of that length could name as many.
- */
-#define SPARSE_LIMIT ((uint64_t)64 << 20)
-
 /* ---- bytes
  * ------------------------------------------------------------------------------------------- */
 
 static bool reach(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64_t size) {
     if (size <= variable->initial_size)
         return true;
-    if (size > SPARSE_LIMIT && size > 16 * (uint64_t)ptx->text_size)
-        return sg_ptx_wrong(ptx, "the initial value is too far behind the one before it");
     /* By doubling: initial_size is what is used, the room is the power of two above it. */
     uint64_t room = 64;
     while (room < variable->initial_size)
@@ -144,25 +136,18 @@ static bool element(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64
  * ------------------------------------------------------------------------------------------ */
 
 struct braces {
-    uint64_t index[SG_PTX_DIMENSIONS + 1], stride[SG_PTX_DIMENSIONS + 1];
-    uint64_t extents[SG_PTX_DIMENSIONS + 1];
+    uint64_t index[SG_PTX_DIMENSIONS + 1], extents[SG_PTX_DIMENSIONS + 1];
     unsigned levels, depth;
-    bool open; /* the first extent is as long as the braces make it */
+    bool open;     /* the first extent is as long as the braces make it */
+    uint64_t next; /* where the next value goes */
 };
 
-static bool prepare(struct sg_ptx *ptx, const struct sg_ptx_variable *variable, struct braces *b) {
+static void prepare(const struct sg_ptx_variable *variable, struct braces *b) {
     for (unsigned i = 0; i < variable->dimensions; i++)
         b->extents[b->levels++] = variable->extents[i];
     if (variable->vector > 1)
         b->extents[b->levels++] = variable->vector;
-    uint64_t stride = variable->type.size;
-    for (unsigned i = b->levels; i-- > 0;) {
-        b->stride[i] = stride;
-        if (i > 0 && (__builtin_mul_overflow(stride, b->extents[i], &stride) || stride > INT64_MAX))
-            return sg_ptx_wrong(ptx, "the variable is too large");
-    }
     b->open = variable->open;
-    return true;
 }
 
 static bool room_for_next(struct sg_ptx *ptx, const struct braces *b) {
@@ -172,21 +157,9 @@ static bool room_for_next(struct sg_ptx *ptx, const struct braces *b) {
     return sg_ptx_wrong(ptx, "more values than elements");
 }
 
-static bool position(struct sg_ptx *ptx, const struct braces *b, uint64_t *at) {
-    *at = 0;
-    for (unsigned i = 0; i < b->depth; i++) {
-        uint64_t part;
-        if (__builtin_mul_overflow(b->index[i], b->stride[i], &part) ||
-            __builtin_add_overflow(*at, part, at) || *at > INT64_MAX)
-            return sg_ptx_wrong(ptx, "the variable is too large");
-    }
-    return true;
-}
-
 /* One value or one opening brace; *complete when a value was taken. */
 static bool begin(struct sg_ptx *ptx, struct sg_ptx_variable *variable, struct braces *b,
                   bool *complete) {
-    uint64_t at;
     if (b->depth && !room_for_next(ptx, b))
         return false;
     if (sg_ptx_is(ptx, "{")) {
@@ -201,8 +174,9 @@ static bool begin(struct sg_ptx *ptx, struct sg_ptx_variable *variable, struct b
     if (b->depth != b->levels)
         return sg_ptx_unexpected(ptx, "{");
     *complete = true;
-    if (!position(ptx, b, &at) || !element(ptx, variable, at))
+    if (!element(ptx, variable, b->next))
         return false;
+    b->next += variable->type.size;
     if (b->depth)
         b->index[b->depth - 1]++;
     return true;
@@ -226,8 +200,7 @@ static bool finish(struct sg_ptx *ptx, struct sg_ptx_variable *variable, struct 
 
 bool sg_ptx_initial(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     struct braces b = {0};
-    if (!prepare(ptx, variable, &b))
-        return false;
+    prepare(variable, &b);
     do {
         bool complete = false;
         while (!complete) {
