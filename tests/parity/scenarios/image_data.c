@@ -558,6 +558,8 @@ typedef struct fat_entry {
     uint16_t minor, major;
     uint32_t architecture, name, name_length;
     uint64_t flags, zero, plain;
+    uint32_t text_at, text_length; /* the options: without them a driver crashes on PTX */
+    uint64_t no_text;
 } fat_entry;
 
 typedef struct fat {
@@ -581,6 +583,8 @@ static fat_entry *fat_add(fat *to, const char *image, uint32_t architecture) {
     entry->kind = 1;
     entry->version = 0x101;
     entry->header = sizeof(*entry);
+    entry->options = 64;
+    entry->text_at = 72;
     entry->size = size;
     entry->minor = 0;
     entry->major = 8;
@@ -790,6 +794,68 @@ static void elf_sections(void) {
     elf_byte("elf-no-sections", 60, 0);
 }
 
+/* ---- more about text
+ * ----------------------------------------------------------------------------- */
+
+#define BODY(text) HEAD ".global .u64 g;\n.visible .entry k() { " text " ret; }\n"
+
+static void text_more(void) {
+    static const text texts[] = {
+        {"comment-not-ascii", HEAD "// caf\xc3\xa9\n" ENTRY},
+        {"string-not-ascii", HEAD ".visible .entry k() { .pragma \"caf\xc3\xa9\"; ret; }\n"},
+        {"initial-braces-flat-rows", HEAD ".visible .global .u8 x[2][2] = {{1}, {2}};\n" ENTRY},
+        {"initial-empty-braces", HEAD ".visible .global .u32 x[2] = {};\n" ENTRY},
+        {"initial-bytes-b8", HEAD ".global .u32 y;\n.global .b8 x[2] = {0xFF(y), 1};\n" ENTRY},
+        {"initial-generic-offset", HEAD ".global .u32 y;\n.global .u64 x = generic(y+4);\n" ENTRY},
+        {"shared-232448", BODY(".shared .b8 s[232448]; st.shared.u8 [s], 1;")},
+        {"shared-232449", BODY(".shared .b8 s[232449]; st.shared.u8 [s], 1;")},
+        {"shared-4m", BODY(".shared .b8 s[4194304]; st.shared.u8 [s], 1;")},
+        {"register-range-at-top", HEAD ".reg .b32 %q<4>;\n" ENTRY},
+        {"mov-wider", BODY(".reg .b32 r; .reg .b64 d; mov.u64 r, d;")},
+        {"add-float-of-integer", BODY(".reg .b32 r; add.f32 r, r, r;")},
+        {"add-float-of-u32", BODY(".reg .u32 r; add.f32 r, r, r;")},
+        {"mov-float-of-u32", BODY(".reg .u32 r; mov.f32 r, r;")},
+        {"store-wider", BODY(".reg .b64 d; st.global.u32 [g], d;")},
+        {"store-narrower", BODY(".reg .b32 d; st.global.u64 [g], d;")},
+        {"load-narrower", BODY(".reg .b64 d; ld.global.u32 d, [g];")},
+        {"address-32", BODY(".reg .b32 a; st.global.u32 [a], 1;")},
+        {"predicate-of-b32", BODY(".reg .b32 p; @p ret;")},
+        {"predicate-as-operand", BODY(".reg .pred p; .reg .b32 r; add.u32 r, p, r;")},
+        {"call-too-few", HEAD ".func f(.param .u32 a) { ret; }\n.entry k() { call f; ret; }\n"},
+        {"modifier-twice", BODY(".reg .b32 r; add.u32.u32 r, r, r;")},
+        {"modifier-of-another", BODY(".reg .b32 r; add.wide.u32 r, r, r;")},
+        {"store-to-constant", HEAD ".const .u32 c;\n.entry k() { st.const.u32 [c], 1; ret; }\n"},
+        {"load-of-wrong-space", HEAD ".const .u32 c;\n.entry k() { .reg .b32 r; "
+                                     "ld.global.u32 r, [c]; ret; }\n"},
+        {"sm-90-instruction-in-80", ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { "
+                                    "griddepcontrol.wait; ret; }\n"},
+        {"version-8-instruction-in-7",
+         ".version 7.0\n.target sm_80\n.address_size 64\n.entry k() { "
+         "griddepcontrol.wait; ret; }\n"},
+        {"entry-calls-entry", HEAD ENTRY ".entry j() { call k; ret; }\n"},
+        {"recursion", HEAD ".func f() { call f; ret; }\n.entry k() { call f; ret; }\n"},
+        {"debug-with-section", ".version 8.0\n.target sm_90, debug\n.address_size 64\n" ENTRY
+                               ".section .debug_str { .b8 0 }\n"},
+    };
+    LOAD_ALL(texts);
+}
+
+static void wrapped_library(void) {
+    fat *f = fat_new();
+    fat_wrapper wrapper = {0x466243b1, 1, f, NULL};
+    CUlibrary library = NULL;
+    par_context();
+    fat_add(f, TEXT_FOR("90", "k"), 90);
+    CALLO(cuLibraryLoadData, "wrapped", (&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0),
+          OUT_C(library));
+    wrapper.data = HEAD ENTRY;
+    CALLO(cuLibraryLoadData, "wrapped-text", (&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0),
+          OUT_C(library));
+    wrapper.data = NULL;
+    CALLO(cuLibraryLoadData, "wrapped-null", (&library, &wrapper, NULL, NULL, 0, NULL, NULL, 0),
+          OUT_C(library));
+}
+
 const par_scenario par_image_data_scenarios[] = {
     {"image/text-heads", text_heads, 0, 0},
     {"image/text-versions", text_versions, 0, 0},
@@ -816,5 +882,7 @@ const par_scenario par_image_data_scenarios[] = {
     {"image/elf-flags-low", elf_flags_low, 0, 0},
     {"image/elf-flags-second", elf_flags_second, 0, 0},
     {"image/elf-sections", elf_sections, 0, 0},
+    {"image/text-more", text_more, 0, 0},
+    {"image/wrapped-library", wrapped_library, 0, 0},
     {NULL, NULL, 0, 0},
 };
