@@ -152,6 +152,32 @@ static void queue_hundred(struct scene *scene) {
     OK(cu->cuStreamSynchronize(scene->stream));
 }
 
+/* Behind a gate: the copy is not done when its call returns, and done when the wait is over. What
+ * is timed is the call, the opening of the gate and the wait. */
+static uint32_t gate_turn;
+
+static void gated(struct scene *scene) {
+    uint32_t *gate = (uint32_t *)(void *)(scene->pinned + LARGE / 2);
+    unsigned char *to = scene->pinned + SMALL, wanted = gate_turn % 2 ? 0x31 : 0x32;
+    gate_turn++;
+    OK(cu->cuStreamWaitValue32_v2(scene->stream, scene->pinned_address + LARGE / 2, gate_turn,
+                                  CU_STREAM_WAIT_VALUE_EQ));
+    OK(cu->cuMemcpyDtoHAsync_v2(to, scene->a + (gate_turn % 2 ? SMALL : 2 * SMALL), SMALL,
+                                scene->stream));
+    if (to[0] == wanted)
+        bench_fail("the copy was done before the gate was opened");
+    __atomic_store_n(gate, gate_turn, __ATOMIC_RELEASE);
+    OK(cu->cuStreamSynchronize(scene->stream));
+    if (to[0] != wanted || to[SMALL - 1] != wanted)
+        bench_fail("the copy was not done after the wait");
+}
+
+static void fill_for_gate(struct scene *scene) {
+    OK(cu->cuMemsetD8_v2(scene->a + SMALL, 0x32, SMALL));
+    OK(cu->cuMemsetD8_v2(scene->a + 2 * SMALL, 0x31, SMALL));
+    OK(cu->cuCtxSynchronize());
+}
+
 static void write_value(struct scene *scene) {
     OK(cu->cuStreamWriteValue32_v2(scene->stream, scene->pinned_address, 1, 0));
     OK(cu->cuStreamSynchronize(scene->stream));
@@ -220,6 +246,9 @@ static void small_table(struct scene *scene) {
     bench_row("4 KiB, synchronous", median(small_sync, scene, REPEATS) * 1e6, copy * 1e6, "us");
     bench_row("4 KiB, async, then wait", median(small_async_and_wait, scene, REPEATS) * 1e6,
               copy * 1e6, "us");
+    fill_for_gate(scene);
+    bench_row("4 KiB behind a gate, then wait", median(gated, scene, REPEATS) * 1e6, copy * 1e6,
+              "us");
     bench_row("64 KiB, async, then wait", median(queued_and_wait, scene, REPEATS) * 1e6,
               queued * 1e6, "us");
     bench_row("100 of 64 KiB, then wait", median(queue_hundred, scene, 20) * 1e6,
