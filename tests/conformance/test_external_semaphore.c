@@ -72,6 +72,19 @@ static CUstream new_stream(void) {
     return stream;
 }
 
+static void a_signal_sets_the_value(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    struct both timeline = make(TIMELINE, 5), binary = make(BINARY, 0);
+    OK(signal_to(timeline, 6, NULL));
+    OK(signal_to(binary, 0, NULL));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(value_of(timeline), 6);
+    assert_int_equal(value_of(binary), 1);
+    end(timeline);
+    end(binary);
+}
+
 static void a_timeline_orders_streams(void **state) {
     (void)state;
     NEEDS_FDS;
@@ -332,9 +345,12 @@ static void nodes_wait_and_signal(void **state) {
     /* The exec's own values are other ones now, and the graph's too. */
     signal_node(&signal, timeline, 7);
     OK(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, second, &signal.params));
-    wait_node(&wait, timeline, 2);
+    wait_node(&wait, timeline, 4);
     OK(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, first, &wait.params));
     OK(cu.cuGraphLaunch(exec, stream));
+    for (int i = 0; i < 100; i++) /* questions have little work done */
+        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    set(timeline, 4);
     OK(cu.cuStreamSynchronize(stream));
     assert_int_equal(value_of(timeline), 7);
     signal_node(&signal, timeline, 9);
@@ -384,6 +400,7 @@ static void captured_as_nodes(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        TEST(a_signal_sets_the_value),
         TEST(a_timeline_orders_streams),
         TEST(a_signal_comes_after_the_work_before_it),
         TEST(a_binary_one_is_taken_by_one_wait),

@@ -43,7 +43,9 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, size_t size, int dev
     return p;
 }
 
+/* Unmapping waits for nothing. */
 static void unmap(CUdeviceptr p, size_t size) {
+    OK(cu.cuCtxSynchronize());
     OK(cu.cuMemUnmap(p, size));
     OK(cu.cuMemAddressFree(p, size));
 }
@@ -168,6 +170,7 @@ static void unbound_as_it_was_bound(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, PAGE, SIZE));
     FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMulticastUnbind(team.object, 99, 0, SIZE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(team.object, 0, other, 0, SIZE, 0));
+    OK(cu.cuCtxSynchronize());
     OK(cu.cuMulticastUnbind(team.object, 1, 0, SIZE));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, 0, SIZE));
     OK(cu.cuMulticastBindMem(team.object, 0, other, 0, SIZE, 0));
@@ -266,6 +269,23 @@ static void *add_second(void *unused) {
     return unused;
 }
 
+/* Seen in the state, because what needs a device that is not there waits for it. */
+static void a_device_joins_the_team(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    CUmemGenericAllocationHandle object = make(2, SIZE);
+    char *before = soft->state_dump();
+    assert_non_null(strstr(before, "0 of 2 devices"));
+    OK(cu.cuMulticastAddDevice(object, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(object, 0));
+    char *after = soft->state_dump();
+    assert_non_null(strstr(after, "1 of 2 devices"));
+    soft->free_text(before);
+    soft->free_text(after);
+    OK(cu.cuMemRelease(object));
+}
+
 /* "Any calls ... will block until all devices have been added." */
 static void binding_waits_for_the_team(void **state) {
     (void)state;
@@ -301,15 +321,11 @@ static void granularity_goes_with_the_attribute(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(a_store_reaches_every_memory),
-        TEST(loads_are_refused),
-        TEST(bound_by_address),
-        TEST(unbound_as_it_was_bound),
-        TEST(a_store_to_nothing_is_a_fault),
-        TEST(rights_are_given_to_members),
-        TEST(arguments_are_checked),
-        TEST(binding_waits_for_the_team),
-        TEST(granularity_goes_with_the_attribute),
+        TEST(a_device_joins_the_team),     TEST(a_store_reaches_every_memory),
+        TEST(loads_are_refused),           TEST(bound_by_address),
+        TEST(unbound_as_it_was_bound),     TEST(a_store_to_nothing_is_a_fault),
+        TEST(rights_are_given_to_members), TEST(arguments_are_checked),
+        TEST(binding_waits_for_the_team),  TEST(granularity_goes_with_the_attribute),
     };
     const struct child children[] = {{"nothing_bound", nothing_bound}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

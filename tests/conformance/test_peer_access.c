@@ -145,6 +145,7 @@ static void copies_go_through(CUcontext other) {
     unsigned word = 0;
     OK(cu.cuMemAlloc_v2(&a, 64));
     OK(cu.cuMemsetD32_v2(a, 0x31415926, 16));
+    OK(cu.cuCtxSynchronize());
     OK(cu.cuCtxPushCurrent_v2(other));
     OK(cu.cuMemAlloc_v2(&b, 64));
     OK(cu.cuMemcpyPeer(b, other, a, ctx, 64));

@@ -80,6 +80,9 @@ void sg_dump_graphs(struct sg_text *text);
 void sg_dump_execs(struct sg_text *text);
 void sg_dump_arrays(struct sg_text *text);
 void sg_dump_external(struct sg_text *text);
+void sg_dump_textures(struct sg_text *text);
+/* After sg_dump_memory, whose numbers of handles it uses. */
+void sg_dump_multicast(struct sg_text *text);
 /* One line per live object that the application should have freed. */
 void sg_leaks_contexts(struct sg_text *text);
 void sg_leaks_memory(struct sg_text *text);
@@ -90,6 +93,7 @@ void sg_leaks_graphs(struct sg_text *text);
 void sg_leaks_execs(struct sg_text *text);
 void sg_leaks_arrays(struct sg_text *text);
 void sg_leaks_external(struct sg_text *text);
+void sg_leaks_textures(struct sg_text *text);
 
 /* The reports, from malloc; NULL when out of memory. They take the lock. */
 char *sg_state_text(void);

@@ -67,14 +67,15 @@ static char *report(void (*const *writers)(struct sg_text *), size_t count) {
 
 char *sg_state_text(void) {
     static void (*const writers[])(struct sg_text *) = {
-        dump_devices,    sg_dump_contexts, sg_dump_memory, sg_dump_pools,  sg_dump_streams,
-        sg_dump_modules, sg_dump_graphs,   sg_dump_execs,  sg_dump_arrays, sg_dump_external};
+        dump_devices,    sg_dump_contexts, sg_dump_memory,   sg_dump_pools,
+        sg_dump_streams, sg_dump_modules,  sg_dump_graphs,   sg_dump_execs,
+        sg_dump_arrays,  sg_dump_external, sg_dump_multicast};
     return report(writers, sizeof writers / sizeof writers[0]);
 }
 
 char *sg_leak_text(void) {
     static void (*const writers[])(struct sg_text *) = {
         sg_leaks_contexts, sg_leaks_memory, sg_leaks_pools,  sg_leaks_streams, sg_leaks_modules,
-        sg_leaks_graphs,   sg_leaks_execs,  sg_leaks_arrays, sg_leaks_external};
+        sg_leaks_graphs,   sg_leaks_execs,  sg_leaks_arrays, sg_leaks_external, sg_leaks_textures};
     return report(writers, sizeof writers / sizeof writers[0]);
 }

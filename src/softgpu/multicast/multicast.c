@@ -2,7 +2,9 @@
 
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/handle.h"
 #include "softgpu/device/device.h"
+#include "softgpu/entry/entry.h"
 #include "softgpu/memory/epoch.h"
 #include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
@@ -319,4 +321,23 @@ CUresult sg_cuMulticastGetGranularity(size_t *granularity, const CUmulticastObje
         return CUDA_ERROR_INVALID_VALUE;
     *granularity = SG_PAGE;
     return CUDA_SUCCESS;
+}
+
+/* ---- The state dump ------------------------------------------------------------------------- */
+
+static void dump(uint64_t handle, void *object, void *text) {
+    (void)handle;
+    const struct sg_memory *memory = object;
+    if (memory->phys->kind != SG_PHYS_TEAM)
+        return;
+    const struct team *team = team_of_phys(memory->phys);
+    sg_text_line(text, "multicast object of handle %u: %zu bytes, %u of %u devices", memory->number,
+                 team->phys.size, team->count, team->wanted);
+    for (const struct binding *at = team->bindings; at; at = at->next)
+        sg_text_line(text, "bound to handle %u at %zu: %zu bytes of device %d", memory->number,
+                     at->offset, at->size, at->device);
+}
+
+void sg_dump_multicast(struct sg_text *text) {
+    sg_handle_each(SG_KIND_MEMORY, dump, text);
 }
