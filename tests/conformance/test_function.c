@@ -2,6 +2,8 @@
 #include "../fixtures/images/kernels.h"
 #include "harness.h"
 
+#include <string.h>
+
 static CUmodule module;
 
 static CUfunction function(const char *name) {
@@ -113,11 +115,49 @@ static void the_first_way_to_launch_is_checked(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
+static void check_dump(const char *line) {
+    char *text = soft->state_dump();
+    assert_non_null(text);
+    if (!strstr(text, line))
+        fail_msg("the state lacks '%s':\n%s", line, text);
+    soft->free_text(text);
+}
+
+/* What only a launch that runs would show. */
+static void functions_keep_what_they_are_told(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its state");
+    CUfunction f = function("types");
+    unsigned char bytes[] = {0xaa, 0xbb};
+    CUlibrary library;
+    CUkernel kernel;
+    OK(cu.cuFuncSetBlockShape(f, 32, 2, 1));
+    OK(cu.cuFuncSetSharedSize(f, 1024));
+    OK(cu.cuParamSetSize(f, 12));
+    OK(cu.cuParamSeti(f, 0, 0x04030201));
+    OK(cu.cuParamSetf(f, 4, 1.0F));
+    OK(cu.cuParamSetv(f, 8, bytes, 2));
+    check_dump("function types: block 32,2,1, shared 1024, arguments 12 bytes "
+               "010203040000803faabb0000\n");
+    OK(cu.cuFuncSetSharedMemConfig(f, CU_SHARED_MEM_CONFIG_EIGHT_BYTE_BANK_SIZE));
+    check_dump("function types: cache 0, banks 2\n");
+    OK(cu.cuModuleUnload(module));
+    OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cu.cuLibraryGetKernel(&kernel, library, "types"));
+    OK(cu.cuKernelSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_L1, dev));
+    check_dump("kernel types: cache 2 on device 0\n");
+    OK(cu.cuLibraryUnload(library));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(attributes_of_machine_code), TEST(some_attributes_can_be_set),
-        TEST(parameters_are_laid_out),    TEST(cache_config_changes_occupancy),
-        TEST(bank_sizes_are_checked),     TEST(the_first_way_to_launch_is_checked),
+        TEST(attributes_of_machine_code),
+        TEST(some_attributes_can_be_set),
+        TEST(parameters_are_laid_out),
+        TEST(cache_config_changes_occupancy),
+        TEST(bank_sizes_are_checked),
+        TEST(functions_keep_what_they_are_told),
+        TEST(the_first_way_to_launch_is_checked),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

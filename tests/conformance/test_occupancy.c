@@ -110,8 +110,8 @@ static void clusters(void **state) {
     FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cu.cuOccupancyMaxActiveClusters(&count, f, &config));
 }
 
-/* What a kernel was told to prefer counts for its functions. */
-static void caches_of_kernels(void **state) {
+/* A kernel may stand for its function in the current context. */
+static void kernels_stand_for_functions(void **state) {
     (void)state;
     CUlibrary library;
     CUkernel kernel;
@@ -125,9 +125,9 @@ static void caches_of_kernels(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        OCCUPANCY(each_limit_limits),   OCCUPANCY(shared_memory_that_is_left),
-        OCCUPANCY(the_best_block_size), OCCUPANCY(clusters),
-        OCCUPANCY(caches_of_kernels),
+        OCCUPANCY(each_limit_limits),           OCCUPANCY(shared_memory_that_is_left),
+        OCCUPANCY(the_best_block_size),         OCCUPANCY(clusters),
+        OCCUPANCY(kernels_stand_for_functions),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -22,6 +22,7 @@ struct sg_function {
     CUsharedconfig shared_config;
     int settings[CU_FUNC_ATTRIBUTE_MAX]; /* cuFuncSetAttribute's, where set */
     bool setting_set[CU_FUNC_ATTRIBUTE_MAX];
+    bool refusal_said;         /* the log says once that it is not launched */
     struct sg_old_launch *old; /* what the first API prepared for a launch; NULL until it is used */
     void *engine;              /* for an engine that runs PTX; NULL */
 };

@@ -4,8 +4,10 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/entry/entry.h"
 #include "softgpu/image/launch_refused.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,17 @@ struct sg_old_launch {
     unsigned size; /* of the arguments, as cuParamSetSize was told */
     unsigned char arguments[SG_PARAMETER_ROOM];
 };
+
+void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function) {
+    const struct sg_old_launch *old = function->old;
+    char hex[2 * 64 + 1] = "";
+    unsigned size = old->size < 64 ? old->size : 64;
+    for (unsigned i = 0; i < size; i++)
+        snprintf(hex + (size_t)2 * i, 3, "%02x", old->arguments[i]);
+    sg_text_line(text, "function %s: block %u,%u,%u, shared %u, arguments %u bytes %s",
+                 function->image->name, old->block[0], old->block[1], old->block[2], old->shared,
+                 old->size, hex);
+}
 
 static CUresult find(CUfunction handle, struct sg_function **function) {
     struct sg_context *context;

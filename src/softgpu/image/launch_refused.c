@@ -144,11 +144,13 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
     return result;
 }
 
-static CUresult refuse(const struct sg_function *function) {
+static CUresult refuse(struct sg_function *function) {
     const struct sg_image *image = function->module->program->image;
-    sg_log(1, "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
-           function->image->name,
-           image->source == SG_IMAGE_PTX ? "PTX" : "machine code without PTX");
+    if (!function->refusal_said)
+        sg_log(1, "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
+               function->image->name,
+               image->source == SG_IMAGE_PTX ? "PTX" : "machine code without PTX");
+    function->refusal_said = true;
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

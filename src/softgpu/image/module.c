@@ -124,6 +124,28 @@ static unsigned loaded_functions(const struct sg_module *module) {
     return count;
 }
 
+/* Functions that were told something; an application can ask for hardly any of it. */
+static void dump_function(struct sg_text *text, const struct sg_function *function) {
+    const char *name = function->image->name;
+    if (function->cache_config || function->shared_config)
+        sg_text_line(text, "function %s: cache %d, banks %d", name, (int)function->cache_config,
+                     (int)function->shared_config);
+    for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
+        if (function->setting_set[i])
+            sg_text_line(text, "function %s: attribute %d is %d", name, i, function->settings[i]);
+    if (function->old)
+        sg_old_launch_dump(text, function);
+}
+
+static void dump_kernel(uint64_t handle, void *object, void *user) {
+    const struct sg_kernel *kernel = object;
+    (void)handle;
+    for (int i = 0; i < SG_MAX_DEVICES; i++)
+        if (kernel->devices[i].cache_config)
+            sg_text_line(user, "kernel %s: cache %d on device %d", kernel->image->name,
+                         (int)kernel->devices[i].cache_config, i);
+}
+
 void sg_dump_modules(struct sg_text *text) {
     unsigned number = 0;
     for (const struct sg_module *module = first; module; module = module->next) {
@@ -132,7 +154,10 @@ void sg_dump_modules(struct sg_text *text) {
                      ++number, (unsigned long long)module->context->id, image->function_count,
                      loaded_functions(module), image->variable_count,
                      module->library ? ", of a library" : "");
+        for (size_t i = 0; i < image->function_count; i++)
+            dump_function(text, &module->functions[i]);
     }
+    sg_handle_each(SG_KIND_KERNEL, dump_kernel, text);
     sg_text_line(text, "libraries %llu, links %llu",
                  (unsigned long long)sg_handle_count(SG_KIND_LIBRARY),
                  (unsigned long long)sg_handle_count(SG_KIND_LINK));
