@@ -48,6 +48,7 @@ static const par_scenario *const chapters[] = {
     par_module_scenarios,
     par_module_function_scenarios,
     par_module_option_scenarios,
+    par_module_more_scenarios,
     par_library_scenarios,
     par_link_scenarios,
     par_occupancy_scenarios,

@@ -75,6 +75,7 @@ extern const par_scenario par_copy_array_node_scenarios[];
 extern const par_scenario par_module_scenarios[];
 extern const par_scenario par_module_function_scenarios[];
 extern const par_scenario par_module_option_scenarios[];
+extern const par_scenario par_module_more_scenarios[];
 extern const par_scenario par_library_scenarios[];
 extern const par_scenario par_link_scenarios[];
 extern const par_scenario par_occupancy_scenarios[];

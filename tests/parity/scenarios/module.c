@@ -395,7 +395,7 @@ static void one_as_memory(const char *cls, CUdeviceptr p, size_t size) {
     size_t bytes, range;
     void *host;
     CUcontext ctx;
-    unsigned char managed, mapped;
+    unsigned managed, mapped; /* truths are 32 bits wide */
     CALLO(cuMemGetAddressRange_v2, cls, (&base, &bytes, p), OUT_R(base, size), OUT_C(bytes));
     par_see("base", "%s", base == p ? "the variable" : base < p ? "before it" : "after it");
     par_see("size", "%s", bytes == size ? "the variable's" : bytes > size ? "more" : "less");
@@ -530,7 +530,7 @@ static void managed(void) {
     CUmodule m;
     CUdeviceptr p;
     size_t bytes;
-    unsigned char is = 9;
+    unsigned is = 9; /* truths are 32 bits wide */
     par_context();
     CALLO(cuModuleLoadData, "managed", (&m, TEXT_MANAGED), OUT_H(m));
     if (par_last() != CUDA_SUCCESS)
