@@ -166,7 +166,8 @@ bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage);
 bool sg_ptx_body(struct sg_ptx *ptx);
 /* Declares a name in the body that is read, at its scope. */
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable);
-bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name);
+/* *width: bytes of a register, 0xff for a predicate, 0 for what is no single register. */
+bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, size_t *width);
 bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol);
 /* Sums what entries use, names what is undefined. */
 bool sg_ptx_close(struct sg_ptx *ptx);
@@ -195,6 +196,7 @@ struct sg_ptx_opcode {
     unsigned char least, most;
     bool typed;
     bool rounded; /* of floats, a rounding or .approx must be named */
+    bool uniform; /* all operands are of the one type */
 };
 const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length);
 bool sg_ptx_modifier(const char *name, size_t length); /* .name, .name::name */

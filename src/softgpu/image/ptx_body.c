@@ -13,6 +13,12 @@ enum { NAMED_LABEL, NAMED_ACTIVE, NAMED_RANGE, NAMED_BLOCKS };
 
 #define BRACKETS 32 /* how deep the brackets of one instruction may be */
 
+/* Values of active names and ranges: how many there are, and the width of a register in bytes. */
+#define WIDTH_BITS  8
+#define WIDTH_OF(n) ((n)&0xff)
+#define PREDICATE   0xff
+#define NO_REGISTER 0
+
 /* ---- local names
  * -------------------------------------------------------------------------------------- */
 
@@ -71,10 +77,13 @@ bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *vari
             return sg_ptx_wrong(ptx, "the variable is too large");
         count_memory(ptx, variable);
     }
-    if (variable->ranged)
-        return shadow(ptx, NAMED_RANGE, name,
-                      variable->range < SIZE_MAX ? (size_t)variable->range : SIZE_MAX);
-    return shadow(ptx, NAMED_ACTIVE, name, 1);
+    size_t width = variable->space != SG_SPACE_REG || variable->vector > 1 ? NO_REGISTER
+                   : variable->type.predicate                              ? PREDICATE
+                                                                           : variable->type.size;
+    const uint64_t most = SIZE_MAX >> WIDTH_BITS;
+    uint64_t count = !variable->ranged ? 1 : variable->range < most ? variable->range : most;
+    return shadow(ptx, variable->ranged ? NAMED_RANGE : NAMED_ACTIVE, name,
+                  (size_t)count << WIDTH_BITS | width);
 }
 
 static bool open_block(struct sg_ptx *ptx) {
@@ -95,7 +104,7 @@ static void close_block(struct sg_ptx *ptx) {
 }
 
 /* %r12 of %r<20>: any split of the digits at the end may be the declared one. */
-static bool in_range(const struct sg_ptx *ptx, const struct sg_word *name) {
+static bool in_range(const struct sg_ptx *ptx, const struct sg_word *name, size_t *width) {
     uint64_t number = 0, weight = 1;
     size_t length = name->length;
     for (unsigned digits = 0; digits < 9 && length > 1; digits++) {
@@ -106,8 +115,11 @@ static bool in_range(const struct sg_ptx *ptx, const struct sg_word *name) {
         number += weight * (uint64_t)(c - '0');
         weight *= 10;
         length--;
-        if (sg_names_find(&ptx->locals, NAMED_RANGE, name->text, length, &range) && number < range)
+        if (sg_names_find(&ptx->locals, NAMED_RANGE, name->text, length, &range) &&
+            number < range >> WIDTH_BITS) {
+            *width = WIDTH_OF(range);
             return true;
+        }
     }
     return false;
 }
@@ -125,10 +137,14 @@ bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol) {
     return true;
 }
 
-bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name) {
+bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, size_t *width) {
     size_t value = 0;
-    if ((sg_names_find(&ptx->locals, NAMED_ACTIVE, name->text, name->length, &value) && value) ||
-        in_range(ptx, name) || sg_ptx_special_register(name->text, name->length) ||
+    *width = NO_REGISTER;
+    if (sg_names_find(&ptx->locals, NAMED_ACTIVE, name->text, name->length, &value) && value) {
+        *width = WIDTH_OF(value);
+        return true;
+    }
+    if (in_range(ptx, name, width) || sg_ptx_special_register(name->text, name->length) ||
         sg_names_find(&ptx->locals, NAMED_LABEL, name->text, name->length, &value))
         return true;
     const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, name->length);
@@ -166,6 +182,8 @@ struct operands {
     unsigned depth;
     unsigned count; /* at the outermost level */
     bool wanted;    /* an operand must come: after a comma, an opening bracket, an operator */
+    size_t width;   /* that registers must have, or 0 */
+    bool mismatch;  /* one had another */
 };
 
 static bool bracket(struct sg_ptx *ptx, struct operands *list, char c) {
@@ -196,8 +214,11 @@ static bool operand(struct sg_ptx *ptx, struct operands *list) {
         return sg_ptx_unexpected(ptx, "; or ,");
     list->count += list->depth == 0;
     list->wanted = false;
-    if (word->kind == SG_WORD_NAME && !sg_ptx_is(ptx, "_"))
-        return sg_ptx_name_use(ptx, word);
+    size_t width = NO_REGISTER;
+    if (word->kind == SG_WORD_NAME && !sg_ptx_is(ptx, "_") && !sg_ptx_name_use(ptx, word, &width))
+        return false;
+    if (list->depth == 0 && list->width && width != NO_REGISTER && width != list->width)
+        list->mismatch = true;
     return true;
 }
 
@@ -267,13 +288,34 @@ static bool names_rounding(const struct sg_word *word) {
     return false;
 }
 
+/* Bytes of .u32, .f16x2, .pred; 0 of what is no such type. */
+static size_t width_of(const struct sg_word *word) {
+    const char *at = word->text + 1, *end = word->text + word->length;
+    size_t bits = 0, times = 0;
+    if (sg_word_is(word, ".pred"))
+        return PREDICATE;
+    at += at < end && end - at > 2 && at[0] == 'b' && at[1] == 'f' ? 2 : 1;
+    for (; at < end && *at >= '0' && *at <= '9' && bits < 1000; at++)
+        bits = 10 * bits + (size_t)(*at - '0');
+    if (at < end && *at == 'x')
+        for (at++; at < end && *at >= '0' && *at <= '9' && times < 100; at++)
+            times = 10 * times + (size_t)(*at - '0');
+    return at == end ? bits * (times ? times : 1) / 8 : 0;
+}
+
 struct modifiers {
     bool typed, real, rounded;
+    size_t width;   /* of the only type */
+    unsigned types; /* how many there are */
 };
 
 static bool modifiers(struct sg_ptx *ptx, struct modifiers *given) {
     while (ptx->word.kind == SG_WORD_DOTTED) {
-        given->typed = given->typed || names_type(&ptx->word);
+        if (names_type(&ptx->word)) {
+            given->typed = true;
+            given->types++;
+            given->width = width_of(&ptx->word);
+        }
         given->real = given->real || sg_ptx_is(ptx, ".f32") || sg_ptx_is(ptx, ".f64");
         given->rounded = given->rounded || names_rounding(&ptx->word);
         if (!sg_ptx_modifier(ptx->word.text, ptx->word.length))
@@ -297,9 +339,11 @@ static bool instruction(struct sg_ptx *ptx, const struct sg_word *name) {
         return sg_ptx_wrong(ptx, "%s needs a type", opcode->name);
     if (opcode->rounded && given.real && !given.rounded)
         return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
-    struct operands list = {.depth = 0};
+    struct operands list = {.width = opcode->uniform && given.types == 1 ? given.width : 0};
     if (!operands(ptx, &list))
         return false;
+    if (list.mismatch)
+        return sg_ptx_wrong(ptx, "an operand of %s is not as wide as its type", opcode->name);
     if (list.count < opcode->least || list.count > opcode->most)
         return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, list.count);
     return true;
@@ -319,8 +363,11 @@ static bool predicate(struct sg_ptx *ptx) {
         return false;
     if (ptx->word.kind != SG_WORD_NAME)
         return sg_ptx_unexpected(ptx, "a predicate");
-    if (!sg_ptx_name_use(ptx, &ptx->word) || !sg_ptx_next(ptx))
+    size_t width;
+    if (!sg_ptx_name_use(ptx, &ptx->word, &width) || !sg_ptx_next(ptx))
         return false;
+    if (width != NO_REGISTER && width != PREDICATE)
+        return sg_ptx_wrong(ptx, "the register is no predicate");
     if (ptx->word.kind != SG_WORD_NAME)
         return sg_ptx_unexpected(ptx, "an instruction");
     struct sg_word name = ptx->word;
@@ -364,7 +411,8 @@ static bool listed(struct sg_ptx *ptx, bool names) {
             return false;
         if (ptx->word.kind != (names ? SG_WORD_NAME : SG_WORD_STRING))
             return sg_ptx_unexpected(ptx, names ? "a name" : "a text in quotes");
-        if (names && !sg_ptx_name_use(ptx, &ptx->word))
+        size_t width;
+        if (names && !sg_ptx_name_use(ptx, &ptx->word, &width))
             return false;
         if (!sg_ptx_next(ptx))
             return false;

@@ -157,6 +157,10 @@ static void bodies(void **state) {
         BODY(".shared .b8 s[4]; st.shared.u8 [s+2], 1; st.volatile.shared.u8 [s], 1; ret;"),
         BODY(".reg .b32 i; a: .branchtargets L, M; brx.idx i, a; L: M: ret;"),
         BODY(".reg .u32 x; .reg .pred p; bar.sync 0; bar.red.popc.u32 x, 0, p; ret;"),
+        BODY(".reg .b32 r; .reg .f32 f; add.f32 r, r, f; mov.b32 r, f; max.f16x2 r, r, f;"),
+        BODY(".reg .pred p, q; and.pred p, q, p; not.pred p, q; mov.pred p, q;"),
+        BODY(".shared .b8 s[4]; .reg .b64 d; mov.u64 d, s; mov.u64 d, s+2; .reg .b32 r; mov.u32 r, "
+             "s;"),
         BODY("membar.gl; fence.acq_rel.gpu; griddepcontrol.wait; ret;"),
         BODY("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; trap; exit;"),
         BODY(".reg .b64 d; .reg .b32 r; call (r), d, (r, r), p; p: .callprototype (.param .b32 _) "
@@ -179,6 +183,10 @@ static void bodies(void **state) {
         BODY(".reg .b32 %r<4>; add.u32 %r1, %r2, %r3];"),
         BODY(".reg .b32 %r<4>; ld.u32 %r1, [];"),
         BODY(".reg .f32 %f<4>; div.f32 %f1, %f2, %f3;"),
+        BODY(".reg .b64 %r<2>; mov.u32 %r1, 5;"),
+        BODY(".reg .b64 d; .reg .b32 r; add.u32 r, r, d;"),
+        BODY(".reg .b32 p; @p ret;"),
+        BODY(".reg .pred p; .reg .b32 r; add.u32 r, p, r;"),
         BODY("bra nowhere;"),
         BODY("a: ret; a: ret;"),
         BODY("@%p1 ret;"),
