@@ -2,6 +2,7 @@
 
 #include "softgpu/context/lifetime.h"
 #include "softgpu/stream/stream.h"
+#include "softgpu/texture/texture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -139,7 +140,9 @@ void sg_context_end(struct sg_context *context) {
     /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
     sg_context_ref(context);
     sg_streams_context_end(context);
+    sg_samplers_context_end(context);
     sg_modules_context_end(context);
+    sg_references_context_end(context);
     sg_memory_context_end(context);
     sg_external_context_end(context);
     sg_peers_context_end(context);

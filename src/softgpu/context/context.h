@@ -30,6 +30,10 @@ struct sg_context {
     struct sg_stream *legacy;     /* the NULL stream */
     struct sg_stream *per_thread; /* list of per-thread default streams */
     struct sg_stream *streams;    /* list of created streams, not yet destroyed */
+
+    /* texture/ owns these. */
+    struct sg_samplers *samplers;    /* texture and surface objects */
+    struct sg_reference *references; /* of textures and surfaces */
 };
 
 /* The calling thread's current context. INVALID_CONTEXT when there is none; CONTEXT_IS_DESTROYED
@@ -55,7 +59,7 @@ void sg_context_fault(struct sg_context *context, CUresult error);
 bool sg_context_may_access(const struct sg_context *context, const struct sg_context *peer);
 
 /* Called by context/ in this order when a context ends (destroy, reset, last release): waits for
- * and ends streams and events, then frees memory that belongs to it. `alive` is already false. */
+ * and ends streams and events, unloads modules, then frees memory that belongs to it. `alive` is already false. */
 void sg_streams_context_end(struct sg_context *context);
 void sg_modules_context_end(struct sg_context *context);
 void sg_memory_context_end(struct sg_context *context);

@@ -21,7 +21,6 @@ static const struct claim {
     {ATTRIBUTE(COOPERATIVE_MULTI_DEVICE_LAUNCH), false, 0, "kernels are refused"},
     {ATTRIBUTE(CLUSTER_LAUNCH), false, 0, "kernels are refused"},
     {ATTRIBUTE(UNIFIED_FUNCTION_POINTERS), false, 0, "kernels are refused"},
-    {ATTRIBUTE(CAN_TEX2D_GATHER), false, 0, "CUDA arrays are refused"},
     {ATTRIBUTE(GENERIC_COMPRESSION_SUPPORTED), false, 0, "memory is stored as it is"},
     {ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED), false, 0, "no other device can reach the bytes"},
     {ATTRIBUTE(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED), false, 0,

@@ -75,7 +75,7 @@ char *sg_state_text(void) {
 
 char *sg_leak_text(void) {
     static void (*const writers[])(struct sg_text *) = {
-        sg_leaks_contexts, sg_leaks_memory, sg_leaks_pools,  sg_leaks_streams, sg_leaks_modules,
+        sg_leaks_contexts, sg_leaks_memory, sg_leaks_pools,  sg_leaks_streams,  sg_leaks_modules,
         sg_leaks_graphs,   sg_leaks_execs,  sg_leaks_arrays, sg_leaks_external, sg_leaks_textures};
     return report(writers, sizeof writers / sizeof writers[0]);
 }

@@ -1,4 +1,5 @@
 #include "softgpu/image/module.h"
+#include "softgpu/texture/texture.h"
 
 #include "softgpu/core/config.h"
 #include "softgpu/entry/entry.h"
@@ -79,6 +80,7 @@ CUresult sg_module_new(struct sg_context *context, struct sg_program *program,
 void sg_module_free(struct sg_module *module) {
     take_out(module);
     sg_variables_free(module);
+    sg_references_module_end(module, module->context);
     release(module);
 }
 

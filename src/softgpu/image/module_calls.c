@@ -2,6 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/image/module.h"
 #include "softgpu/stream/stream.h"
+#include "softgpu/texture/texture.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -176,11 +177,23 @@ CUresult sg_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {
 
 /* ---- References ----------------------------------------------------------------------------- */
 
-static bool has_name(char **names, size_t count, const char *name) {
+/* The image's own copy of the name, which lives as long as the module; NULL when it has none. */
+static const char *own_name(char **names, size_t count, const char *name) {
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+            return names[i];
+    return NULL;
+}
+
+static CUresult reference_named(const struct sg_module *module, const char *name, bool surface,
+                                uint64_t *handle) {
+    struct sg_reference *reference;
+    if (!name)
+        return CUDA_ERROR_NOT_FOUND;
+    CUresult result = sg_reference_of_module(module, module->context, name, surface, &reference);
+    if (result == CUDA_SUCCESS)
+        *handle = reference->handle;
+    return result;
 }
 
 CUresult sg_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name) {
@@ -191,8 +204,12 @@ CUresult sg_cuModuleGetTexRef(CUtexref *pTexRef, CUmodule hmod, const char *name
     if (!pTexRef || !name)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_image *image = module->program->image;
-    return has_name(image->textures, image->texture_count, name) ? CUDA_ERROR_NOT_SUPPORTED
-                                                                 : CUDA_ERROR_NOT_FOUND;
+    uint64_t handle = 0;
+    result = reference_named(module, own_name(image->textures, image->texture_count, name), false,
+                             &handle);
+    if (result == CUDA_SUCCESS)
+        *pTexRef = SG_HANDLE_POINTER(CUtexref, handle);
+    return result;
 }
 
 CUresult sg_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *name) {
@@ -203,6 +220,10 @@ CUresult sg_cuModuleGetSurfRef(CUsurfref *pSurfRef, CUmodule hmod, const char *n
     if (!pSurfRef || !name)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_image *image = module->program->image;
-    return has_name(image->surfaces, image->surface_count, name) ? CUDA_ERROR_NOT_SUPPORTED
-                                                                 : CUDA_ERROR_NOT_FOUND;
+    uint64_t handle = 0;
+    result = reference_named(module, own_name(image->surfaces, image->surface_count, name), true,
+                             &handle);
+    if (result == CUDA_SUCCESS)
+        *pSurfRef = SG_HANDLE_POINTER(CUsurfref, handle);
+    return result;
 }

@@ -1,0 +1,218 @@
+/* cuTexObject* and cuSurfObject*: objects, and reading back what they were made of. */
+#include "softgpu/core/calls.h"
+#include "softgpu/entry/entry.h"
+#include "softgpu/texture/texture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What an H200 can number. */
+#define NUMBERS (1u << 20)
+
+struct sg_samplers {
+    struct sg_sampler **list; /* by number less one; NULL where there is none */
+    size_t used, room, live;
+};
+
+static bool make_room(struct sg_samplers *samplers) {
+    size_t room = samplers->room ? samplers->room * 2 : 16;
+    struct sg_sampler **list = realloc(samplers->list, room * sizeof *list);
+    if (!list)
+        return false;
+    samplers->list = list;
+    samplers->room = room;
+    return true;
+}
+
+/* A number that has been used is taken again only when there are no others, so that stale ones are
+ * found out. */
+static size_t free_number(struct sg_samplers *samplers) {
+    if (samplers->used < NUMBERS)
+        return samplers->used < samplers->room || make_room(samplers) ? ++samplers->used : 0;
+    for (size_t i = 0; i < samplers->used; i++)
+        if (!samplers->list[i])
+            return i + 1;
+    return 0;
+}
+
+static CUresult add(struct sg_context *context, const struct sg_sampler *sampler,
+                    unsigned long long *number) {
+    if (!context->samplers && !(context->samplers = calloc(1, sizeof *context->samplers)))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct sg_sampler *copy = malloc(sizeof *copy);
+    size_t at = copy ? free_number(context->samplers) : 0;
+    if (at == 0) {
+        free(copy);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *copy = *sampler;
+    context->samplers->list[at - 1] = copy;
+    context->samplers->live++;
+    *number = at;
+    return CUDA_SUCCESS;
+}
+
+/* The slot of a live object of that kind in the current context, or NULL. */
+static CUresult find(unsigned long long number, bool surface, struct sg_sampler ***slot) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct sg_samplers *samplers = context->samplers;
+    *slot = NULL;
+    if (samplers && number > 0 && number <= samplers->used) {
+        struct sg_sampler **found = &samplers->list[number - 1];
+        if (*found && (*found)->surface == surface)
+            *slot = found;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Ending what is no object succeeds, as on an H200. */
+static CUresult destroy(unsigned long long number, bool surface) {
+    struct sg_sampler **slot;
+    CUresult result = find(number, surface, &slot);
+    if (result != CUDA_SUCCESS || !slot)
+        return result;
+    free(*slot);
+    *slot = NULL;
+    sg_context_peek()->samplers->live--;
+    return CUDA_SUCCESS;
+}
+
+/* INVALID_VALUE for no output or no object. */
+static CUresult look_up(const void *output, unsigned long long number, bool surface,
+                        const struct sg_sampler **sampler) {
+    struct sg_sampler **slot;
+    CUresult result = find(number, surface, &slot);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!output || !slot)
+        return CUDA_ERROR_INVALID_VALUE;
+    *sampler = *slot;
+    return CUDA_SUCCESS;
+}
+
+void sg_samplers_context_end(struct sg_context *context) {
+    struct sg_samplers *samplers = context->samplers;
+    if (!samplers)
+        return;
+    for (size_t i = 0; i < samplers->used; i++)
+        free(samplers->list[i]);
+    free(samplers->list);
+    free(samplers);
+    context->samplers = NULL;
+}
+
+/* ---- Textures -------------------------------------------------------------------------------- */
+
+CUresult sg_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
+                              const CUDA_TEXTURE_DESC *pTexDesc,
+                              const CUDA_RESOURCE_VIEW_DESC *pResViewDesc) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pTexObject || !pResDesc || !pTexDesc)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_sampler sampler = {.resource = *pResDesc, .texture = *pTexDesc};
+    if (pResViewDesc) {
+        sampler.has_view = true;
+        sampler.view = *pResViewDesc;
+    }
+    result = sg_texture_check(&sampler, context);
+    if (result != CUDA_SUCCESS && pResViewDesc && pResViewDesc->format == CU_RES_VIEW_FORMAT_NONE)
+        *pTexObject = 0; /* as an H200 does, which finds this mistake later than the others */
+    return result == CUDA_SUCCESS ? add(context, &sampler, pTexObject) : result;
+}
+
+CUresult sg_cuTexObjectDestroy(CUtexObject texObject) {
+    return destroy(texObject, false);
+}
+
+CUresult sg_cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUtexObject texObject) {
+    const struct sg_sampler *sampler;
+    CUresult result = look_up(pResDesc, texObject, false, &sampler);
+    if (result == CUDA_SUCCESS)
+        *pResDesc = sampler->resource;
+    return result;
+}
+
+CUresult sg_cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *pTexDesc, CUtexObject texObject) {
+    const struct sg_sampler *sampler;
+    CUresult result = look_up(pTexDesc, texObject, false, &sampler);
+    if (result == CUDA_SUCCESS)
+        *pTexDesc = sampler->texture;
+    return result;
+}
+
+/* Of an object without a view the output stays as it is, and the answer is success. */
+CUresult sg_cuTexObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *pResViewDesc,
+                                           CUtexObject texObject) {
+    const struct sg_sampler *sampler;
+    CUresult result = look_up(pResViewDesc, texObject, false, &sampler);
+    if (result == CUDA_SUCCESS && sampler->has_view)
+        *pResViewDesc = sampler->view;
+    return result;
+}
+
+/* ---- Surfaces -------------------------------------------------------------------------------- */
+
+CUresult sg_cuSurfObjectCreate(CUsurfObject *pSurfObject, const CUDA_RESOURCE_DESC *pResDesc) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!pSurfObject || !pResDesc || sg_surface_check(pResDesc) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_sampler sampler = {.surface = true, .resource = *pResDesc};
+    return add(context, &sampler, pSurfObject);
+}
+
+CUresult sg_cuSurfObjectDestroy(CUsurfObject surfObject) {
+    return destroy(surfObject, true);
+}
+
+CUresult sg_cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *pResDesc, CUsurfObject surfObject) {
+    const struct sg_sampler *sampler;
+    CUresult result = look_up(pResDesc, surfObject, true, &sampler);
+    if (result == CUDA_SUCCESS)
+        *pResDesc = sampler->resource;
+    return result;
+}
+
+/* ---- Reports --------------------------------------------------------------------------------- */
+
+struct report {
+    struct sg_text *text;
+    const char *ending;
+};
+
+static void report_context(uint64_t handle, void *object, void *user) {
+    (void)handle;
+    const struct sg_context *context = object;
+    const struct report *report = user;
+    for (size_t i = 0; context->samplers && i < context->samplers->used; i++) {
+        const struct sg_sampler *sampler = context->samplers->list[i];
+        if (sampler)
+            sg_text_line(report->text, "%s object %zu on device %d%s",
+                         sampler->surface ? "surface" : "texture", i + 1, context->device,
+                         report->ending);
+    }
+    size_t references = 0;
+    for (const struct sg_reference *r = context->references; r; r = r->next)
+        references += r->module == NULL;
+    if (references > 0)
+        sg_text_line(report->text, "texture references on device %d: %zu%s", context->device,
+                     references, report->ending);
+}
+
+void sg_dump_textures(struct sg_text *text) {
+    struct report report = {text, ""};
+    sg_handle_each(SG_KIND_CONTEXT, report_context, &report);
+}
+
+void sg_leaks_textures(struct sg_text *text) {
+    struct report report = {text, ": not destroyed"};
+    sg_handle_each(SG_KIND_CONTEXT, report_context, &report);
+}

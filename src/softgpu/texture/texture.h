@@ -1,0 +1,80 @@
+/*
+ * Texture and surface objects, and the references of the older interface: descriptions that are
+ * checked, kept and read back. Nothing samples them as long as no kernel runs. Everything here
+ * wants the lock.
+ */
+#ifndef SG_TEXTURE_TEXTURE_H
+#define SG_TEXTURE_TEXTURE_H
+
+#include "softgpu/context/context.h"
+
+/* Every bit that a texture's flags may have; two without a name among them. Cubemaps know one more.
+ */
+#define SG_TEXTURE_FLAGS                                                                           \
+    ((unsigned)(CU_TRSF_READ_AS_INTEGER | CU_TRSF_NORMALIZED_COORDINATES | 0x4 | 0x8 |             \
+                CU_TRSF_SRGB | CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION))
+
+/* ---- Objects (object.c) ---------------------------------------------------------------------- */
+
+/* Objects are numbered from 1 in each context, textures and surfaces together, as on an H200: the
+ * number is the handle, and means nothing in another context. */
+struct sg_sampler {
+    bool surface, has_view;
+    CUDA_RESOURCE_DESC resource;
+    CUDA_TEXTURE_DESC texture;
+    CUDA_RESOURCE_VIEW_DESC view;
+};
+
+/* Of a context; NULL in the context until the first object. */
+struct sg_samplers;
+
+void sg_samplers_context_end(struct sg_context *context);
+
+/* ---- Checks (check.c) ------------------------------------------------------------------------ */
+
+/* Of cuTexObjectCreate; invalid address modes of dimensions that the resource does not have become
+ * CLAMP. INVALID_VALUE. */
+CUresult sg_texture_check(struct sg_sampler *sampler, const struct sg_context *context);
+/* Of cuSurfObjectCreate. */
+CUresult sg_surface_check(const CUDA_RESOURCE_DESC *resource);
+
+/* ---- References (reference.c) ---------------------------------------------------------------- */
+
+struct sg_module;
+
+enum sg_bound { SG_BOUND_NOTHING, SG_BOUND_ADDRESS, SG_BOUND_ARRAY, SG_BOUND_MIPMAP };
+
+/* A CUtexref or, with `surface`, a CUsurfref. */
+struct sg_reference {
+    uint64_t handle;
+    bool surface;
+    struct sg_context *context;
+    const struct sg_module *module; /* that declares it, or NULL */
+    const char *name;               /* the module's */
+    struct sg_reference *next;      /* of the context */
+    enum sg_bound bound;
+    CUdeviceptr address;
+    CUarray array;
+    CUmipmappedArray mipmap;
+    CUaddress_mode address_mode[3];
+    CUfilter_mode filter, mipmap_filter;
+    CUarray_format format;
+    int channels;
+    unsigned flags, anisotropy;
+    float bias, least_level, most_level, border[4];
+};
+
+/* A fresh one; NULL when out of memory. */
+struct sg_reference *sg_reference_new(struct sg_context *context, bool surface);
+/* Ends one that no module declares. */
+void sg_reference_free(struct sg_reference *reference);
+/* The module's reference of that name (which the caller has found in its image), made when first
+ * asked for. OUT_OF_MEMORY. */
+CUresult sg_reference_of_module(const struct sg_module *module, struct sg_context *context,
+                                const char *name, bool surface, struct sg_reference **reference);
+/* Those of a module that is unloaded. */
+void sg_references_module_end(const struct sg_module *module, struct sg_context *context);
+void sg_references_context_end(struct sg_context *context);
+struct sg_reference *sg_reference_get(CUtexref handle);
+
+#endif

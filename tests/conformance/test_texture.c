@@ -1,0 +1,117 @@
+/* Texture and surface objects: made of checked descriptions, which are read back. */
+#include "harness.h"
+
+#include <string.h>
+
+static CUarray make_array(unsigned flags) {
+    CUarray array;
+    CUDA_ARRAY3D_DESCRIPTOR desc = {
+        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = flags};
+    OK(cu.cuArray3DCreate_v2(&array, &desc));
+    return array;
+}
+
+static CUDA_RESOURCE_DESC of_array(CUarray array) {
+    CUDA_RESOURCE_DESC resource;
+    memset(&resource, 0, sizeof resource);
+    resource.resType = CU_RESOURCE_TYPE_ARRAY;
+    resource.res.array.hArray = array;
+    return resource;
+}
+
+static CUDA_RESOURCE_DESC of_memory(CUdeviceptr address) {
+    CUDA_RESOURCE_DESC resource;
+    memset(&resource, 0, sizeof resource);
+    resource.resType = CU_RESOURCE_TYPE_LINEAR;
+    resource.res.linear.devPtr = address;
+    resource.res.linear.format = CU_AD_FORMAT_FLOAT;
+    resource.res.linear.numChannels = 1;
+    resource.res.linear.sizeInBytes = 4096;
+    return resource;
+}
+
+static void reads_back(void **state) {
+    (void)state;
+    CUarray array = make_array(0);
+    CUDA_RESOURCE_DESC resource = of_array(array), got_resource;
+    CUDA_TEXTURE_DESC texture, got_texture;
+    CUDA_RESOURCE_VIEW_DESC view, got_view;
+    CUtexObject object;
+    memset(&texture, 0, sizeof texture);
+    texture.addressMode[0] = CU_TR_ADDRESS_MODE_MIRROR;
+    texture.filterMode = CU_TR_FILTER_MODE_LINEAR;
+    texture.flags = CU_TRSF_NORMALIZED_COORDINATES;
+    memset(&view, 0, sizeof view);
+    view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
+    view.width = 64;
+    view.height = 32;
+    OK(cu.cuTexObjectCreate(&object, &resource, &texture, &view));
+    OK(cu.cuTexObjectGetResourceDesc(&got_resource, object));
+    assert_ptr_equal(got_resource.res.array.hArray, array);
+    OK(cu.cuTexObjectGetTextureDesc(&got_texture, object));
+    assert_int_equal(got_texture.addressMode[0], CU_TR_ADDRESS_MODE_MIRROR);
+    assert_int_equal(got_texture.filterMode, CU_TR_FILTER_MODE_LINEAR);
+    OK(cu.cuTexObjectGetResourceViewDesc(&got_view, object));
+    assert_int_equal(got_view.format, CU_RES_VIEW_FORMAT_UINT_4X8);
+    OK(cu.cuTexObjectDestroy(object));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectGetTextureDesc(&got_texture, object));
+    OK(cu.cuArrayDestroy(array));
+}
+
+static void checks_descriptions(void **state) {
+    (void)state;
+    CUdeviceptr memory;
+    OK(cu.cuMemAlloc_v2(&memory, 65536));
+    CUDA_RESOURCE_DESC resource = of_memory(memory + 16);
+    CUDA_TEXTURE_DESC texture;
+    CUtexObject object;
+    memset(&texture, 0, sizeof texture);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    resource = of_memory(memory);
+    resource.res.linear.numChannels = 3;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    resource = of_memory(memory);
+    texture.flags = 0x80;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    texture.flags = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectCreate(&object, &resource, NULL, NULL));
+    OK(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    OK(cu.cuTexObjectDestroy(object));
+    OK(cu.cuMemFree_v2(memory));
+}
+
+static void surfaces_are_no_textures(void **state) {
+    (void)state;
+    CUarray array = make_array(CUDA_ARRAY3D_SURFACE_LDST);
+    CUDA_RESOURCE_DESC resource = of_array(array), got;
+    CUsurfObject surface;
+    OK(cu.cuSurfObjectCreate(&surface, &resource));
+    OK(cu.cuSurfObjectGetResourceDesc(&got, surface));
+    assert_ptr_equal(got.res.array.hArray, array);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexObjectGetResourceDesc(&got, surface));
+    OK(cu.cuSurfObjectDestroy(surface));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuSurfObjectGetResourceDesc(&got, surface));
+    resource = of_memory(0x1000);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuSurfObjectCreate(&surface, &resource));
+    OK(cu.cuArrayDestroy(array));
+}
+
+static void many_objects(void **state) {
+    (void)state;
+    CUarray array = make_array(0);
+    CUDA_RESOURCE_DESC resource = of_array(array);
+    CUDA_TEXTURE_DESC texture;
+    static CUtexObject objects[1000];
+    memset(&texture, 0, sizeof texture);
+    for (int i = 0; i < 1000; i++)
+        OK(cu.cuTexObjectCreate(&objects[i], &resource, &texture, NULL));
+    for (int i = 0; i < 1000; i++)
+        OK(cu.cuTexObjectDestroy(objects[i]));
+    OK(cu.cuArrayDestroy(array));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(reads_back), TEST(checks_descriptions),
+                                       TEST(surfaces_are_no_textures), TEST(many_objects)};
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
