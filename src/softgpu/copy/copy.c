@@ -340,7 +340,7 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
-        return capture(stream, &box);
+        return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -147,7 +147,7 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
-        return capture(stream, &set);
+        return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
