@@ -1,0 +1,277 @@
+/*
+ * Sweeps over executable graphs: every driver call fails in turn, and, within instantiation, launch
+ * and update, every allocation of memory that softgpu makes.
+ */
+#include "sweep.h"
+
+#include <gpumem/driver.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static gpumem_driver_api cu;
+static gpumem_driver *driver;
+static const softgpu_control *soft;
+static CUcontext context;
+static CUstream stream;
+static CUdeviceptr memory;
+
+static int begin(void **state) {
+    (void)state;
+    softgpu_get_control_fn get;
+    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK)
+        return -1;
+    cu = *gpumem_driver_table(driver);
+    *(void **)&get = gpumem_driver_symbol(driver, "softgpu_get_control");
+    if (!get || cu.cuInit(0) != CUDA_SUCCESS)
+        return -1;
+    soft = get(SOFTGPU_CONTROL_VERSION);
+    sweep_with(soft);
+    bool ready = cu.cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS &&
+                 cu.cuCtxSetCurrent(context) == CUDA_SUCCESS &&
+                 cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+                 cu.cuMemAlloc_v2(&memory, 4096) == CUDA_SUCCESS &&
+                 cu.cuMemsetD8_v2(memory, 0x11, 4096) == CUDA_SUCCESS &&
+                 cu.cuCtxSynchronize() == CUDA_SUCCESS;
+    return ready ? 0 : -1;
+}
+
+/* ---- A graph with a node of each kind that asks for memory ----------------------------------- */
+
+struct scene {
+    CUgraph graph;
+    CUgraphExec exec;
+    CUevent event;
+};
+
+static void ignore(void *unused) {
+    (void)unused;
+}
+
+static int add_work(struct scene *scene, CUgraphNode *last) {
+    CUDA_MEMSET_NODE_PARAMS set = {
+        .dst = memory, .value = 0x22, .elementSize = 1, .width = 64, .height = 1};
+    CUDA_HOST_NODE_PARAMS call = {.fn = ignore};
+    CUgraphNode sets[3];
+    int result = 0;
+    for (unsigned i = 0; i < 3 && !result; i++) {
+        set.dst = memory + 64 * i;
+        result = (int)cu.cuGraphAddMemsetNode(&sets[i], scene->graph, NULL, 0, &set, context);
+    }
+    if (!result)
+        result = (int)cu.cuGraphAddHostNode(last, scene->graph, sets, 3, &call);
+    if (!result)
+        result = (int)cu.cuGraphAddEventRecordNode(last, scene->graph, last, 1, scene->event);
+    return result;
+}
+
+static int add_memory(struct scene *scene, CUgraphNode last) {
+    CUDA_MEM_ALLOC_NODE_PARAMS params = {.bytesize = 4096};
+    params.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    params.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    int result = (int)cu.cuGraphAddMemAllocNode(&last, scene->graph, &last, 1, &params);
+    if (!result)
+        result = (int)cu.cuGraphAddMemFreeNode(&last, scene->graph, &last, 1, params.dptr);
+    return result;
+}
+
+static int build(struct scene *scene) {
+    CUgraphNode last;
+    int result = (int)cu.cuEventCreate(&scene->event, CU_EVENT_DEFAULT);
+    if (!result)
+        result = (int)cu.cuGraphCreate(&scene->graph, 0);
+    if (!result)
+        result = add_work(scene, &last);
+    return result ? result : add_memory(scene, last);
+}
+
+static int run(struct scene *scene) {
+    CUgraphExecUpdateResultInfo info;
+    int result = (int)cu.cuGraphInstantiateWithFlags(&scene->exec, scene->graph, 0);
+    if (!result)
+        result = (int)cu.cuGraphUpload(scene->exec, stream);
+    if (!result)
+        result = (int)cu.cuGraphLaunch(scene->exec, stream);
+    if (!result)
+        result = (int)cu.cuGraphExecUpdate_v2(scene->exec, scene->graph, &info);
+    if (!result)
+        result = (int)cu.cuGraphLaunch(scene->exec, stream);
+    return result ? result : (int)cu.cuStreamSynchronize(stream);
+}
+
+static int build_and_run(void *user) {
+    struct scene *scene = user;
+    *scene = (struct scene){0};
+    int result = build(scene);
+    return result ? result : run(scene);
+}
+
+static void end(void *user) {
+    struct scene *scene = user;
+    cu.cuStreamSynchronize(stream);
+    if (scene->exec)
+        cu.cuGraphExecDestroy(scene->exec);
+    if (scene->graph)
+        cu.cuGraphDestroy(scene->graph);
+    if (scene->event)
+        cu.cuEventDestroy_v2(scene->event);
+    cu.cuDeviceGraphMemTrim(0);
+    *scene = (struct scene){0};
+}
+
+static void every_call_may_fail(void **state) {
+    (void)state;
+    struct scene scene;
+    const struct sweep sweep = {.name = "a graph is built, made executable, launched and updated",
+                                .act = build_and_run,
+                                .recover = end,
+                                .undo = end,
+                                .user = &scene};
+    sweep_run(&sweep);
+}
+
+/* ---- Allocations ----------------------------------------------------------------------------- */
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ALLOCATIONS_FAIL 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define ALLOCATIONS_FAIL 0
+#endif
+#endif
+#ifndef ALLOCATIONS_FAIL
+#define ALLOCATIONS_FAIL 1
+#endif
+
+static _Thread_local long until_failure; /* 0: none fails */
+static _Thread_local bool failed;
+
+#if ALLOCATIONS_FAIL
+/* The program's own definitions come before the C library's, for softgpu too. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t count, size_t size);
+void *__libc_realloc(void *old, size_t size);
+
+static bool fails_now(void) {
+    if (until_failure == 0 || --until_failure > 0)
+        return false;
+    failed = true;
+    return true;
+}
+
+__attribute__((visibility("default"))) void *malloc(size_t size) {
+    return fails_now() ? NULL : __libc_malloc(size);
+}
+
+__attribute__((visibility("default"))) void *calloc(size_t count, size_t size) {
+    return fails_now() ? NULL : __libc_calloc(count, size);
+}
+
+__attribute__((visibility("default"))) void *realloc(void *old, size_t size) {
+    return fails_now() ? NULL : __libc_realloc(old, size);
+}
+
+__attribute__((visibility("default"))) void *reallocarray(void *old, size_t count, size_t size) {
+    size_t bytes;
+    if (fails_now() || __builtin_mul_overflow(count, size, &bytes))
+        return NULL;
+    return __libc_realloc(old, bytes);
+}
+#endif
+
+static char *state_now(void) {
+    cu.cuCtxSynchronize();
+    cu.cuDeviceGraphMemTrim(
+        0); /* what was had for a launch that was refused is kept for the next */
+    char *text = soft->state_dump();
+    assert_non_null(text);
+    return text;
+}
+
+/* One call with its n-th allocation failing, until there are fewer than n. A call that fails for it
+ * says so and leaves all as it was; one that needs less than it wanted may succeed. */
+static void starve(const char *what, int (*call)(struct scene *), void (*undo)(struct scene *),
+                   struct scene *scene) {
+    unsigned refusals = 0;
+    for (long n = 1;; n++) {
+        char *before = state_now();
+        failed = false;
+        until_failure = n;
+        int result = call(scene);
+        until_failure = 0;
+        if (result != 0) {
+            assert_int_equal(result, CUDA_ERROR_OUT_OF_MEMORY);
+            assert_true(failed);
+            refusals++;
+        } else {
+            undo(scene);
+        }
+        char *after = state_now();
+        if (strcmp(before, after) != 0)
+            print_error("%s, allocation %ld:\n%s---\n%s", what, n, before, after);
+        assert_string_equal(before, after);
+        soft->free_text(before);
+        soft->free_text(after);
+        if (!failed)
+            break;
+        assert_in_range(n, 1, 10000);
+    }
+    assert_true(refusals > 0);
+}
+
+static int instantiate(struct scene *scene) {
+    return (int)cu.cuGraphInstantiateWithFlags(&scene->exec, scene->graph, 0);
+}
+
+static void uninstantiate(struct scene *scene) {
+    cu.cuGraphExecDestroy(scene->exec);
+    scene->exec = NULL;
+}
+
+static int launch(struct scene *scene) {
+    return (int)cu.cuGraphLaunch(scene->exec, stream);
+}
+
+static int upload(struct scene *scene) {
+    return (int)cu.cuGraphUpload(scene->exec, stream);
+}
+
+static int update(struct scene *scene) {
+    CUgraphExecUpdateResultInfo info;
+    int result = (int)cu.cuGraphExecUpdate_v2(scene->exec, scene->graph, &info);
+    assert_int_equal(info.result,
+                     result ? CU_GRAPH_EXEC_UPDATE_ERROR : CU_GRAPH_EXEC_UPDATE_SUCCESS);
+    return result;
+}
+
+static void settle(struct scene *scene) {
+    (void)scene;
+    cu.cuStreamSynchronize(stream);
+    cu.cuDeviceGraphMemTrim(0);
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    if (!ALLOCATIONS_FAIL) {
+        print_message("SKIPPED: a sanitizer has the allocator\n");
+        skip();
+    }
+    struct scene scene = {0};
+    assert_int_equal(build(&scene), 0);
+    starve("instantiation", instantiate, uninstantiate, &scene);
+    assert_int_equal(instantiate(&scene), 0);
+    assert_int_equal(launch(&scene), 0); /* the event is recorded, whatever comes */
+    settle(&scene);
+    starve("upload", upload, settle, &scene);
+    starve("launch", launch, settle, &scene);
+    starve("update", update, settle, &scene);
+    end(&scene);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_may_fail),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, begin, NULL);
+}
