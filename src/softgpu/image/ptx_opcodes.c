@@ -97,7 +97,7 @@ static const struct sg_ptx_opcode opcodes[] = {
     {"sin", 2, 2, true, false, false},
     {"slct", 4, 4, true, false, false},
     {"sqrt", 2, 2, true, true, false},
-    {"st", 2, 4, true, false, false},
+    {"st", 2, 4, false, false, false},
     {"stackrestore", 1, 1, true, false, false},
     {"stacksave", 1, 1, true, false, false},
     {"stmatrix", 2, 2, false, false, false},
