@@ -119,6 +119,32 @@ typedef struct gpumem_pinned_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
     gpumem_device *device, const gpumem_pinned_options *options, gpumem_resource **resource);
 
+/* ---- Managed memory ---------------------------------------------------------------------------
+ */
+
+/* Where the driver is told to keep the pages if it can (CU_MEM_ADVISE_SET_PREFERRED_LOCATION). */
+typedef enum gpumem_managed_place {
+    GPUMEM_MANAGED_ANYWHERE = 0, /* where they were used last */
+    GPUMEM_MANAGED_ON_DEVICE = 1,
+    GPUMEM_MANAGED_ON_HOST = 2,
+} gpumem_managed_place;
+
+typedef struct gpumem_managed_options {
+    size_t size;
+    gpumem_managed_place preferred;
+    int read_mostly; /* 1: pages may have copies where they are read */
+} gpumem_managed_options;
+
+/*
+ * Memory at one address for the CPU and the devices, whose pages the driver moves to who uses them;
+ * more of it than the device has can be used. Each buffer is an allocation of the driver's, and
+ * giving one back waits for the work of the context. NOT_SUPPORTED where the device has none, or
+ * keeps the CPU from it while the device works.
+ * Driver: cuMemAllocManaged, cuMemAdvise, cuMemFree.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_managed_resource_create(
+    gpumem_device *device, const gpumem_managed_options *options, gpumem_resource **resource);
+
 /* ---- Virtual memory ---------------------------------------------------------------------------
  */
 

@@ -180,6 +180,16 @@ static gpumem_resource *pinned_resource(void) {
     return resource;
 }
 
+static gpumem_resource *managed_resource(void) {
+    gpumem_resource *resource;
+    OK(gpumem_managed_resource_create(device,
+                                      GPUMEM_OPTIONS(gpumem_managed_options,
+                                                     .preferred = GPUMEM_MANAGED_ON_DEVICE,
+                                                     .read_mostly = 1),
+                                      &resource));
+    return resource;
+}
+
 static void allocating(const char *name, gpumem_resource *resource, size_t capacity) {
     struct subject subject = {.resource = resource, .capacity = capacity};
     sweep_run(&(struct sweep){.name = name,
@@ -219,6 +229,16 @@ static void allocate_pool(void **state) {
 static void allocate_pinned(void **state) {
     (void)state;
     allocating("allocate pinned", pinned_resource(), 0);
+}
+
+static void allocate_managed(void **state) {
+    (void)state;
+    allocating("allocate managed", managed_resource(), 0);
+}
+
+static void free_managed(void **state) {
+    (void)state;
+    freeing("free managed", managed_resource(), 0);
 }
 
 static void free_virtual(void **state) {
@@ -321,11 +341,12 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opening),       cmocka_unit_test(allocate_virtual),
-        cmocka_unit_test(allocate_pool), cmocka_unit_test(allocate_pinned),
-        cmocka_unit_test(free_virtual),  cmocka_unit_test(free_pool),
-        cmocka_unit_test(free_pinned),   cmocka_unit_test(growing),
-        cmocka_unit_test(exporting),     cmocka_unit_test(loading),
+        cmocka_unit_test(opening),          cmocka_unit_test(allocate_virtual),
+        cmocka_unit_test(allocate_pool),    cmocka_unit_test(allocate_pinned),
+        cmocka_unit_test(allocate_managed), cmocka_unit_test(free_managed),
+        cmocka_unit_test(free_virtual),     cmocka_unit_test(free_pool),
+        cmocka_unit_test(free_pinned),      cmocka_unit_test(growing),
+        cmocka_unit_test(exporting),        cmocka_unit_test(loading),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,0 +1,116 @@
+/* The managed resource: memory of the CPU's and the device's, with what was asked of its place. */
+#include "library_test.h"
+
+static gpumem_resource *managed(const gpumem_managed_options *options) {
+    gpumem_resource *resource;
+    OK(gpumem_managed_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    return buffer;
+}
+
+static void both_sides_see_the_bytes(void **state) {
+    (void)state;
+    gpumem_resource *resource = managed(NULL);
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    unsigned char back[64];
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_string_equal(properties.kind, "managed");
+    assert_true(properties.device_accessible && properties.host_accessible);
+    gpumem_buffer *buffer = allocate(resource, 3 * MIB);
+    unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
+    assert_non_null(bytes);
+    assert_int_equal((uintptr_t)bytes, gpumem_buffer_pointer(buffer));
+    memset(bytes, 7, 3 * MIB);
+    OK(gpumem_buffer_read(buffer, 3 * MIB - 64, back, sizeof back, NULL));
+    synchronize(NULL);
+    assert_int_equal(back[63], 7);
+    back[5] = 9;
+    OK(gpumem_buffer_write(buffer, 100, back, sizeof back, NULL));
+    synchronize(NULL);
+    assert_int_equal(bytes[105], 9);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static int told(gpumem_buffer *buffer, CUmem_range_attribute attribute) {
+    int value = 77;
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemRangeGetAttribute(&value, sizeof value, attribute,
+                                                gpumem_buffer_pointer(buffer), 100000),
+                     CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    return value;
+}
+
+static void advice_is_given(void **state) {
+    (void)state;
+    gpumem_resource *resource = managed(GPUMEM_OPTIONS(
+        gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_HOST, .read_mostly = 1));
+    gpumem_buffer *buffer = allocate(resource, 100000);
+    assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 1);
+    assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), CU_DEVICE_CPU);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    resource =
+        managed(GPUMEM_OPTIONS(gpumem_managed_options, .preferred = GPUMEM_MANAGED_ON_DEVICE));
+    buffer = allocate(resource, 100000);
+    assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY), 0);
+    assert_int_equal(told(buffer, CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION), 0);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void alignment_is_kept(void **state) {
+    (void)state;
+    gpumem_resource *resource = managed(NULL);
+    for (size_t alignment = 1; alignment <= 8 * MIB; alignment *= 4) {
+        gpumem_buffer *buffer;
+        OK(gpumem_buffer_allocate(resource, 1000,
+                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
+                                  &buffer));
+        assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
+        OK(gpumem_buffer_free(buffer, NULL));
+    }
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void what_is_refused_leaves_nothing(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_managed_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_managed_options, .preferred = 9), &resource));
+    FAILS(INVALID_ARGUMENT, gpumem_managed_resource_create(device, NULL, NULL));
+    resource = managed(GPUMEM_OPTIONS(gpumem_managed_options, .read_mostly = 1));
+    char *before = soft->state_dump();
+    FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, SIZE_MAX / 2, NULL, &buffer));
+    soft->fault_arm("cuMemAdvise", 1, CUDA_ERROR_INVALID_VALUE, SOFTGPU_FAULT_BEFORE);
+    assert_int_not_equal(gpumem_buffer_allocate(resource, 100, NULL, &buffer), GPUMEM_OK);
+    assert_int_equal(soft->fault_disarm(), 1);
+    soft->fault_arm("cuMemAllocManaged", 1, CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_AFTER);
+    (void)!gpumem_buffer_allocate(resource, 100, NULL, &buffer);
+    soft->fault_disarm();
+    char *after = soft->state_dump();
+    assert_string_equal(before, after);
+    soft->free_text(before);
+    soft->free_text(after);
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(both_sides_see_the_bytes),
+        T(advice_is_given),
+        T(alignment_is_kept),
+        T(what_is_refused_leaves_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
