@@ -1,6 +1,9 @@
 /* Changing executable graphs: nodes one by one, or all from another graph. */
 #include "graph_nodes.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 static CUdeviceptr memory;
 
 static int begin(void **state) {
@@ -247,6 +250,109 @@ static void nodes_are_switched_off_and_on(void **state) {
     end_graph(graph, exec);
 }
 
+/* ---- Kernels and semaphores ----------------------------------------------------------------- */
+
+static const char text[] = ".version 7.0\n.target sm_52\n.address_size 64\n"
+                           ".visible .entry nothing()\n{\n    ret;\n}\n"
+                           ".visible .entry one(.param .u32 a)\n{\n    ret;\n}\n";
+
+static CUDA_KERNEL_NODE_PARAMS kernel_params(CUfunction function, unsigned blocks, void **values) {
+    return (CUDA_KERNEL_NODE_PARAMS){.func = function,
+                                     .gridDimX = blocks,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = 32,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = values};
+}
+
+static void a_kernel_may_change(void **state) {
+    (void)state;
+    CUmodule module;
+    CUfunction nothing, one;
+    CUgraphNode node = NULL;
+    unsigned value = 7;
+    void *values[] = {&value};
+    OK(cu.cuModuleLoadData(&module, text));
+    OK(cu.cuModuleGetFunction(&nothing, module, "nothing"));
+    OK(cu.cuModuleGetFunction(&one, module, "one"));
+    CUgraph graph = new_graph();
+    CUDA_KERNEL_NODE_PARAMS params = kernel_params(nothing, 1, NULL);
+    OK(cu.cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &params));
+    add_set(graph, node, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph);
+    params = kernel_params(one, 2, values);
+    OK(cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    const void *first = &params; /* the first layout is the beginning of the second */
+    OK(cu.cuGraphExecKernelNodeSetParams(exec, node, first));
+    params = kernel_params(one, 0, values);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams(exec, node, first));
+    params = kernel_params(one, 1, NULL);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphExecKernelNodeSetParams_v2(exec, node, &params));
+    if (soft) { /* there is nothing there that runs kernels, and nothing else of the graph is run */
+        FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphLaunch(exec, NULL));
+        assert_int_equal(byte_at(memory), 0x11);
+    }
+    OK(cu.cuGraphNodeSetEnabled(exec, node, 0));
+    run(exec);
+    assert_int_equal(byte_at(memory), 0x22);
+    end_graph(graph, exec);
+    OK(cu.cuModuleUnload(module));
+}
+
+static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
+    CUexternalSemaphore semaphore = NULL;
+    int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0);
+    CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC desc = {
+        .type = CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD, .handle = {.fd = fd}};
+    void *at = mmap(NULL, sizeof **shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_true(at != MAP_FAILED);
+    *shared = at;
+    OK(cu.cuImportExternalSemaphore(&semaphore, &desc));
+    return semaphore;
+}
+
+/* Signals `to` one semaphore, waits for `until` of the other, and then copies. */
+static void semaphores_may_change(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("semaphores of a graphics driver would be needed");
+    softgpu_semaphore *shared[2];
+    CUexternalSemaphore list[] = {timeline(&shared[0]), timeline(&shared[1])};
+    CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS to = {.params = {.fence = {.value = 3}}};
+    CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS until = {.params = {.fence = {.value = 5}}};
+    CUDA_EXT_SEM_SIGNAL_NODE_PARAMS signal = {&list[0], &to, 1};
+    CUDA_EXT_SEM_WAIT_NODE_PARAMS wait = {&list[1], &until, 1};
+    CUgraphNode signals, waits;
+    CUgraph graph = new_graph();
+    OK(cu.cuGraphAddExternalSemaphoresSignalNode(&signals, graph, NULL, 0, &signal));
+    OK(cu.cuGraphAddExternalSemaphoresWaitNode(&waits, graph, &signals, 1, &wait));
+    add_set(graph, waits, memory, 0x22, 64);
+    CUgraphExec exec = instantiate(graph);
+    to.params.fence.value = 4;
+    until.params.fence.value = 6;
+    OK(cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, &signal));
+    OK(cu.cuGraphExecExternalSemaphoresWaitNodeSetParams(exec, waits, &wait));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGraphExecExternalSemaphoresSignalNodeSetParams(exec, signals, NULL));
+    OK(cu.cuGraphLaunch(exec, NULL));
+    while (__atomic_load_n(&shared[0]->value, __ATOMIC_ACQUIRE) != 4)
+        usleep(100);
+    __atomic_store_n(&shared[1]->value, 5, __ATOMIC_RELEASE);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(NULL));
+    __atomic_store_n(&shared[1]->value, 6, __ATOMIC_RELEASE);
+    OK(cu.cuStreamSynchronize(NULL));
+    assert_int_equal(byte_at(memory), 0x22);
+    end_graph(graph, exec);
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuDestroyExternalSemaphore(list[i]));
+        munmap(shared[i], sizeof *shared[i]);
+    }
+}
+
+/* ---- All nodes ------------------------------------------------------------------------------ */
+
 static CUgraph pair(CUdeviceptr at, unsigned value) {
     CUgraph graph = new_graph();
     add_copy(graph, add_set(graph, NULL, at, value, 64), at + 64, at, 64);
@@ -351,6 +457,8 @@ int main(int argc, char **argv) {
         GRAPH_TEST(events_may_change),
         GRAPH_TEST(a_child_may_change_but_not_its_shape),
         GRAPH_TEST(a_batch_may_change_but_not_its_operations),
+        GRAPH_TEST(a_kernel_may_change),
+        GRAPH_TEST(semaphores_may_change),
         GRAPH_TEST(any_type_in_one_call),
         GRAPH_TEST(nodes_are_switched_off_and_on),
         GRAPH_TEST(a_graph_of_the_same_shape),
