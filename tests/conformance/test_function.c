@@ -1,6 +1,6 @@
 /* Functions: attributes, parameters, settings, and what the first API keeps in them. */
-#include "../fixtures/images/kernels.h"
 #include "harness.h"
+#include "image_kernels.h"
 
 #include <string.h>
 

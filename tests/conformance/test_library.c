@@ -1,7 +1,7 @@
 /* Libraries and kernels: images that belong to no context, with a module in each that asks. */
-#include "../fixtures/images/images.h"
-#include "../fixtures/images/kernels.h"
 #include "harness.h"
+#include "image_kernels.h"
+#include "image_parts.h"
 
 #include <stdlib.h>
 #include <unistd.h>

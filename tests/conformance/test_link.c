@@ -1,6 +1,6 @@
 /* The linker: parts of a program joined, logs, states. */
-#include "../fixtures/images/images.h"
 #include "harness.h"
+#include "image_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Modules: images in memory and in files, their functions, their variables as memory. */
-#include "../fixtures/images/images.h"
-#include "../fixtures/images/kernels.h"
 #include "harness.h"
+#include "image_kernels.h"
+#include "image_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

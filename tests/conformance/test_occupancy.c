@@ -1,6 +1,6 @@
 /* Occupancy, as an H200 answers it for machine code. */
-#include "../fixtures/images/kernels.h"
 #include "harness.h"
+#include "image_kernels.h"
 
 static CUmodule module;
 

@@ -1,7 +1,7 @@
 /* Libraries and their kernels: images that belong to no context until one asks. */
-#include "../../fixtures/images/images.h"
-#include "../../fixtures/images/kernels.h"
 #include "../parity.h"
+#include "image_kernels.h"
+#include "image_parts.h"
 #include "module_texts.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The linker: inputs of each type, options, what comes out, and errors. */
-#include "../../fixtures/images/images.h"
 #include "../parity.h"
+#include "image_parts.h"
 #include "module_texts.h"
 
 #include <fcntl.h>

@@ -2,9 +2,9 @@
  * Loading images as modules, and what is in them: functions, variables, texture references. Their
  * attributes are in module_functions.c, the options of the compiler in module_options.c.
  */
-#include "../../fixtures/images/images.h"
-#include "../../fixtures/images/kernels.h"
 #include "../parity.h"
+#include "image_kernels.h"
+#include "image_parts.h"
 #include "module_texts.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* What the first recording of images left open. */
-#include "../../fixtures/images/images.h"
-#include "../../fixtures/images/kernels.h"
 #include "../parity.h"
+#include "image_kernels.h"
+#include "image_parts.h"
 #include "module_texts.h"
 
 #include <stdint.h>
