@@ -1,0 +1,349 @@
+/* Stream capture: what streams take becomes nodes, runs when the graph is launched, and not before.
+ */
+#include "harness.h"
+
+#include <string.h>
+
+#define SIZE 256
+
+struct scene {
+    CUstream stream, other;
+    CUevent event, joined;
+    CUdeviceptr memory;
+};
+
+static struct scene make(void) {
+    struct scene scene;
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&scene.other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&scene.event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventCreate(&scene.joined, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuMemAlloc_v2(&scene.memory, SIZE));
+    OK(cu.cuMemsetD8_v2(scene.memory, 0, SIZE));
+    OK(cu.cuCtxSynchronize());
+    return scene;
+}
+
+static void end(struct scene *scene) {
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemFree_v2(scene->memory));
+    OK(cu.cuEventDestroy_v2(scene->event));
+    OK(cu.cuEventDestroy_v2(scene->joined));
+    OK(cu.cuStreamDestroy_v2(scene->stream));
+    OK(cu.cuStreamDestroy_v2(scene->other));
+}
+
+static unsigned char byte_at(CUdeviceptr address) {
+    unsigned char byte = 0;
+    OK(cu.cuMemcpyDtoH_v2(&byte, address, 1));
+    return byte;
+}
+
+static CUstreamCaptureStatus status_of(CUstream stream) {
+    CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
+    OK(cu.cuStreamIsCapturing(stream, &status));
+    return status;
+}
+
+static size_t nodes_of(CUgraph graph) {
+    size_t count = 0;
+    OK(cu.cuGraphGetNodes(graph, NULL, &count));
+    return count;
+}
+
+static size_t edges_of(CUgraph graph) {
+    size_t count = 0;
+    OK(cu.cuGraphGetEdges(graph, NULL, NULL, &count));
+    return count;
+}
+
+/* Launches it in the stream, waits, and destroys it. */
+static void launch(CUgraph graph, CUstream stream, unsigned times) {
+    CUgraphExec exec;
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (unsigned i = 0; i < times; i++)
+        OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void discard(CUstream stream) {
+    CUgraph graph;
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void work_runs_at_the_launch(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    assert_int_equal(status_of(scene.stream), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cu.cuMemsetD8Async(scene.memory, 5, 16, scene.stream));
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.memory + 64, scene.memory, 16, scene.stream));
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_int_equal(status_of(scene.stream), CU_STREAM_CAPTURE_STATUS_NONE);
+    assert_int_equal(nodes_of(graph), 2);
+    assert_int_equal(edges_of(graph), 1);
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_int_equal(byte_at(scene.memory), 0);
+    launch(graph, scene.stream, 1);
+    assert_int_equal(byte_at(scene.memory), 5);
+    assert_int_equal(byte_at(scene.memory + 79), 5);
+    assert_int_equal(byte_at(scene.memory + 80), 0);
+    end(&scene);
+}
+
+static void the_first_version_captures_too(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    OK(cu.cuStreamBeginCapture(scene.stream));
+    OK(cu.cuMemsetD8Async(scene.memory, 6, 16, scene.stream));
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_int_equal(byte_at(scene.memory), 0);
+    launch(graph, scene.stream, 1);
+    assert_int_equal(byte_at(scene.memory), 6);
+    end(&scene);
+}
+
+static void CUDAAPI count_call(void *data) {
+    ++*(int *)data;
+}
+
+static void host_functions_and_values_are_nodes(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    int calls = 0;
+    CUstreamBatchMemOpParams ops[2];
+    memset(ops, 0, sizeof ops);
+    ops[0].operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    ops[0].writeValue.address = scene.memory + 16;
+    ops[0].writeValue.value = 0x05050505;
+    ops[1].operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    ops[1].waitValue.address = scene.memory + 16;
+    ops[1].waitValue.value = 0x05050505;
+    ops[1].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuLaunchHostFunc(scene.stream, count_call, &calls));
+    OK(cu.cuStreamWriteValue32_v2(scene.stream, scene.memory, 0x03030303, 0));
+    OK(cu.cuStreamWriteValue64_v2(scene.stream, scene.memory + 8, 0x0404040404040404u, 0));
+    OK(cu.cuStreamWaitValue32_v2(scene.stream, scene.memory, 0x03030303, CU_STREAM_WAIT_VALUE_EQ));
+    OK(cu.cuStreamBatchMemOp_v2(scene.stream, 2, ops, 0));
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_int_equal(calls, 0);
+    assert_int_equal(nodes_of(graph), 5);
+    launch(graph, scene.stream, 2);
+    assert_int_equal(calls, 2);
+    assert_int_equal(byte_at(scene.memory), 3);
+    assert_int_equal(byte_at(scene.memory + 8), 4);
+    assert_int_equal(byte_at(scene.memory + 16), 5);
+    end(&scene);
+}
+
+static void allocations_are_the_graphs(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    CUdeviceptr inside = 0, none = 77;
+    CUgraphNode nodes[4];
+    CUgraphNodeType type;
+    size_t count = 4;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuMemAllocAsync(&inside, 4096, scene.stream));
+    assert_true(inside != 0);
+    OK(cu.cuMemAllocAsync(&none, 0, scene.stream));
+    assert_true(none == 0);
+    OK(cu.cuMemFreeAsync(0, scene.stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(scene.memory, scene.stream));
+    OK(cu.cuMemFreeAsync(inside, scene.stream));
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    assert_int_equal(count, 2);
+    OK(cu.cuGraphNodeGetType(nodes[0], &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
+    OK(cu.cuGraphNodeGetType(nodes[1], &type));
+    assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_FREE);
+    OK(cu.cuGraphDestroy(graph));
+    end(&scene);
+}
+
+static void what_was_queued_before_is_no_part(void **state) {
+    (void)state;
+    struct scene scene = make();
+    struct gate gate;
+    CUgraph graph = NULL;
+    gate_make(&gate);
+    gate_hold(&gate, scene.stream);
+    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
+    gate_release(&gate);
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    OK(cu.cuStreamSynchronize(scene.stream));
+    assert_int_equal(byte_at(scene.memory), 1);
+    assert_int_equal(nodes_of(graph), 1);
+    OK(cu.cuGraphDestroy(graph));
+    gate_free(&gate);
+    end(&scene);
+}
+
+static void events_fork_and_join(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    cuuint64_t id = 0, other_id = 1;
+    CUstreamCaptureStatus status;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    OK(cu.cuStreamGetCaptureInfo(scene.stream, &status, &id));
+    OK(cu.cuStreamGetCaptureInfo(scene.other, &status, &other_id));
+    assert_true(id == other_id && id != 0);
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.memory + 16, scene.memory, 16, scene.other));
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.memory + 32, scene.memory, 16, scene.stream));
+    OK(cu.cuEventRecord(scene.joined, scene.other));
+    OK(cu.cuStreamWaitEvent(scene.stream, scene.joined, 0));
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.memory + 48, scene.memory + 16, 16, scene.stream));
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
+    assert_int_equal(nodes_of(graph), 4);
+    assert_int_equal(edges_of(graph), 4);
+    launch(graph, scene.stream, 1);
+    assert_int_equal(byte_at(scene.memory + 47), 1);
+    assert_int_equal(byte_at(scene.memory + 63), 1);
+    /* The events stand for nothing any more until they are recorded again. */
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventQuery(scene.event));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    OK(cu.cuEventRecord(scene.event, scene.other));
+    OK(cu.cuEventSynchronize(scene.event));
+    end(&scene);
+}
+
+static void a_fork_must_be_joined(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph = (CUgraph)(uintptr_t)1;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.other));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_null(graph);
+    assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
+    /* One without work of its own need not. */
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    OK(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.stream));
+    discard(scene.stream);
+    /* Nor one whose work was taken out of the dependencies. */
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.other));
+    OK(cu.cuStreamUpdateCaptureDependencies(scene.other, NULL, 0,
+                                            CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    discard(scene.stream);
+    end(&scene);
+}
+
+static void captures_do_not_merge(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuStreamBeginCapture_v2(scene.other, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_MERGE, cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+          cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.other, &graph));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
+    end(&scene);
+}
+
+static void captures_are_isolated(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuStreamWaitEvent(scene.stream, scene.event, 0)); /* never recorded */
+    discard(scene.stream);
+    OK(cu.cuEventRecord(scene.event, scene.other));
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cu.cuStreamWaitEvent(scene.stream, scene.event, 0));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
+    end(&scene);
+}
+
+static void external_events_are_nodes(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    FAILS(CUDA_ERROR_ILLEGAL_STATE,
+          cu.cuEventRecordWithFlags(scene.event, scene.stream, CU_EVENT_RECORD_EXTERNAL));
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuEventRecordWithFlags(scene.event, scene.stream, CU_EVENT_RECORD_EXTERNAL));
+    OK(cu.cuStreamWaitEvent(scene.stream, scene.joined, CU_EVENT_WAIT_EXTERNAL));
+    OK(cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_int_equal(nodes_of(graph), 2);
+    OK(cu.cuGraphDestroy(graph));
+    end(&scene);
+}
+
+static void only_the_origin_ends_it(void **state) {
+    (void)state;
+    struct scene scene = make();
+    CUgraph graph;
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE,
+          cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cu.cuStreamEndCapture(scene.other, &graph));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(scene.stream, &graph));
+    end(&scene);
+}
+
+static void streams_may_go_while_they_capture(void **state) {
+    (void)state;
+    struct scene scene = make();
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    OK(cu.cuEventRecord(scene.event, scene.stream));
+    OK(cu.cuStreamWaitEvent(scene.other, scene.event, 0));
+    OK(cu.cuStreamDestroy_v2(scene.stream));
+    assert_int_equal(status_of(scene.other), CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cu.cuMemsetD8Async(scene.memory, 2, 16, scene.other));
+    OK(cu.cuStreamSynchronize(scene.other));
+    assert_int_equal(byte_at(scene.memory), 2);
+    OK(cu.cuStreamCreate(&scene.stream, CU_STREAM_NON_BLOCKING));
+    end(&scene);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(work_runs_at_the_launch),
+        TEST(the_first_version_captures_too),
+        TEST(host_functions_and_values_are_nodes),
+        TEST(allocations_are_the_graphs),
+        TEST(what_was_queued_before_is_no_part),
+        TEST(events_fork_and_join),
+        TEST(a_fork_must_be_joined),
+        TEST(captures_do_not_merge),
+        TEST(captures_are_isolated),
+        TEST(external_events_are_nodes),
+        TEST(only_the_origin_ends_it),
+        TEST(streams_may_go_while_they_capture),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,207 @@
+/* Stream capture: what is refused meanwhile, and what that does to the capture. */
+#include "harness.h"
+
+#include <pthread.h>
+
+static CUstream captured_stream(unsigned flags, CUstreamCaptureMode mode) {
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, flags));
+    OK(cu.cuStreamBeginCapture_v2(stream, mode));
+    return stream;
+}
+
+/* Ends it as `wanted` says, and the stream with it. */
+static void finish(CUstream stream, CUresult wanted) {
+    CUgraph graph = NULL;
+    FAILS(wanted, cu.cuStreamEndCapture(stream, &graph));
+    assert_true((graph != NULL) == (wanted == CUDA_SUCCESS));
+    if (graph)
+        OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void set_mode(CUstreamCaptureMode mode, CUstreamCaptureMode expected) {
+    CUstreamCaptureMode value = mode;
+    OK(cu.cuThreadExchangeStreamCaptureMode(&value));
+    assert_int_equal(value, expected);
+}
+
+static void CUDAAPI no_callback(CUstream stream, CUresult status, void *data) {
+    (void)stream, (void)status, (void)data;
+}
+
+static void waiting_for_a_captured_stream_is_refused(void **state) {
+    (void)state;
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(s));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamSynchronize(s));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuCtxSynchronize());
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamAddCallback(s, no_callback, NULL, 0));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+static void captured_events_cannot_be_awaited(void **state) {
+    (void)state;
+    CUevent event;
+    OK(cu.cuEventCreate(&event, 0));
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuEventRecord(event, s));
+    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventQuery(event));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuEventRecord(event, s));
+    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventSynchronize(event));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuEventRecord(event, s));
+    float ms;
+    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&ms, event, event));
+    finish(s, CUDA_SUCCESS);
+    OK(cu.cuEventDestroy_v2(event));
+}
+
+static void unsafe_calls_depend_on_the_modes(void **state) {
+    (void)state;
+    CUdeviceptr p = 77;
+    CUstream other;
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuMemAlloc_v2(&p, 64));
+    assert_true(p == 0);
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(other));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuMemAlloc_v2(&p, 64));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuStreamSynchronize(other));
+    finish(s, CUDA_SUCCESS);
+    set_mode(CU_STREAM_CAPTURE_MODE_RELAXED, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cu.cuMemAlloc_v2(&p, 64));
+    OK(cu.cuMemFree_v2(p));
+    finish(s, CUDA_SUCCESS);
+    set_mode(CU_STREAM_CAPTURE_MODE_GLOBAL, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuStreamDestroy_v2(other));
+}
+
+/* Another thread that allocates, in its own mode. */
+struct visitor {
+    CUstreamCaptureMode mode;
+    CUresult result;
+};
+
+static void *visit(void *data) {
+    struct visitor *visitor = data;
+    CUdeviceptr p = 0;
+    CUstreamCaptureMode mode = visitor->mode;
+    cu.cuCtxSetCurrent(ctx);
+    cu.cuThreadExchangeStreamCaptureMode(&mode);
+    visitor->result = cu.cuMemAlloc_v2(&p, 64);
+    if (p)
+        cu.cuMemFree_v2(p);
+    cu.cuCtxSetCurrent(NULL);
+    return NULL;
+}
+
+static CUresult visited_in(CUstreamCaptureMode mode) {
+    struct visitor visitor = {mode, CUDA_ERROR_UNKNOWN};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, visit, &visitor), 0);
+    pthread_join(thread, NULL);
+    return visitor.result;
+}
+
+static void other_threads_are_bound_by_global_captures(void **state) {
+    (void)state;
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(visited_in(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    OK(visited_in(CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, visited_in(CU_STREAM_CAPTURE_MODE_GLOBAL));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    OK(visited_in(CU_STREAM_CAPTURE_MODE_GLOBAL));
+    finish(s, CUDA_SUCCESS);
+}
+
+static void *end_it(void *data) {
+    static CUresult result;
+    CUgraph graph = NULL;
+    cu.cuCtxSetCurrent(ctx);
+    result = cu.cuStreamEndCapture(data, &graph);
+    if (graph)
+        cu.cuGraphDestroy(graph);
+    cu.cuCtxSetCurrent(NULL);
+    return &result;
+}
+
+static CUresult ended_elsewhere(CUstream stream) {
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, end_it, stream), 0);
+    pthread_join(thread, &result);
+    return *(CUresult *)result;
+}
+
+static void the_thread_that_began_ends_it(void **state) {
+    (void)state;
+    CUgraph graph;
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, ended_elsewhere(s));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
+    OK(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(ended_elsewhere(s));
+    OK(cu.cuStreamDestroy_v2(s));
+}
+
+static void the_legacy_stream_is_unusable_beside_a_blocking_one(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    CUdeviceptr p;
+    CUstreamCaptureStatus status;
+    unsigned char byte = 1;
+    OK(cu.cuMemAlloc_v2(&p, 64));
+    CUstream s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuStreamIsCapturing(NULL, &status));
+    finish(s, CUDA_SUCCESS);
+    s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuMemcpyHtoD_v2(p, &byte, 1));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuMemcpyHtoD_v2(p, &byte, 1));
+    finish(s, CUDA_SUCCESS);
+    OK(cu.cuMemFree_v2(p));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+          cu.cuStreamBeginCapture_v2(CU_STREAM_LEGACY, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+static void modes_are_checked(void **state) {
+    (void)state;
+    CUstream s;
+    CUgraph graph;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBeginCapture_v2(s, (CUstreamCaptureMode)3));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamEndCapture(s, &graph));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuStreamUpdateCaptureDependencies(s, NULL, 0, 0));
+    OK(cu.cuStreamDestroy_v2(s));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(waiting_for_a_captured_stream_is_refused),
+        TEST(captured_events_cannot_be_awaited),
+        TEST(unsafe_calls_depend_on_the_modes),
+        TEST(other_threads_are_bound_by_global_captures),
+        TEST(the_thread_that_began_ends_it),
+        TEST(the_legacy_stream_is_unusable_beside_a_blocking_one),
+        TEST(modes_are_checked),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
