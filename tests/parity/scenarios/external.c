@@ -456,6 +456,221 @@ static void destroyed_memory(void) {
     CALL(cuDestroyExternalMemory, "stale-handle", (m));
 }
 
+/* ---- What the first answers left open -------------------------------------------------------- */
+
+/* Sizes are believed at the import: of memory that is smaller, what can be mapped? */
+static void memory_larger(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m = NULL;
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
+    CUdeviceptr p;
+    par_context();
+    h = par_create(PAR_2M, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    desc = memory_of(exported(h), 4 * PAR_2M);
+    CALLO(cuImportExternalMemory, "larger-than-memory", (&m, &desc), OUT_C(m));
+    memset(&buffer, 0, sizeof(buffer));
+    buffer.size = PAR_2M;
+    CALLO(cuExternalMemoryGetMappedBuffer, "inside", (&p, m, &buffer), OUT_C(p));
+    buffer.size = PAR_2M + 1;
+    CALLO(cuExternalMemoryGetMappedBuffer, "past-the-memory", (&p, m, &buffer), OUT_C(p));
+    buffer.offset = PAR_2M;
+    buffer.size = PAR_2M;
+    CALLO(cuExternalMemoryGetMappedBuffer, "behind-the-memory", (&p, m, &buffer), OUT_C(p));
+}
+
+static void buffer_places(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
+    CUdeviceptr whole, part, base;
+    size_t size;
+    unsigned word = 0;
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+    memset(&desc, 0, sizeof(desc));
+    desc.size = 2 * PAR_2M;
+    SETUP(cuExternalMemoryGetMappedBuffer, (&whole, m, &desc));
+    NAME_R(whole, 2 * PAR_2M);
+    SETUP(cuMemsetD32_v2, (whole, 1, 2 * PAR_2M / 4));
+    SETUP(cuMemsetD32_v2, (whole + 65536, 0x77, 1));
+    SETUP(cuMemsetD32_v2, (whole + PAR_2M + 256, 0x88, 1));
+    desc.offset = 65536;
+    desc.size = 65536;
+    CALLO(cuExternalMemoryGetMappedBuffer, "offset-64k", (&part, m, &desc), OUT_R(part, 65536));
+    CALL(cuMemcpyDtoH_v2, "offset-64k", (&word, part, 4));
+    par_see("content", "offset-64k 0x%x", word);
+    CALLO(cuMemGetAddressRange_v2, "offset-64k", (&base, &size, part), OUT_P(base), OUT_U(size));
+    CALL(cuMemcpyDtoH_v2, "past-buffer", (&word, part + 65536, 4));
+    CALL(cuMemFree_v2, "interior", (part + 256));
+    CALL(cuMemFree_v2, "offset-64k", (part));
+    desc.offset = PAR_2M + 256;
+    desc.size = 100;
+    CALLO(cuExternalMemoryGetMappedBuffer, "offset-256", (&part, m, &desc), OUT_R(part, 100));
+    CALL(cuMemcpyDtoH_v2, "offset-256", (&word, part, 4));
+    par_see("content", "offset-256 0x%x", word);
+    CALLO(cuMemGetAddressRange_v2, "offset-256", (&base, &size, part), OUT_P(base), OUT_U(size));
+    CALL(cuMemFreeAsync, "external", (part, NULL));
+    CALL(cuCtxSynchronize, "after", ());
+    CALL(cuMemFree_v2, "offset-256", (part));
+}
+
+static void buffer_attributes(void) {
+    static const CUpointer_attribute numbers[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                                  CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                                  CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                                  CU_POINTER_ATTRIBUTE_MAPPED,
+                                                  CU_POINTER_ATTRIBUTE_ACCESS_FLAGS,
+                                                  CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE,
+                                                  CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    static const CUpointer_attribute words[] = {CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                                CU_POINTER_ATTRIBUTE_MAPPING_SIZE,
+                                                CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES};
+    CUmemGenericAllocationHandle h, retained;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
+    CUipcMemHandle ipc;
+    CUdeviceptr p, start;
+    CUcontext ctx;
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+    memset(&desc, 0, sizeof(desc));
+    desc.offset = 65536;
+    desc.size = 100000;
+    SETUP(cuExternalMemoryGetMappedBuffer, (&p, m, &desc));
+    NAME_R(p, 100000);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        int n = 0;
+        par_note("%d", (int)numbers[i]);
+        CALLO(cuPointerGetAttribute, "external", (&n, numbers[i], p), OUT_I(n));
+    }
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        unsigned long long n = 0;
+        par_note("%d", (int)words[i]);
+        CALLO(cuPointerGetAttribute, "external", (&n, words[i], p), OUT_U(n));
+    }
+    CALLO(cuPointerGetAttribute, "external", (&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, p), OUT_H(ctx));
+    CALLO(cuPointerGetAttribute, "external",
+          (&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, p + 4096), OUT_P(start));
+    CALLO(cuIpcGetMemHandle, "external", (&ipc, p), OUT_C(ipc));
+    CALLO(cuMemRetainAllocationHandle, "external", (&retained, (void *)(uintptr_t)p),
+          OUT_C(retained));
+}
+
+/* Of which context are memory and buffers? */
+static void memory_contexts(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC desc;
+    CUcontext other, ctx;
+    CUdeviceptr p;
+    unsigned word = 0;
+    par_context();
+    SETUP(cuCtxCreate_v2, (&other, 0, 0));
+    NAME(other);
+    m = own_memory(&h, PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+    memset(&desc, 0, sizeof(desc));
+    desc.size = PAR_2M;
+    SETUP(cuCtxSetCurrent, (par.primary));
+    CALLO(cuExternalMemoryGetMappedBuffer, "imported-in-other", (&p, m, &desc), OUT_R(p, PAR_2M));
+    CALLO(cuPointerGetAttribute, "imported-in-other", (&ctx, CU_POINTER_ATTRIBUTE_CONTEXT, p),
+          OUT_H(ctx));
+    CALL(cuMemsetD32_v2, "imported-in-other", (p, 5, 4));
+    CALL(cuCtxSynchronize, "after", ());
+    SETUP(cuCtxDestroy_v2, (other));
+    CALL(cuMemcpyDtoH_v2, "context-destroyed", (&word, p, 4));
+    CALL(cuMemFree_v2, "context-destroyed", (p));
+}
+
+static void mipmap_bytes(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
+    CUDA_ARRAY3D_DESCRIPTOR told;
+    CUmipmappedArray mipmap;
+    CUarray level;
+    unsigned char row[64], back[64];
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, CUDA_EXTERNAL_MEMORY_DEDICATED);
+    if (m == NULL) {
+        return;
+    }
+    memset(&desc, 0, sizeof(desc));
+    desc.arrayDesc.Width = 64;
+    desc.arrayDesc.Height = 64;
+    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    desc.arrayDesc.NumChannels = 1;
+    desc.numLevels = 3;
+    CALLO(cuExternalMemoryGetMappedMipmappedArray, "three-levels", (&mipmap, m, &desc),
+          OUT_H(mipmap));
+    for (unsigned i = 0; i < 4; i++) {
+        par_note("level=%u", i);
+        CALLO(cuMipmappedArrayGetLevel, "external", (&level, mipmap, i), OUT_C(level));
+        if (par_last() == CUDA_SUCCESS) {
+            par_note("level=%u", i);
+            CALLO(cuArray3DGetDescriptor_v2, "external", (&told, level), OUT_U(told.Width),
+                  OUT_U(told.Height), OUT_U(told.Depth), OUT_X(told.Flags));
+        }
+    }
+    SETUP(cuMipmappedArrayGetLevel, (&level, mipmap, 0));
+    for (unsigned i = 0; i < sizeof(row); i++) {
+        row[i] = (unsigned char)(i + 1);
+    }
+    CALL(cuMemcpyHtoA_v2, "external", (level, 0, row, sizeof(row)));
+    memset(back, 0, sizeof(back));
+    CALL(cuMemcpyAtoH_v2, "external", (back, level, 0, sizeof(back)));
+    par_see("content", "%s", memcmp(row, back, sizeof(row)) == 0 ? "same" : "other");
+    CALL(cuDestroyExternalMemory, "array-live", (m));
+    CALL(cuMipmappedArrayDestroy, "memory-destroyed", (mipmap));
+}
+
+static void mipmap_bad(void) {
+    CUmemGenericAllocationHandle h;
+    CUexternalMemory m;
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
+    CUmipmappedArray mipmap;
+    par_context();
+    m = own_memory(&h, 2 * PAR_2M, 0);
+    if (m == NULL) {
+        return;
+    }
+#define MIPMAP(cls, change)                                                                        \
+    do {                                                                                           \
+        memset(&desc, 0, sizeof(desc));                                                            \
+        desc.arrayDesc.Width = 64;                                                                 \
+        desc.arrayDesc.Height = 64;                                                                \
+        desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;                                        \
+        desc.arrayDesc.NumChannels = 1;                                                            \
+        desc.numLevels = 1;                                                                        \
+        change;                                                                                    \
+        CALLO(cuExternalMemoryGetMappedMipmappedArray, cls, (&mipmap, m, &desc), OUT_C(mipmap));   \
+    } while (0)
+    MIPMAP("not-dedicated", (void)0);
+    MIPMAP("offset-at-end", desc.offset = 2 * PAR_2M);
+    MIPMAP("offset-past-end", desc.offset = 3 * PAR_2M);
+    MIPMAP("offset-odd", desc.offset = 1);
+    MIPMAP("offset-512", desc.offset = 512);
+    MIPMAP("offset-64k", desc.offset = 65536);
+    MIPMAP("too-many-levels", desc.numLevels = 8);
+    MIPMAP("bad-channels", desc.arrayDesc.NumChannels = 3);
+    MIPMAP("bad-format", desc.arrayDesc.Format = (CUarray_format)0);
+    MIPMAP("depth", desc.arrayDesc.Depth = 4);
+    MIPMAP("color-attachment", desc.arrayDesc.Flags = CUDA_ARRAY3D_COLOR_ATTACHMENT);
+    MIPMAP("sparse", desc.arrayDesc.Flags = CUDA_ARRAY3D_SPARSE);
+    MIPMAP("deferred", desc.arrayDesc.Flags = CUDA_ARRAY3D_DEFERRED_MAPPING);
+    MIPMAP("bad-flags", desc.arrayDesc.Flags = 0x10000);
+}
+
 const par_scenario par_external_scenarios[] = {
     {"external/memory-bad", memory_bad, 0, 0},
     {"external/memory-types", memory_types, 0, 0},
@@ -476,5 +691,11 @@ const par_scenario par_external_scenarios[] = {
     {"external/wait-null", semaphore_wait_null_handle, 0, 0},
     {"external/null-handles", null_handles, 0, 0},
     {"external/destroyed-memory", destroyed_memory, 0, 0},
+    {"external/memory-larger", memory_larger, 0, 0},
+    {"external/buffer-places", buffer_places, 0, 0},
+    {"external/buffer-attributes", buffer_attributes, 0, 0},
+    {"external/memory-contexts", memory_contexts, 0, 0},
+    {"external/mipmap-bytes", mipmap_bytes, 0, 0},
+    {"external/mipmap-bad", mipmap_bad, 0, 0},
     {NULL, NULL, 0, 0},
 };
