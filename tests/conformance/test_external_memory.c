@@ -312,6 +312,38 @@ static void arrays_lie_in_it(void **state) {
     munmap(bytes, PAGE);
 }
 
+/* An array that outlives its memory keeps to its own bytes. */
+static void arrays_may_outlive_it(void **state) {
+    (void)state;
+    NEEDS_FDS;
+    int fd;
+    unsigned char *bytes = memory_file(PAGE, SEALS, &fd), row[64], copy[64];
+    CUexternalMemory memory = import(fd, PAGE);
+    CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC desc;
+    CUmipmappedArray mipmap;
+    CUarray level;
+    CUdeviceptr other;
+    memset(&desc, 0, sizeof desc);
+    desc.numLevels = 1;
+    desc.arrayDesc.Width = 64;
+    desc.arrayDesc.Format = CU_AD_FORMAT_UNSIGNED_INT8;
+    desc.arrayDesc.NumChannels = 1;
+    OK(cu.cuExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &desc));
+    OK(cu.cuMipmappedArrayGetLevel(&level, mipmap, 0));
+    OK(cu.cuDestroyExternalMemory(memory));
+    OK(cu.cuMemAlloc_v2(&other, PAGE));
+    OK(cu.cuMemsetD8_v2(other, 9, PAGE));
+    fill_pattern(row, sizeof row, 3);
+    OK(cu.cuMemcpyHtoA_v2(level, 0, row, sizeof row));
+    OK(cu.cuMemcpyDtoH_v2(copy, other, sizeof copy));
+    assert_int_equal(copy[0], 9);
+    OK(cu.cuCtxSynchronize());
+    assert_memory_equal(bytes, row, sizeof row);
+    OK(cu.cuMemFree_v2(other));
+    OK(cu.cuMipmappedArrayDestroy(mipmap));
+    munmap(bytes, PAGE);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_sealed_file_is_memory),
@@ -324,6 +356,7 @@ int main(int argc, char **argv) {
         TEST(nothing_answers_a_stale_handle),
         TEST(a_context_takes_them_along),
         TEST(arrays_lie_in_it),
+        TEST(arrays_may_outlive_it),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

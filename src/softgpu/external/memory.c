@@ -12,11 +12,16 @@ struct external {
     uint64_t handle;
     struct sg_context *context;     /* that it dies with, referenced */
     struct sg_external_bytes bytes; /* no more than the application asked for */
-    /* What arrays lie in, mapped when the first is asked for: they are not to be used any more when
-     * the external memory is destroyed. */
+    /* What arrays lie in, mapped when the first is asked for. It must stay as long as one of them:
+     * their addresses would be another's else. */
     struct sg_segment arrays;
     bool has_arrays;
+    CUmipmappedArray *mipmaps; /* those that were made here and lived when last looked at */
+    size_t mipmap_count;
+    struct external *next; /* destroyed, while arrays live */
 };
+
+static struct external *destroyed;
 
 struct buffer {
     struct sg_range range;
@@ -27,6 +32,38 @@ struct buffer {
 
 static struct external *external_of(CUexternalMemory handle) {
     return sg_handle_get(SG_KIND_EXTERNAL_MEMORY, SG_HANDLE_VALUE(handle));
+}
+
+static void free_external(struct external *external) {
+    if (external->has_arrays)
+        sg_segment_unmap(&external->arrays);
+    sg_phys_unref(external->bytes.phys);
+    sg_context_unref(external->context);
+    free(external->mipmaps);
+    free(external);
+}
+
+static bool has_live_arrays(struct external *external) {
+    size_t live = 0;
+    for (size_t i = 0; i < external->mipmap_count; i++)
+        if (sg_mipmap_get(external->mipmaps[i]))
+            external->mipmaps[live++] = external->mipmaps[i];
+    external->mipmap_count = live;
+    return live > 0;
+}
+
+/* Frees what was destroyed before its arrays, and has none any more. */
+static void sweep(void) {
+    struct external **link = &destroyed;
+    while (*link) {
+        struct external *external = *link;
+        if (has_live_arrays(external)) {
+            link = &external->next;
+        } else {
+            *link = external->next;
+            free_external(external);
+        }
+    }
 }
 
 /* ---- Import and end ------------------------------------------------------------------------- */
@@ -63,6 +100,7 @@ CUresult sg_cuImportExternalMemory(CUexternalMemory *extMem_out,
                                    const CUDA_EXTERNAL_MEMORY_HANDLE_DESC *memHandleDesc) {
     struct sg_context *context;
     struct sg_external_bytes bytes;
+    sweep();
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
@@ -86,11 +124,9 @@ CUresult sg_cuImportExternalMemory(CUexternalMemory *extMem_out,
 
 static void end(struct external *external) {
     sg_handle_drop(SG_KIND_EXTERNAL_MEMORY, external->handle);
-    if (external->has_arrays)
-        sg_segment_unmap(&external->arrays);
-    sg_phys_unref(external->bytes.phys);
-    sg_context_unref(external->context);
-    free(external);
+    external->next = destroyed;
+    destroyed = external;
+    sweep();
 }
 
 /* Buffers stay: they have references of their own. */
@@ -157,6 +193,18 @@ CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemor
 
 /* ---- Arrays --------------------------------------------------------------------------------- */
 
+/* Room for one more array to be remembered. */
+static bool remember_room(struct external *external) {
+    sweep();
+    (void)has_live_arrays(external);
+    CUmipmappedArray *grown =
+        reallocarray(external->mipmaps, external->mipmap_count + 1, sizeof *external->mipmaps);
+    if (!grown)
+        return false;
+    external->mipmaps = grown;
+    return true;
+}
+
 static CUresult map_for_arrays(struct external *external) {
     if (external->has_arrays)
         return CUDA_SUCCESS;
@@ -174,18 +222,22 @@ CUresult sg_cuExternalMemoryGetMappedMipmappedArray(
     struct external *external = external_of(extMem);
     if (!external)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!inside(external, mipmapDesc->offset, 1) || mipmapDesc->numLevels == 0)
+    const unsigned without_storage = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
+    if (!inside(external, mipmapDesc->offset, 1) || mipmapDesc->numLevels == 0 ||
+        (mipmapDesc->arrayDesc.Flags & without_storage) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = map_for_arrays(external);
+    CUresult result = remember_room(external) ? map_for_arrays(external) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS)
         return result;
     size_t offset = (size_t)mipmapDesc->offset;
     result = sg_mipmap_over(external->context, &mipmapDesc->arrayDesc, mipmapDesc->numLevels,
                             external->arrays.address + external->bytes.offset + offset,
                             external->bytes.size - offset, &made);
-    if (result == CUDA_SUCCESS)
-        *mipmap = SG_HANDLE_POINTER(CUmipmappedArray, made->handle);
-    return result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    *mipmap = SG_HANDLE_POINTER(CUmipmappedArray, made->handle);
+    external->mipmaps[external->mipmap_count++] = *mipmap;
+    return CUDA_SUCCESS;
 }
 
 /* ---- The end of a context, and reports ------------------------------------------------------- */
@@ -198,6 +250,7 @@ static void end_with(uint64_t handle, void *object, void *context) {
 }
 
 void sg_external_memory_context_end(struct sg_context *context) {
+    sweep();
     sg_handle_each(SG_KIND_EXTERNAL_MEMORY, end_with, context);
 }
 
@@ -208,5 +261,6 @@ static void dump(uint64_t handle, void *object, void *text) {
 }
 
 void sg_dump_external_memory(struct sg_text *text) {
+    sweep();
     sg_handle_each(SG_KIND_EXTERNAL_MEMORY, dump, text);
 }
