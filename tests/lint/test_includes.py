@@ -19,6 +19,9 @@ LIBC_FOLDERS = {"sys", "linux", "asm", "arpa", "net", "netinet", "bits"}
 # Libraries of docs/dependencies.md, by header, and where each may be used.
 LIBRARIES = {
     "ini.h": ("src/softgpu", "tests/unit/softgpu"),
+    "lz4.h": ("src/softgpu",),
+    "zlib.h": ("src/softgpu",),
+    "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
 }
