@@ -20,8 +20,36 @@ static void left_lines(struct sg_text *text, const char *end) {
                          range->size, range->device, end);
 }
 
+struct kernels {
+    struct sg_text *text;
+    unsigned exec, kernel;
+};
+
+static void kernel_line(struct sg_exec_node *node, void *user) {
+    struct kernels *kernels = user;
+    const CUDA_KERNEL_NODE_PARAMS_v3 *params = &node->params.kernel;
+    if (node->params.type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return;
+    sg_text_line(kernels->text,
+                 "executable graph %u kernel %u: grid %u %u %u block %u %u %u shared %u%s",
+                 kernels->exec, ++kernels->kernel, params->gridDimX, params->gridDimY,
+                 params->gridDimZ, params->blockDimX, params->blockDimY, params->blockDimZ,
+                 params->sharedMemBytes, node->enabled ? "" : " disabled");
+}
+
+/* Kernels are not run, so what became of their parameters shows here only. */
+static void kernel_lines(struct sg_text *text) {
+    struct kernels kernels = {.text = text};
+    for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
+        kernels.exec++;
+        kernels.kernel = 0;
+        sg_exec_part_each(exec->root, kernel_line, &kernels);
+    }
+}
+
 void sg_dump_execs(struct sg_text *text) {
     exec_lines(text, "");
+    kernel_lines(text);
     left_lines(text, "");
     for (int i = 0; i < sg_device_count(); i++)
         if (sg_graph_memory_reserved(i) > 0)
