@@ -20,6 +20,8 @@ LIBC_FOLDERS = {"sys", "linux", "asm", "arpa", "net", "netinet", "bits"}
 LIBRARIES = {
     "ini.h": ("src/softgpu", "tests/unit/softgpu"),
     "lz4.h": ("src/softgpu",),
+    "zstd.h": ("src/softgpu",),
+    "lz4.h": ("src/softgpu",),
     "zlib.h": ("src/softgpu",),
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
