@@ -145,51 +145,57 @@ static bool less(const struct sg_ptx_value *left, const struct sg_ptx_value *rig
     return left->number < right->number;
 }
 
+/* < <= > >= == != && ||; false for another operator. */
+static bool compare(const struct sg_ptx_value *left, const struct sg_ptx_value *right,
+                    const struct operator* op, bool *outcome) {
+    uint64_t l = left->number, r = right->number;
+    bool two = op->length == 2, equal = two && op->text[1] == '=';
+    if (two && !equal && (op->text[0] == '<' || op->text[0] == '>'))
+        return false;
+    switch (op->text[0]) {
+    case '<':
+        *outcome = equal ? !less(right, left) : less(left, right);
+        return true;
+    case '>':
+        *outcome = equal ? !less(left, right) : less(right, left);
+        return true;
+    case '=':
+    case '!':
+        *outcome = (l == r) == (op->text[0] == '=');
+        return true;
+    case '&':
+        *outcome = l && r;
+        return two;
+    case '|':
+        *outcome = l || r;
+        return two;
+    default:
+        return false;
+    }
+}
+
 static bool integer_arithmetic(struct expression *e, struct sg_ptx_value *left,
                                const struct sg_ptx_value *right, const struct operator* op) {
-    bool both = left->is_signed && right->is_signed, compared = true, outcome = false;
+    bool both = left->is_signed && right->is_signed, outcome;
     uint64_t l = left->number, r = right->number;
-    if (op->length == 2) {
-        switch (op->text[0]) {
-        case '<':
-            if (op->text[1] == '<') {
-                left->number = r > 63 ? 0 : l << r;
-                return true;
-            }
-            outcome = !less(right, left);
-            break;
-        case '>':
-            if (op->text[1] == '>') {
-                left->number = shift_right(l, r, left->is_signed);
-                return true;
-            }
-            outcome = !less(left, right);
-            break;
-        case '=':
-        case '!':
-            outcome = (l == r) == (op->text[0] == '=');
-            break;
-        default:
-            outcome = op->text[0] == '&' ? l && r : l || r;
-            break;
-        }
-    } else if (op->text[0] == '<' || op->text[0] == '>') {
-        outcome = op->text[0] == '<' ? less(left, right) : less(right, left);
-    } else {
-        compared = false;
-        if (op->text[0] == '/' && r == 0)
-            return sg_ptx_wrong(e->ptx, "division by zero");
-        left->number = op->text[0] == '*'   ? l * r
-                       : op->text[0] == '/' ? divide(l, r, both)
-                       : op->text[0] == '+' ? l + r
-                       : op->text[0] == '-' ? l - r
-                       : op->text[0] == '&' ? (l & r)
-                       : op->text[0] == '^' ? (l ^ r)
-                                            : (l | r);
-    }
-    if (compared)
+    if (compare(left, right, op, &outcome)) {
         left->number = outcome;
-    left->is_signed = compared || both;
+        left->is_signed = true;
+        return true;
+    }
+    if (op->text[0] == '/' && r == 0)
+        return sg_ptx_wrong(e->ptx, "division by zero");
+    left->number = op->text[0] == '<'   ? (r > 63 ? 0 : l << r)
+                   : op->text[0] == '>' ? shift_right(l, r, left->is_signed)
+                   : op->text[0] == '*' ? l * r
+                   : op->text[0] == '/' ? divide(l, r, both)
+                   : op->text[0] == '+' ? l + r
+                   : op->text[0] == '-' ? l - r
+                   : op->text[0] == '&' ? (l & r)
+                   : op->text[0] == '^' ? (l ^ r)
+                                        : (l | r);
+    if (op->length == 1)
+        left->is_signed = both;
     return true;
 }
 
