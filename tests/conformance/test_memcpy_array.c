@@ -318,6 +318,80 @@ static void elements_may_be_taken_apart(void **state) {
     end(&s);
 }
 
+/* Captured copies run at each launch, on the bytes of that moment. */
+static void captured_copies_are_nodes(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    unsigned char *pinned;
+    OK(cu.cuMemHostAlloc((void **)&pinned, 2 * LENGTH, 0));
+    OK(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuMemcpyHtoAAsync_v2(s.line, 0, pinned, LENGTH, s.stream));
+    OK(cu.cuMemcpyAtoHAsync_v2(pinned + LENGTH, s.line, 0, LENGTH, s.stream));
+    OK(cu.cuStreamEndCapture(s.stream, &graph));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    for (unsigned i = 0; i < 2; i++) {
+        fill_pattern(pinned, LENGTH, i);
+        memset(pinned + LENGTH, 0, LENGTH);
+        OK(cu.cuGraphLaunch(exec, s.stream));
+        OK(cu.cuStreamSynchronize(s.stream));
+        assert_true(has_pattern(pinned + LENGTH, LENGTH, i));
+    }
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuMemFreeHost(pinned));
+    end(&s);
+}
+
+/* A batch is refused and the capture goes on; a copy between contexts ends it. */
+static void some_copies_are_not_captured(void **state) {
+    (void)state;
+    struct scene s = make();
+    CUgraph graph = NULL;
+    CUdeviceptr to = s.device, from = s.device + 256;
+    size_t size = 64, index = 0, failed;
+    CUmemcpyAttributes attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    OK(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+          cu.cuMemcpyBatchAsync(&to, &from, &size, 1, &attributes, &index, 1, &failed, s.stream));
+    OK(cu.cuStreamEndCapture(s.stream, &graph));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamBeginCapture_v2(s.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+          cu.cuMemcpyPeerAsync(to, ctx, from, ctx, size, s.stream));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(s.stream, &graph));
+    end(&s);
+}
+
+static void arrays_of_two_devices_copy(void **state) {
+    (void)state;
+    NEEDS_DEVICES(2);
+    struct scene s = make();
+    CUcontext other;
+    CUDA_MEMCPY3D_PEER peer;
+    OK(cu.cuMemcpyHtoA_v2(s.line, 0, s.in, LENGTH));
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    CUarray far = make_array(LENGTH, 0, 0, 1);
+    memset(&peer, 0, sizeof peer);
+    peer.srcMemoryType = peer.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+    peer.srcArray = s.line;
+    peer.srcContext = ctx;
+    peer.dstArray = far;
+    peer.dstContext = other;
+    peer.WidthInBytes = LENGTH;
+    peer.Height = peer.Depth = 1;
+    OK(cu.cuMemcpy3DPeer(&peer));
+    OK(cu.cuMemcpyAtoH_v2(s.out, far, 0, LENGTH));
+    assert_memory_equal(s.out, s.in, LENGTH);
+    OK(cu.cuArrayDestroy(far));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxSetCurrent(ctx));
+    end(&s);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(bytes_come_back_from_a_line),
@@ -331,6 +405,9 @@ int main(int argc, char **argv) {
         TEST(batches_take_arrays),
         TEST(levels_of_detail_are_named_by_their_arrays),
         TEST(elements_may_be_taken_apart),
+        TEST(captured_copies_are_nodes),
+        TEST(some_copies_are_not_captured),
+        TEST(arrays_of_two_devices_copy),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }
