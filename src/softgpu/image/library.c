@@ -2,6 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/image/module.h"
+#include "softgpu/stream/stream.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -157,9 +158,33 @@ CUresult sg_cuLibraryLoadFromFile(CUlibrary *library, const char *fileName,
     return result;
 }
 
+/* A context with work that may use the library; referenced, or NULL. Each is waited for once. */
+static struct sg_context *next_context(const struct sg_library *library, uint64_t *after) {
+    struct sg_context *next = NULL;
+    for (struct sg_module *module = sg_module_first(); module; module = module->next)
+        if (module->library == library && module->context->id > *after &&
+            (!next || module->context->id < next->id))
+            next = module->context;
+    if (next) {
+        *after = next->id;
+        sg_context_ref(next);
+    }
+    return next;
+}
+
 CUresult sg_cuLibraryUnload(CUlibrary handle) {
     struct sg_library *library;
+    struct sg_context *context;
+    uint64_t waited = 0;
     sg_library_from_handle(handle, &library);
+    /* Waiting drops the lock. */
+    while (library && (context = next_context(library, &waited))) {
+        CUresult result = sg_context_wait(context);
+        sg_context_unref(context);
+        if (result != CUDA_SUCCESS)
+            return result;
+        sg_library_from_handle(handle, &library);
+    }
     if (!library)
         return CUDA_ERROR_INVALID_HANDLE;
     library_free(library);
