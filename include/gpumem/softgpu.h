@@ -31,6 +31,10 @@ typedef enum softgpu_fault_mode {
                                  poisoned context; names and texts of errors still answer */
     SOFTGPU_FAULT_SKIP = 4,   /* the call answers success and does nothing: it shows whether a test
                                  checks an effect at all */
+    SOFTGPU_FAULT_STICKY = 5, /* the call is refused and the current context poisoned with the
+                                 error, as by context_poison: a device that is lost, or whose memory
+                                 failed. Queued work drains undone, and no other context of the
+                                 device can be made */
 } softgpu_fault_mode;
 
 typedef enum softgpu_schedule {

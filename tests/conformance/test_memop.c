@@ -212,6 +212,27 @@ static void wrong_arguments_are_refused(void **state) {
     end(&scene);
 }
 
+/* Where the attribute says no, and captures are not helped either. */
+static void the_first_version_is_refused(void **state) {
+    (void)state;
+    if (device_attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1) > 0)
+        SKIP("the device has the first version of memory operations");
+    struct scene scene = make();
+    CUgraph graph = NULL;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWriteValue32(scene.stream, scene.address, 1, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWriteValue64(scene.stream, scene.address, 1, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWaitValue32(scene.stream, scene.address, 0, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamWaitValue64(scene.stream, scene.address, 0, 0));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuStreamBatchMemOp(scene.stream, 0, NULL, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamBatchMemOp(scene.stream, 257, NULL, 0));
+    OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+          cu.cuStreamWriteValue32(scene.stream, scene.address, 1, 0));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(scene.stream, &graph));
+    assert_true(*scene.word == 0);
+    end(&scene);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(waits_for_each_condition),
@@ -223,6 +244,7 @@ int main(int argc, char **argv) {
         TEST(a_batch_runs_in_order),
         TEST(a_wrong_entry_leaves_the_batch_undone),
         TEST(wrong_arguments_are_refused),
+        TEST(the_first_version_is_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

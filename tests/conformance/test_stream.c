@@ -1,6 +1,8 @@
 /* What a stream is, and the calls that ask it. */
 #include "harness.h"
 
+#include <string.h>
+
 static void flags_and_priority_are_kept(void **state) {
     (void)state;
     CUstream blocking, other;
@@ -247,6 +249,39 @@ static void the_capture_mode_is_the_thread_s(void **state) {
     OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
 }
 
+/* Seen on H200: a priority out of range is taken for the nearest, other values are refused. */
+static void attributes_are_checked(void **state) {
+    (void)state;
+    CUstream stream;
+    CUstreamAttrValue value;
+    int priority = 77, window = device_attribute(CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE),
+        domains = device_attribute(CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    memset(&value, 0, sizeof value);
+    value.priority = -100;
+    OK(cu.cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_PRIORITY, &value));
+    OK(cu.cuStreamGetPriority(stream, &priority));
+    int least, greatest;
+    OK(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+    assert_int_equal(priority, greatest);
+    memset(&value, 0, sizeof value);
+    value.memSyncDomainMap.default_ = (unsigned char)domains;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value));
+    value.memSyncDomainMap.default_ = (unsigned char)(domains - 1);
+    OK(cu.cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value));
+    memset(&value, 0, sizeof value);
+    OK(cu.cuStreamGetAttribute(stream, CU_STREAM_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP, &value));
+    assert_int_equal(value.memSyncDomainMap.default_, domains - 1);
+    memset(&value, 0, sizeof value);
+    value.accessPolicyWindow.num_bytes = (size_t)window + 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+    value.accessPolicyWindow.num_bytes = (size_t)window;
+    OK(cu.cuStreamSetAttribute(stream, CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW, &value));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(flags_and_priority_are_kept),
@@ -261,6 +296,7 @@ int main(int argc, char **argv) {
         TEST(wrong_arguments_are_refused),
         TEST(attributes_are_kept_and_copied),
         TEST(priority_is_an_attribute),
+        TEST(attributes_are_checked),
         TEST(no_stream_captures),
         TEST(the_capture_mode_is_the_thread_s),
     };

@@ -1,5 +1,6 @@
 #include "softgpu/entry/fault.h"
 
+#include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
 
 #include <pthread.h>
@@ -20,7 +21,7 @@ static struct {
 
 bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
     gpumem_driver_fn fn = GPUMEM_FN_COUNT;
-    if (!function || mode < SOFTGPU_FAULT_BEFORE || mode > SOFTGPU_FAULT_SKIP)
+    if (!function || mode < SOFTGPU_FAULT_BEFORE || mode > SOFTGPU_FAULT_STICKY)
         return false;
     if (strcmp(function, "*") != 0) {
         fn = sg_row_find(function);
@@ -65,8 +66,17 @@ static bool hits(gpumem_driver_fn fn, bool counted) {
     return true;
 }
 
+/* What a device fault that shows in this call would do to the current context. */
+static void poison_current(CUresult error) {
+    sg_lock();
+    struct sg_context *context = sg_context_peek();
+    if (context)
+        sg_context_fault(context, error);
+    sg_unlock();
+}
+
 bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
-    bool go_on = true;
+    bool go_on = true, poisons = false;
     pthread_mutex_lock(&fault_lock);
     if (hits(call->fn, counted)) {
         fault.fired++;
@@ -74,8 +84,11 @@ bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
         call->fault_after = fault.mode == SOFTGPU_FAULT_AFTER;
         go_on = call->fault_after;
         *result = fault.mode == SOFTGPU_FAULT_SKIP ? CUDA_SUCCESS : fault.error;
+        poisons = fault.mode == SOFTGPU_FAULT_STICKY;
     }
     pthread_mutex_unlock(&fault_lock);
+    if (poisons)
+        poison_current(*result);
     return go_on;
 }
 
@@ -101,7 +114,7 @@ static bool parse_count(const char *text, uint64_t *n) {
 }
 
 static bool parse_mode(const char *text, softgpu_fault_mode *mode) {
-    static const char *const names[] = {"before", "after", "from", "skip"};
+    static const char *const names[] = {"before", "after", "from", "skip", "sticky"};
     for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(text, names[i]) == 0) {
             *mode = (softgpu_fault_mode)(SOFTGPU_FAULT_BEFORE + i);
@@ -114,7 +127,7 @@ static bool refuse(const char *text, const char *why, const char *part) {
     sg_log(1,
            "SOFTGPU_FAULT='%s' is ignored: %s '%s'; it takes FUNCTION:N:ERROR:MODE, with an "
            "exported name or *, a number from 1 or *, the name of a CUresult, and before, after, "
-           "from or skip",
+           "from, skip or sticky",
            text, why, part);
     return false;
 }

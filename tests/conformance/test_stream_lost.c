@@ -1,0 +1,149 @@
+/*
+ * A device that is lost, and one whose memory failed: errors that stay, injected by the environment
+ * and by call. Queued work drains, nothing hangs, and every later call says what happened.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+
+struct scene {
+    struct gate gate;
+    CUstream stream, other;
+    CUevent event;
+    CUdeviceptr memory;
+};
+
+/* Work that waits, and work in another stream that waits for it. */
+static void begin(struct scene *scene) {
+    init_driver();
+    gate_make(&scene->gate);
+    OK(cu.cuStreamCreate(&scene->stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&scene->other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&scene->event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuMemAlloc_v2(&scene->memory, 4096));
+    gate_hold(&scene->gate, scene->stream);
+    OK(cu.cuMemsetD8Async(scene->memory, 1, 4096, scene->stream));
+    OK(cu.cuEventRecord(scene->event, scene->stream));
+    OK(cu.cuStreamWaitEvent(scene->other, scene->event, 0));
+    OK(cu.cuMemsetD8Async(scene->memory, 2, 4096, scene->other));
+}
+
+/* The gate is never opened. */
+static void all_answer(const struct scene *scene, CUresult error) {
+    CUdeviceptr p;
+    CUcontext made = NULL;
+    unsigned char byte;
+    FAILS(error, cu.cuStreamSynchronize(scene->other));
+    FAILS(error, cu.cuEventSynchronize(scene->event));
+    FAILS(error, cu.cuStreamQuery(scene->stream));
+    FAILS(error, cu.cuCtxSynchronize());
+    FAILS(error, cu.cuMemAlloc_v2(&p, 64));
+    FAILS(error, cu.cuMemcpyDtoH_v2(&byte, scene->memory, 1));
+    FAILS(error, cu.cuMemsetD8Async(scene->memory, 1, 1, scene->other));
+    FAILS(error, cu.cuCtxCreate_v2(&made, 0, dev));
+    assert_null(made);
+    OK(cu.cuDevicePrimaryCtxReset_v2(dev));
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(error, cu.cuDevicePrimaryCtxRetain(&made, dev));
+}
+
+static int lost_by_call(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct scene scene;
+    begin(&scene);
+    assert_int_equal(soft->context_poison(CUDA_ERROR_DEVICE_UNAVAILABLE), 0);
+    all_answer(&scene, CUDA_ERROR_DEVICE_UNAVAILABLE);
+    return 0;
+}
+
+static int failed_at_a_call(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct scene scene;
+    begin(&scene);
+    assert_int_equal(
+        soft->fault_arm("cuStreamQuery", 2, CUDA_ERROR_ECC_UNCORRECTABLE, SOFTGPU_FAULT_STICKY), 0);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
+    FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuStreamQuery(scene.stream));
+    assert_int_equal(soft->fault_disarm(), 1);
+    all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
+    return 0;
+}
+
+/* SOFTGPU_FAULT is set. */
+static int failed_by_environment(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct scene scene;
+    begin(&scene);
+    FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuStreamSynchronize(scene.stream));
+    all_answer(&scene, CUDA_ERROR_ECC_UNCORRECTABLE);
+    return 0;
+}
+
+static int out_of_memory_and_back(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr held[64], last;
+    unsigned count = 0;
+    init_driver();
+    while (count < 64 && cu.cuMemAlloc_v2(&held[count], (size_t)64 << 20) == CUDA_SUCCESS)
+        count++;
+    assert_in_range(count, 1, 16); /* 1 GiB of addresses in all */
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAlloc_v2(&last, (size_t)64 << 20));
+    OK(cu.cuMemFree_v2(held[0]));
+    OK(cu.cuMemAlloc_v2(&held[0], (size_t)64 << 20));
+    OK(cu.cuMemsetD8_v2(held[0], 1, 4096));
+    OK(cu.cuCtxSynchronize());
+    for (unsigned i = 0; i < count; i++)
+        OK(cu.cuMemFree_v2(held[i]));
+    return 0;
+}
+
+static const struct child children[] = {
+    {"lost_by_call", lost_by_call},
+    {"failed_at_a_call", failed_at_a_call},
+    {"failed_by_environment", failed_by_environment},
+    {"out_of_memory_and_back", out_of_memory_and_back},
+};
+
+static void in_a_child(const char *part, const char *variable, const char *value) {
+    if (variable)
+        setenv(variable, value, 1);
+    int status = run_child(part, NULL);
+    if (variable)
+        unsetenv(variable);
+    assert_int_equal(status, 0);
+}
+
+static void a_lost_device_stays_lost(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("loses a device");
+    in_a_child("lost_by_call", NULL, NULL);
+}
+
+static void failed_memory_shows_at_a_call(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("injects a fault");
+    in_a_child("failed_at_a_call", NULL, NULL);
+}
+
+static void failed_memory_shows_by_environment(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("injects a fault");
+    in_a_child("failed_by_environment", "SOFTGPU_FAULT",
+               "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");
+}
+
+static void the_address_space_fills_and_empties(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("SOFTGPU_ADDRESS_SPACE");
+    in_a_child("out_of_memory_and_back", "SOFTGPU_ADDRESS_SPACE", "1G");
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_lost_device_stays_lost),
+        TEST(failed_memory_shows_at_a_call),
+        TEST(failed_memory_shows_by_environment),
+        TEST(the_address_space_fills_and_empties),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
