@@ -158,6 +158,34 @@ static void managed_variables(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
+/* Work that was queued before reads the variable as it was. */
+static void unloading_waits_for_work(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("chooses a schedule");
+    CUlibrary library = load(image_kernels_cubin);
+    CUmodule module;
+    CUdeviceptr p, q;
+    CUstream stream;
+    uint32_t *seen;
+    OK(cu.cuModuleLoadData(&module, image_kernels_cubin));
+    OK(cu.cuMemHostAlloc((void **)&seen, 8, 0));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuLibraryGetGlobal(&p, NULL, library, "counter"));
+    OK(cu.cuModuleGetGlobal_v2(&q, NULL, module, "counter"));
+    seen[0] = seen[1] = 0;
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    OK(cu.cuMemcpyDtoHAsync_v2(&seen[0], p, 4, stream));
+    OK(cu.cuLibraryUnload(library));
+    OK(cu.cuMemcpyDtoHAsync_v2(&seen[1], q, 4, stream));
+    OK(cu.cuModuleUnload(module));
+    OK(cu.cuStreamSynchronize(stream));
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    assert_int_equal(seen[0], 7);
+    assert_int_equal(seen[1], 7);
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuMemFreeHost(seen));
+}
+
 static void no_unified_functions(void **state) {
     (void)state;
     CUlibrary library = load(image_kernels_cubin);
@@ -193,7 +221,8 @@ int main(int argc, char **argv) {
         TEST(kernels_are_found_and_listed), TEST(files_are_loaded),
         TEST(bad_images_are_found_late),    TEST(the_module_of_the_current_context),
         TEST(settings_of_kernels),          TEST(managed_variables),
-        TEST(no_unified_functions),         TEST(a_context_is_not_needed),
+        TEST(unloading_waits_for_work),     TEST(no_unified_functions),
+        TEST(a_context_is_not_needed),
     };
     const struct child children[] = {{"without", without_context}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

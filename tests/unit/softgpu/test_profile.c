@@ -27,6 +27,7 @@ static void reads_every_section(void **state) {
     assert_true(parse(GOOD "WARP_SIZE = 0x10 ; a comment\n"
                            "NUMA_ID = -1\n"
                            "[links]\npeer_access = 1\nperformance_rank = 3\n"
+                           "[kernels]\nptx_registers = 24\ncluster_groups = 18 16 2\n"
                            "[limits]\nSTACK_SIZE = 4K\n"));
     assert_string_equal(profile.name, "Test");
     assert_int_equal(profile.memory, 64 << 20);
@@ -40,6 +41,9 @@ static void reads_every_section(void **state) {
     assert_false(profile.has_attribute[CU_DEVICE_ATTRIBUTE_CLOCK_RATE]);
     assert_true(profile.links.peer_access);
     assert_int_equal(profile.links.performance_rank, 3);
+    assert_int_equal(profile.kernels.ptx_registers, 24);
+    assert_int_equal(profile.kernels.group_count, 3);
+    assert_int_equal(profile.kernels.groups[2], 2);
     assert_true(profile.context.has_limit[CU_LIMIT_STACK_SIZE]);
     assert_int_equal(profile.context.limits[CU_LIMIT_STACK_SIZE], 4096);
     assert_false(profile.context.has_limit[CU_LIMIT_PRINTF_FIFO_SIZE]);
@@ -80,6 +84,11 @@ static void says_line_and_mistake(void **state) {
         {"[limits]\nHEAP = 1\n", "here:2: there is no CU_LIMIT_HEAP"},
         {"[limits]\nSTACK_SIZE = -1\n",
          "here:2: STACK_SIZE = -1: wanted a number, suffixes K M G T"},
+        {"[kernels]\nptx_registers = 256\n", "here:2: ptx_registers = 256: wanted 1 to 255"},
+        {"[kernels]\nspeed = 1\n",
+         "here:2: [kernels] has no key speed: it has ptx_registers, cluster_groups"},
+        {"[kernels]\ncluster_groups = 16 x\n",
+         "here:2: cluster_groups = 16 x: wanted at most 32 numbers from 1 to 1024"},
         {"[links]\nspeed = 1\n", "here:2: [links] has no key speed"},
         {"[links]\npeer_access = 2\n", "here:2: peer_access = 2: wanted 0 or 1"},
         {"[links]\nfabric = yes\n", "here:2: fabric = yes: wanted 0 or 1"},
