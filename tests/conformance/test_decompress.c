@@ -133,6 +133,39 @@ static int faults(int argc, char **argv) {
     return cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED ? 0 : 1;
 }
 
+/* Memory of a pool is for the engine when the pool was made for it. */
+static int pools(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    struct buffers b;
+    char out[4096];
+    init_driver();
+    prepare(&b);
+    for (unsigned short usage = 0; usage <= CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS;
+         usage = (unsigned short)(usage + CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS)) {
+        CUmemoryPool pool;
+        CUdeviceptr p;
+        unsigned capable = 7;
+        props.usage = usage;
+        OK(cu.cuMemPoolCreate(&pool, &props));
+        OK(cu.cuMemAllocFromPoolAsync(&p, sizeof out, pool, NULL));
+        OK(cu.cuMemsetD8Async(p, 1, sizeof out, NULL));
+        OK(cu.cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, p));
+        b.params[0].dst = pointer(p);
+        check_result(cu.cuMemBatchDecompressAsync(b.params, 1, 0, NULL, NULL),
+                     usage ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE, "decompress to a pool",
+                     __FILE__, __LINE__);
+        OK(cu.cuMemcpyDtoHAsync_v2(out, p, sizeof out, NULL));
+        OK(cu.cuCtxSynchronize());
+        if (capable != (usage != 0) || is_text(out) != (usage != 0))
+            return 1;
+        OK(cu.cuMemFree_v2(p));
+        OK(cu.cuMemPoolDestroy(pool));
+    }
+    return 0;
+}
+
 static int mask_is_what_is_done(int argc, char **argv) {
     (void)argc, (void)argv;
     init_driver();
@@ -169,6 +202,7 @@ static void an_engine_decompresses(void **state) {
     NEEDS_PROFILES();
     assert_int_equal(with_engine("mask"), 0);
     assert_int_equal(with_engine("decompresses"), 0);
+    assert_int_equal(with_engine("pools"), 0);
 }
 
 static void an_engine_refuses_what_it_cannot_do(void **state) {
@@ -187,6 +221,7 @@ int main(int argc, char **argv) {
     static const struct child children[] = {{"decompresses", decompresses},
                                             {"refuses", refuses},
                                             {"faults", faults},
+                                            {"pools", pools},
                                             {"mask", mask_is_what_is_done}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

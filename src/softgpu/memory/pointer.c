@@ -1,5 +1,6 @@
 /* What is known of a pointer. */
 #include "softgpu/core/calls.h"
+#include "softgpu/decompress/decompress.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/memory/pagetable.h"
@@ -151,8 +152,10 @@ static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct
         answer->number = (uint32_t)ordinal_of(range);
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
         answer->number = range->kind == SG_RANGE_DEVICE;
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+        answer->number = sg_decompress_capable(range);
         break;
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
         answer->word = range_start(range);
