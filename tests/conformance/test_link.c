@@ -138,6 +138,18 @@ static void logs_are_written_as_it_goes(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
+/* An array of options of which none counts belongs to the caller all the same. */
+static void no_options_of_an_array(void **state) {
+    (void)state;
+    CUjit_option options[] = {CU_JIT_WALL_TIME};
+    void *values[] = {(void *)77};
+    CUlinkState link;
+    OK(cu.cuLinkCreate_v2(0, options, values, &link));
+    OK(add(link, GIVER));
+    OK(cu.cuLinkDestroy(link));
+    assert_ptr_equal(values[0], (void *)77);
+}
+
 static void it_completes_once(void **state) {
     (void)state;
     CUlinkState link = create();
@@ -160,6 +172,7 @@ int main(int argc, char **argv) {
         TEST(what_is_missing_or_twice),
         TEST(inputs_are_of_their_kind),
         TEST(logs_are_written_as_it_goes),
+        TEST(no_options_of_an_array),
         TEST(it_completes_once),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -43,14 +43,11 @@ static void link_free(struct sg_link *link) {
 }
 
 static bool copy_options(struct sg_jit *jit) {
-    if (jit->count == 0)
-        return true;
-    CUjit_option *copy = malloc(jit->count * sizeof *copy);
-    if (!copy)
-        return false;
-    memcpy(copy, jit->options, jit->count * sizeof *copy);
-    jit->options = copy;
-    return true;
+    const CUjit_option *given = jit->options;
+    jit->options = jit->count ? malloc(jit->count * sizeof *given) : NULL;
+    if (jit->options)
+        memcpy(jit->options, given, jit->count * sizeof *given);
+    return jit->options || jit->count == 0;
 }
 
 static CUresult link_new(const struct sg_jit *jit, int device, struct sg_link **link) {
@@ -59,9 +56,7 @@ static CUresult link_new(const struct sg_jit *jit, int device, struct sg_link **
         return CUDA_ERROR_OUT_OF_MEMORY;
     *made = (struct sg_link){.device = device, .jit = *jit, .started = sg_now()};
     made->log = sg_jit_log(&made->jit);
-    if (!copy_options(&made->jit))
-        made->jit.options = NULL;
-    else
+    if (copy_options(&made->jit))
         made->handle = sg_handle_new(SG_KIND_LINK, made);
     if (!made->handle) {
         link_free(made);
