@@ -116,6 +116,30 @@ static CUDA_MEMCPY3D_v1 box(const void *from, void *to) {
     return c;
 }
 
+/* The first slice of `array`, by each function for planes. */
+static void planes(CUarray array, CUstream stream) {
+    unsigned char in[WIDTH * HEIGHT], out[WIDTH * HEIGHT];
+    CUDA_MEMCPY3D_v1 slice = box(NULL, out);
+    slice.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    slice.srcArray = array;
+    slice.Depth = 1;
+    for (unsigned i = 0; i < 3; i++) {
+        fill_pattern(in, sizeof in, i);
+        CUDA_MEMCPY2D_v1 p = plane(in, NULL);
+        p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
+        p.dstArray = array;
+        if (i == 0)
+            OK(cu.cuMemcpy2D(&p));
+        if (i == 1)
+            OK(cu.cuMemcpy2DUnaligned(&p));
+        if (i == 2)
+            OK(cu.cuMemcpy2DAsync(&p, stream));
+        OK(cu.cuStreamSynchronize(stream));
+        OK(cu.cuMemcpy3D(&slice));
+        assert_true(has_pattern(out, sizeof out, i));
+    }
+}
+
 static int boxes(int argc, char **argv) {
     (void)argc;
     (void)argv;
@@ -140,24 +164,7 @@ static int boxes(int argc, char **argv) {
     OK(cu.cuStreamSynchronize(stream));
     OK(cu.cuMemcpyDtoH(out, device, sizeof out));
     assert_memory_equal(out, in, sizeof in);
-    for (unsigned i = 0; i < 3; i++) {
-        fill_pattern(in, WIDTH * HEIGHT, i);
-        CUDA_MEMCPY2D_v1 p = plane(in, NULL);
-        p.dstMemoryType = CU_MEMORYTYPE_ARRAY;
-        p.dstArray = array;
-        if (i == 0)
-            OK(cu.cuMemcpy2D(&p));
-        if (i == 1)
-            OK(cu.cuMemcpy2DUnaligned(&p));
-        if (i == 2)
-            OK(cu.cuMemcpy2DAsync(&p, stream));
-        OK(cu.cuStreamSynchronize(stream));
-        c.dstMemoryType = CU_MEMORYTYPE_HOST;
-        c.dstHost = out;
-        c.Depth = 1;
-        OK(cu.cuMemcpy3D(&c));
-        assert_true(has_pattern(out, WIDTH * HEIGHT, i));
-    }
+    planes(array, stream);
     OK(cu.cuArrayDestroy(array));
     OK(cu.cuMemFree(device));
     OK(cu.cuStreamDestroy_v2(stream));
