@@ -295,6 +295,24 @@ static void a_chain_of_many_nodes(void **state) {
     OK(cu.cuGraphDestroy(copy));
 }
 
+/* Looked up and destroyed one by one, from the end. */
+static void many_nodes_of_a_clone(void **state) {
+    (void)state;
+    static CUgraphNode nodes[MANY];
+    CUgraph copy;
+    size_t count = MANY;
+    for (int i = 0; i < MANY; i++)
+        OK(cu.cuGraphAddEmptyNode(&nodes[i], graph, NULL, 0));
+    OK(cu.cuGraphClone(&copy, graph));
+    while (count > 0) {
+        CUgraphNode found;
+        OK(cu.cuGraphNodeFindInClone(&found, nodes[--count], copy));
+        OK(cu.cuGraphDestroyNode(found));
+    }
+    assert_int_equal(count_nodes(copy), 0);
+    OK(cu.cuGraphDestroy(copy));
+}
+
 #define WIDE 10000
 
 static void a_wide_fan(void **state) {
@@ -332,6 +350,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(destroying_a_node_severs_it),
         GRAPH_TEST(gone_handles_are_refused),
         GRAPH_TEST(a_chain_of_many_nodes),
+        GRAPH_TEST(many_nodes_of_a_clone),
         GRAPH_TEST(a_wide_fan),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -6,12 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sg_graph_forget_index(struct sg_graph *graph) {
-    free(graph->index);
-    graph->index = NULL;
-    graph->index_count = 0;
-}
-
 /* ---- Cloning -------------------------------------------------------------------------------- */
 
 /* `copies` has the copy of the node that is marked first + i at i. */
@@ -181,33 +175,51 @@ CUresult sg_cuGraphChildGraphNodeGetGraph(CUgraphNode hNode, CUgraph *phGraph) {
 
 /* ---- Finding -------------------------------------------------------------------------------- */
 
-/* Copies lie in the order of their originals, and later nodes have no original: the list is sorted
- * by original_id already, but a list cannot be searched by halves. */
+/* Copies lie in the order of their originals, and later nodes have none: in order of the list the
+ * table is sorted by original_id already. */
+struct sg_copied {
+    uint64_t original_id;
+    struct sg_node *node; /* NULL once it is gone */
+};
+
 static bool make_index(struct sg_graph *graph) {
     if (graph->index)
         return true;
-    graph->index = calloc(graph->count ? graph->count : 1, sizeof(struct sg_node *));
+    graph->index = calloc(graph->count ? graph->count : 1, sizeof *graph->index);
     if (!graph->index)
         return false;
     for (struct sg_node *node = graph->first; node; node = node->next)
         if (node->original_id)
-            graph->index[graph->index_count++] = node;
+            graph->index[graph->index_count++] = (struct sg_copied){node->original_id, node};
     return true;
 }
 
-static struct sg_node *find_copy(const struct sg_graph *graph, uint64_t id) {
+static struct sg_copied *find_copy(const struct sg_graph *graph, uint64_t id) {
     size_t low = 0, high = graph->index_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        struct sg_node *node = graph->index[middle];
-        if (node->original_id == id)
-            return node;
-        if (node->original_id < id)
+        struct sg_copied *copied = &graph->index[middle];
+        if (copied->original_id == id)
+            return copied;
+        if (copied->original_id < id)
             low = middle + 1;
         else
             high = middle;
     }
     return NULL;
+}
+
+void sg_graph_forget_copy(struct sg_graph *graph, const struct sg_node *node) {
+    struct sg_copied *copied =
+        graph->index && node->original_id ? find_copy(graph, node->original_id) : NULL;
+    if (copied)
+        copied->node = NULL;
+}
+
+void sg_graph_forget_index(struct sg_graph *graph) {
+    free(graph->index);
+    graph->index = NULL;
+    graph->index_count = 0;
 }
 
 CUresult sg_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNode,
@@ -218,7 +230,8 @@ CUresult sg_cuGraphNodeFindInClone(CUgraphNode *phNode, CUgraphNode hOriginalNod
         return CUDA_ERROR_INVALID_VALUE;
     if (!make_index(clone))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    const struct sg_node *found = find_copy(clone, original->id);
+    const struct sg_copied *copied = find_copy(clone, original->id);
+    const struct sg_node *found = copied ? copied->node : NULL;
     *phNode = found ? SG_HANDLE_POINTER(CUgraphNode, found->handle) : NULL;
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -98,7 +98,7 @@ static void unlink_node(struct sg_node *node) {
     else
         graph->last = node->previous;
     graph->count--;
-    sg_graph_forget_index(graph);
+    sg_graph_forget_copy(graph, node);
 }
 
 /* Graphs whose nodes are still to be freed: a list, because graphs may be nested deeper than the
@@ -270,11 +270,14 @@ CUresult sg_cuGraphCreate(CUgraph *phGraph, unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-/* An embedded graph belongs to its node. */
+/* An embedded graph belongs to its node. "All operations other than destroy and node removal are
+ * permitted on the graph while the capture sequence is in progress." */
 CUresult sg_cuGraphDestroy(CUgraph hGraph) {
     struct sg_graph *graph = sg_graph_get(hGraph);
     if (!graph || graph->owner)
         return CUDA_ERROR_INVALID_VALUE;
+    if (graph->captures)
+        return CUDA_ERROR_ILLEGAL_STATE;
     sg_graph_free(graph);
     return CUDA_SUCCESS;
 }

@@ -64,7 +64,7 @@ struct sg_graph {
     struct sg_held_object *objects;  /* retained user objects */
     struct sg_condition *conditions; /* conditional handles made for it */
     uint64_t memory_nodes;           /* alloc and free nodes in it and its children */
-    struct sg_node **index;          /* clone.c's: nodes by original_id, or NULL until asked for */
+    struct sg_copied *index;         /* clone.c's: nodes by original_id, or NULL until asked for */
     size_t index_count;
     struct sg_graph *to_free; /* graph.c's, while it frees */
 };

@@ -30,7 +30,8 @@ void sg_allocation_node_gone(struct sg_node *node);
 CUresult sg_node_embed(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
 /* Puts a copy of another graph in place of the embedded one. */
 CUresult sg_node_embed_again(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
-/* clone.c: nodes by original_id must be looked up anew. */
+/* clone.c: what finds a node by its original: for one node that goes, and for all. */
+void sg_graph_forget_copy(struct sg_graph *graph, const struct sg_node *node);
 void sg_graph_forget_index(struct sg_graph *graph);
 
 /* conditional.c */
