@@ -134,6 +134,8 @@ static void capture_goes_on_in_a_graph(void **state) {
     assert_ptr_equal(first, node);
     assert_ptr_equal(graph_of(scene.stream), graph);
     OK(cu.cuMemsetD8Async(scene.memory, 1, 16, scene.stream));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuGraphDestroyNode(node));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuGraphDestroy(graph));
     OK(cu.cuStreamEndCapture(scene.stream, &ended));
     assert_ptr_equal(ended, graph);
     OK(cu.cuGraphGetNodes(graph, NULL, &count));

@@ -286,6 +286,8 @@ CUresult sg_cuGraphDestroyNode(CUgraphNode hNode) {
     struct sg_node *node = sg_node_get(hNode);
     if (!node)
         return CUDA_ERROR_INVALID_VALUE;
+    if (node->graph->captures)
+        return CUDA_ERROR_ILLEGAL_STATE;
     if (node->graph->memory_nodes || sg_node_is_updatable(node))
         return CUDA_ERROR_NOT_SUPPORTED;
     sg_node_free(node);
