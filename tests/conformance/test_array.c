@@ -213,6 +213,20 @@ static void arrays_end_with_their_context(void **state) {
     FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuArrayDestroy(array));
 }
 
+/* 64 TiB. What was begun is taken back: the dump would show it. */
+static void memory_may_run_out(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("the error of hardware is not recorded");
+    CUarray array = NULL;
+    CUmipmappedArray mipmap = NULL;
+    CUDA_ARRAY3D_DESCRIPTOR d = form(16384, 16384, 16384, 4, 0);
+    d.Format = CU_AD_FORMAT_FLOAT;
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuArray3DCreate_v2(&array, &d));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMipmappedArrayCreate(&mipmap, &d, 3));
+    assert_null(array);
+    assert_null(mipmap);
+}
+
 static void stale_arrays_are_refused(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware crashes");
@@ -236,6 +250,7 @@ int main(int argc, char **argv) {
         TEST(formats_have_conditions),
         TEST(blocks_are_copied_whole),
         TEST(arrays_end_with_their_context),
+        TEST(memory_may_run_out),
         TEST(stale_arrays_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

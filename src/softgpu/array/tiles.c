@@ -161,7 +161,8 @@ CUresult sg_tiles_for(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, struct sg_array
     struct sg_tiles *made = make(levels, count);
     if (made && made->views) {
         made->count = lay_out(descriptor, levels, count, made);
-        made->pieces = calloc(made->count, sizeof *made->pieces);
+        /* Never 0: every array has bytes. */
+        made->pieces = calloc(made->count ? made->count : 1, sizeof *made->pieces);
     }
     if (made && made->pieces) {
         *tiles = made;
