@@ -314,6 +314,36 @@ static void a_kernel_may_change(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
+/* A function of another context is another thing altogether. */
+static void a_kernel_stays_in_its_context(void **state) {
+    (void)state;
+    CUcontext other;
+    CUmodule modules[2];
+    CUfunction functions[2];
+    CUgraphNode nodes[2];
+    CUgraph graphs[2];
+    CUgraphExecUpdateResultInfo info;
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuCtxSetCurrent(i == 0 ? ctx : other));
+        OK(cu.cuModuleLoadData(&modules[i], text));
+        OK(cu.cuModuleGetFunction(&functions[i], modules[i], "nothing"));
+        CUDA_KERNEL_NODE_PARAMS params = kernel_params(functions[i], 1, NULL);
+        graphs[i] = new_graph();
+        OK(cu.cuGraphAddKernelNode_v2(&nodes[i], graphs[i], NULL, 0, &params));
+    }
+    OK(cu.cuCtxSetCurrent(ctx));
+    CUgraphExec exec = instantiate(graphs[0]);
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cu.cuGraphExecUpdate_v2(exec, graphs[1], &info));
+    assert_int_equal(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE);
+    assert_ptr_equal(info.errorNode, nodes[1]);
+    OK(cu.cuGraphDestroy(graphs[1]));
+    end_graph(graphs[0], exec);
+    OK(cu.cuModuleUnload(modules[0]));
+    OK(cu.cuCtxSetCurrent(other));
+    OK(cu.cuCtxDestroy_v2(other)); /* the primary context is below it */
+}
+
 static CUexternalSemaphore timeline(softgpu_semaphore **shared) {
     CUexternalSemaphore semaphore = NULL;
     int fd = soft->semaphore_create(SOFTGPU_SEMAPHORE_TIMELINE, 0);
@@ -475,6 +505,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(a_child_may_change_but_not_its_shape),
         GRAPH_TEST(a_batch_may_change_but_not_its_operations),
         GRAPH_TEST(a_kernel_may_change),
+        GRAPH_TEST(a_kernel_stays_in_its_context),
         GRAPH_TEST(semaphores_may_change),
         GRAPH_TEST(any_type_in_one_call),
         GRAPH_TEST(nodes_are_switched_off_and_on),

@@ -60,7 +60,7 @@ static CUgraphExecUpdateResult judge_node(struct pairing *pairing, const struct 
         return say(pairing, CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, wanted, NULL);
     if (now->from_count != wanted->from.count)
         return say(pairing, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, wanted, NULL);
-    CUgraphExecUpdateResult result = sg_update_compare(&now->params, &wanted->params);
+    CUgraphExecUpdateResult result = sg_params_compare(&now->params, &wanted->params);
     if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
         return say(pairing, result, wanted, NULL);
     if (!attributes_allow(pairing->exec, now, wanted))

@@ -4,10 +4,6 @@
 
 #include "softgpu/graph/exec.h"
 
-/* Whether a node may become another of its type in an exec. */
-CUgraphExecUpdateResult sg_update_compare(const CUgraphNodeParams *now,
-                                          const CUgraphNodeParams *wanted);
-
 /* Whether these parameters could be those of a node; of batches, addresses are not looked at. */
 CUresult sg_update_check(const CUgraphNodeParams *params);
 

@@ -2,6 +2,7 @@
 #include "softgpu/graph/update.h"
 
 #include "softgpu/copy/copy.h"
+#include "softgpu/image/function.h"
 #include "softgpu/memory/memory.h"
 
 #define CHANGED CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED
@@ -66,10 +67,32 @@ static bool memops_allow(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *now,
     return true;
 }
 
-CUgraphExecUpdateResult sg_update_compare(const CUgraphNodeParams *now,
+/* ---- Kernels: "the owning context of the function cannot change" ----------------------------- */
+
+/* NULL when the function is gone. */
+static const struct sg_context *context_of(const CUDA_KERNEL_NODE_PARAMS_v3 *kernel) {
+    struct sg_function *function;
+    struct sg_context *context;
+    if (kernel->func)
+        return sg_function_from_handle(kernel->func, &function) == CUDA_SUCCESS ? function->context
+                                                                                : NULL;
+    return sg_context_from_handle(kernel->ctx, &context) == CUDA_SUCCESS ? context : NULL;
+}
+
+static bool kernel_allows(const CUDA_KERNEL_NODE_PARAMS_v3 *now,
+                          const CUDA_KERNEL_NODE_PARAMS_v3 *wanted) {
+    const struct sg_context *before = context_of(now);
+    return !before || before == context_of(wanted);
+}
+
+CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
                                           const CUgraphNodeParams *wanted) {
     bool allowed = true;
     switch (now->type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        return kernel_allows(&now->kernel, &wanted->kernel)
+                   ? CU_GRAPH_EXEC_UPDATE_SUCCESS
+                   : CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE;
     case CU_GRAPH_NODE_TYPE_MEMSET:
         allowed = set_allows(&now->memset, &wanted->memset);
         break;

@@ -30,7 +30,7 @@ static CUresult set(CUgraphExec handle, CUgraphNode node_handle, const CUgraphNo
     CUresult result = sg_update_check(params);
     if (result != CUDA_SUCCESS)
         return result;
-    if (sg_update_compare(&node->params, params) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+    if (sg_params_compare(&node->params, params) != CU_GRAPH_EXEC_UPDATE_SUCCESS)
         return CUDA_ERROR_INVALID_VALUE;
     return put(exec, node, params);
 }
