@@ -258,6 +258,27 @@ static void functions_load_when_wanted(void **state) {
     assert_int_equal(run_child("mode", NULL), CU_MODULE_LAZY_LOADING * 16 + 1);
 }
 
+static int load_each(int argc, char **argv) {
+    CUmodule text = NULL, machine = NULL;
+    (void)argc, (void)argv;
+    init_driver();
+    CUresult of_text = cu.cuModuleLoadData(&text, TEXT);
+    CUresult of_machine = cu.cuModuleLoadData(&machine, image_small_cubin);
+    return (of_text != CUDA_SUCCESS) + 2 * (of_machine != CUDA_SUCCESS);
+}
+
+/* As NVIDIA documents the variables. */
+static void compiling_can_be_forced_and_forbidden(void **state) {
+    (void)state;
+    assert_int_equal(run_child("load", NULL), 0);
+    setenv("CUDA_DISABLE_PTX_JIT", "1", 1);
+    assert_int_equal(run_child("load", NULL), 1);
+    unsetenv("CUDA_DISABLE_PTX_JIT");
+    setenv("CUDA_FORCE_PTX_JIT", "1", 1);
+    assert_int_equal(run_child("load", NULL), 2);
+    unsetenv("CUDA_FORCE_PTX_JIT");
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(text_and_machine_code),
@@ -272,7 +293,8 @@ int main(int argc, char **argv) {
         TEST(references_have_names),
         TEST(managed_variables_are_seen_by_both),
         TEST(functions_load_when_wanted),
+        TEST(compiling_can_be_forced_and_forbidden),
     };
-    const struct child children[] = {{"mode", look_at_mode}};
+    const struct child children[] = {{"mode", look_at_mode}, {"load", load_each}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

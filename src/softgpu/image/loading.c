@@ -14,9 +14,23 @@
 /* Newest .version that the modelled driver's compiler takes: 13.0 came with PTX 9.0. */
 #define NEWEST_PTX 90
 
-bool sg_loading_eager(void) {
+/* NVIDIA's environment variables, as they were when the first of them was asked for. */
+static const struct environment { bool read, eager, force_ptx, no_ptx; } * environment(void) {
+    static struct environment found;
+    if (found.read)
+        return &found;
     const char *mode = secure_getenv("CUDA_MODULE_LOADING");
-    return mode && strcasecmp(mode, "EAGER") == 0;
+    const char *force = secure_getenv("CUDA_FORCE_PTX_JIT");
+    const char *disable = secure_getenv("CUDA_DISABLE_PTX_JIT");
+    found = (struct environment){.read = true,
+                                 .eager = mode && strcasecmp(mode, "EAGER") == 0,
+                                 .force_ptx = force && strcmp(force, "1") == 0,
+                                 .no_ptx = disable && strcmp(disable, "1") == 0};
+    return &found;
+}
+
+bool sg_loading_eager(void) {
+    return environment()->eager;
 }
 
 struct sg_image_options sg_loading_options(int device, const char *name) {
@@ -58,7 +72,13 @@ static CUresult read_image(const void *bytes, size_t size, struct sg_image_optio
     CUresult result = sg_image_read(bytes, size, options, log, image);
     if (result != CUDA_SUCCESS)
         return result;
-    result = sg_jit_image(jit, *image, options->architecture, false);
+    bool ptx = (*image)->source == SG_IMAGE_PTX;
+    if (ptx && environment()->no_ptx)
+        result = CUDA_ERROR_JIT_COMPILATION_DISABLED;
+    else if (!ptx && environment()->force_ptx)
+        result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    else
+        result = sg_jit_image(jit, *image, options->architecture, false);
     if (result != CUDA_SUCCESS)
         sg_image_free(*image);
     return result;
@@ -71,7 +91,7 @@ CUresult sg_program_read(const void *bytes, size_t size, int device, const struc
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t started = sg_now();
     struct sg_image_options options = sg_loading_options(device, NULL);
-    options.prefer_machine = !jit->prefer_ptx;
+    options.prefer_machine = !jit->prefer_ptx && !environment()->force_ptx;
     struct sg_image_log log = sg_jit_log(jit);
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
     sg_jit_answer(jit, &log, started);

@@ -273,10 +273,52 @@ static void link_logs(void) {
     }
 }
 
+/* The driver's environment variables about compiling text. */
+static void jit_environment(const char *variable, const char *value) {
+    static const struct {
+        const char *cls;
+        const void *image;
+    } images[] = {{"ptx", TEXT_PLAIN},
+                  {"cubin", image_small_cubin},
+                  {"fatbin", image_small_fatbin},
+                  {"fatbin-of-ptx", image_ptx_fatbin}};
+    CUmodule m;
+    setenv(variable, value, 1);
+    par_context();
+    for (size_t i = 0; i < sizeof(images) / sizeof(images[0]); i++) {
+        par_note("%s", images[i].cls);
+        CALLO(cuModuleLoadData, variable, (&m, images[i].image), OUT_C(m));
+    }
+}
+
+static void force_jit(void) {
+    jit_environment("CUDA_FORCE_PTX_JIT", "1");
+}
+
+static void disable_jit(void) {
+    jit_environment("CUDA_DISABLE_PTX_JIT", "1");
+}
+
+static void disable_jit_zero(void) {
+    jit_environment("CUDA_DISABLE_PTX_JIT", "0");
+}
+
+/* The environment is read when the driver begins. */
+static void mode_set_late(void) {
+    CUmoduleLoadingMode mode;
+    par_context();
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+    CALLO(cuModuleGetLoadingMode, "set-late", (&mode), OUT_I(mode));
+}
+
 const par_scenario par_module_more_scenarios[] = {
     {"module/unloaded-attributes", unloaded_attributes, 0, 0},
     {"module/relocatable", relocatable, 0, 0},
     {"module/old-states", old_states, 0, 0},
+    {"module/force-jit", force_jit, 0, 0},
+    {"module/disable-jit", disable_jit, 0, 0},
+    {"module/disable-jit-zero", disable_jit_zero, 0, 0},
+    {"module/mode-set-late", mode_set_late, 0, 0},
     {"occupancy/carveouts", carveouts, 0, 0},
     {"occupancy/whose-preference", whose_preference, 0, 0},
     {"library/eager", eager_library, 0, 0},
