@@ -476,6 +476,27 @@ static void restrictions(void) {
           OUT_H(info.errorNode), OUT_H(info.errorFromNode));
 }
 
+/* Small allocations: how far apart, and is the address of a freed one taken again? */
+static void small_addresses(void) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUdeviceptr p, q, r, t;
+    par_context();
+    graph = gb_graph();
+    node = gb_alloc_node(graph, NULL, 100, &p);
+    node = gb_alloc_node(graph, node, 100, &q);
+    node = gb_alloc_node(graph, node, 5000, &r);
+    par_see("distance", "%lld %lld", (long long)(q - p), (long long)(r - q));
+    node = gb_free_node(graph, node, p);
+    gb_alloc_node(graph, node, 50, &t);
+    par_see("smaller-after-free", "%s", t == p ? "same" : "another");
+    node = gb_free_node(graph, node, q);
+    gb_alloc_node(graph, NULL, 100, &t);
+    par_see("not-after-free", "%s", t == q ? "same" : "another");
+    CALL(cuGraphLaunch, "ok", (gb_instantiate(graph), NULL));
+    counters("launched");
+}
+
 const par_scenario par_graph_memory_scenarios[] = {
     {.name = "graph_memory/attributes", .run = attributes},
     {.name = "graph_memory/without_context", .run = without_context},
@@ -488,5 +509,6 @@ const par_scenario par_graph_memory_scenarios[] = {
     {.name = "graph_memory/node_params", .run = node_params},
     {.name = "graph_memory/free_nodes", .run = free_nodes},
     {.name = "graph_memory/restrictions", .run = restrictions},
+    {.name = "graph_memory/small_addresses", .run = small_addresses},
     {.name = NULL},
 };

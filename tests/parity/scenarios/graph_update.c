@@ -944,6 +944,44 @@ static void kernel_nodes(void) {
 #undef UPDATE
 }
 
+/* A copy of rows: which of its measures may change? */
+static void copy_rows(void) {
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    CUdeviceptr p, q;
+    CUDA_MEMCPY3D params, first;
+    par_context();
+    p = par_alloc(65536);
+    q = par_alloc(65536);
+    first = gb_copy(p, q, 16);
+    first.srcPitch = first.dstPitch = 64;
+    first.Height = 4;
+    graph = gb_graph();
+    node = gb_copy_node(graph, NULL, first);
+    exec = gb_instantiate(graph);
+    params = first;
+    params.WidthInBytes = 32;
+    CALL(cuGraphExecMemcpyNodeSetParams, "rows-width", (exec, node, &params, par.primary));
+    params = first;
+    params.Height = 8;
+    CALL(cuGraphExecMemcpyNodeSetParams, "rows-height", (exec, node, &params, par.primary));
+    params = first;
+    params.dstPitch = 128;
+    CALL(cuGraphExecMemcpyNodeSetParams, "rows-pitch", (exec, node, &params, par.primary));
+    params = first;
+    params.srcXInBytes = 16;
+    CALL(cuGraphExecMemcpyNodeSetParams, "rows-offset", (exec, node, &params, par.primary));
+    params = first;
+    params.Depth = 2;
+    params.srcHeight = params.dstHeight = 4;
+    CALL(cuGraphExecMemcpyNodeSetParams, "rows-to-layers", (exec, node, &params, par.primary));
+    params = gb_copy(p, q, 16);
+    CALL(cuGraphExecMemcpyNodeSetParams, "rows-to-one", (exec, node, &params, par.primary));
+    CALL(cuGraphLaunch, "ok", (exec, NULL));
+    CALL(cuCtxSynchronize, "ok", ());
+}
+
 const par_scenario par_graph_update_scenarios[] = {
     {.name = "graph_update/memset_nodes", .run = memset_nodes},
     {.name = "graph_update/rows", .run = rows},
@@ -960,5 +998,6 @@ const par_scenario par_graph_update_scenarios[] = {
     {.name = "graph_update/whole_types", .run = whole_types},
     {.name = "graph_update/gone", .run = gone},
     {.name = "graph_update/kernel_nodes", .run = kernel_nodes},
+    {.name = "graph_update/copy_rows", .run = copy_rows},
     {.name = NULL},
 };
