@@ -81,6 +81,8 @@ void sg_work_discard(const CUgraphNodeParams *params, struct sg_op *op) {
         struct sg_op *next = op->next;
         if (semaphores)
             sg_semaphore_discard(op);
+        else if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+            sg_copy_discard(op); /* it may hold the tiles of sparse arrays */
         else
             sg_op_free(op);
         op = next;
