@@ -160,15 +160,19 @@ static void allocations_are_the_graphs(void **state) {
     assert_true(none == 0);
     OK(cu.cuMemFreeAsync(0, scene.stream));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(scene.memory, scene.stream));
+    OK(cu.cuMemsetD8Async(inside + 100, 5, 16, scene.stream));
+    OK(cu.cuMemcpyDtoDAsync_v2(scene.memory, inside + 100, 16, scene.stream));
     OK(cu.cuMemFreeAsync(inside, scene.stream));
     OK(cu.cuStreamEndCapture(scene.stream, &graph));
     OK(cu.cuGraphGetNodes(graph, nodes, &count));
-    assert_int_equal(count, 2);
+    assert_int_equal(count, 4);
     OK(cu.cuGraphNodeGetType(nodes[0], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
-    OK(cu.cuGraphNodeGetType(nodes[1], &type));
+    OK(cu.cuGraphNodeGetType(nodes[3], &type));
     assert_int_equal(type, CU_GRAPH_NODE_TYPE_MEM_FREE);
-    OK(cu.cuGraphDestroy(graph));
+    launch(graph, scene.stream, 1);
+    assert_int_equal(byte_at(scene.memory + 15), 5);
+    OK(cu.cuDeviceGraphMemTrim(dev));
     end(&scene);
 }
 

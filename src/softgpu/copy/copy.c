@@ -335,12 +335,13 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     if (result != CUDA_SUCCESS)
         return result;
     if (box.width == 0 || box.height == 0 || box.depth == 0)
-        return CUDA_SUCCESS;
+        return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
+    /* The node looks at the addresses: memory of the graph is not there yet. */
+    if (stream->capture)
+        return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     result = sg_box_check(&box);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream->capture)
-        return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -141,13 +141,14 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     /* Elements to bytes. The product may wrap: H200 takes 2^62 words for an empty set. */
     set.width *= set.element;
     if (set.width == 0 || set.height == 0)
-        return CUDA_SUCCESS;
+        return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
+    /* The node looks at the address: memory of the graph is not there yet. */
+    if (stream->capture)
+        return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
     enum sg_where where;
     result = check(&set, &where);
     if (result != CUDA_SUCCESS)
         return result;
-    if (stream->capture)
-        return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
