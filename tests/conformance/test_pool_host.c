@@ -1,6 +1,8 @@
 /* Pools of host memory: the CPU uses what they hand out. */
 #include "pools.h"
 
+#include <string.h>
+
 static void check(CUmemLocationType location, CUmemAllocationHandleType handles) {
     CUmemoryPool pool = pool_make(location, handles, 0);
     CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
@@ -43,6 +45,30 @@ static void host_node_shareable(void **state) {
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
+/* Copies that find out by themselves what an address is take the memory as the CPU does. */
+static void copied_without_access(void **state) {
+    (void)state;
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUstream stream = stream_make();
+    CUdeviceptr hidden = pool_take(pool, 4096, stream), device;
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemAlloc_v2(&device, 4096));
+    fill_pattern((void *)(uintptr_t)hidden, 4096, 3);
+    OK(cu.cuMemcpyAsync(device, hidden, 4096, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    memset((void *)(uintptr_t)hidden, 0, 4096);
+    OK(cu.cuMemcpyAsync(hidden, device, 4096, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_true(has_pattern((void *)(uintptr_t)hidden, 4096, 3));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD8Async(hidden, 0, 4096, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoDAsync_v2(device, hidden, 4096, stream));
+    OK(cu.cuMemFree_v2(device));
+    OK(cu.cuMemFreeAsync(hidden, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    pool_end(pool);
+    stream_end(stream);
+}
+
 static void refused(void **state) {
     (void)state;
     CUmemoryPool pool = NULL;
@@ -61,9 +87,7 @@ static void refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(host),
-        TEST(host_node),
-        TEST(host_node_shareable),
+        TEST(host),    TEST(host_node), TEST(host_node_shareable), TEST(copied_without_access),
         TEST(refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -77,6 +77,16 @@ static CUresult check_place(struct sg_place *place, const struct sg_box *box, un
         return CUDA_ERROR_INVALID_VALUE;
     place->device = -1;
     place->where = sg_memory_where(place->address, bytes, &place->device);
+    if (sg_memory_in_host_pool(place->address, bytes)) {
+        /* As recorded: no typed copy takes it, whatever access was given; the other copies take it
+         * without any, as the CPU sees it. */
+        if (place->role == SG_ROLE_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        if (place->where == SG_WHERE_INVALID && place->role == SG_ROLE_ANY) {
+            place->where = SG_WHERE_HOST;
+            place->device = SG_COPY_BY_CPU;
+        }
+    }
     if (place->where == SG_WHERE_INVALID || !sg_memory_allows(place->address, bytes, rights))
         return CUDA_ERROR_INVALID_VALUE;
     bool unknown = place->where == SG_WHERE_PAGEABLE && place->role == SG_ROLE_DEVICE;
@@ -117,6 +127,10 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
     unsigned char *bytes = sg_translate(device, address, want, rights, span);
     if (!bytes && owner >= 0 && owner != device)
         bytes = sg_translate(owner, address, want, rights, span);
+    if (!bytes && owner == SG_COPY_BY_CPU) {
+        *span = want;
+        bytes = (unsigned char *)address; /* NOLINT(performance-no-int-to-ptr): unified */
+    }
     return bytes;
 }
 

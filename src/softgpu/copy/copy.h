@@ -13,6 +13,9 @@ enum sg_role {
     SG_ROLE_ARRAY   /* an array: checked when the place was found */
 };
 
+/* For sg_place.device: memory of a host pool that no device may touch, copied by the CPU. */
+#define SG_COPY_BY_CPU (-2)
+
 /* One end of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
 struct sg_place {
     CUdeviceptr address;

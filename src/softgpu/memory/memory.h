@@ -116,6 +116,8 @@ enum sg_where {
 /* For SG_WHERE_DEVICE, *device (may be NULL) is set to the ordinal of the first byte. Adjacent VMM
  * mappings count as one range; other allocations are bounds. */
 enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
+/* Is all of it one allocation from a pool of host memory, whoever may access it? */
+bool sg_memory_in_host_pool(CUdeviceptr address, size_t size);
 /* May the device of the current context, or the one that has the bytes, do this there? Bounds only
  * VMM mappings, by cuMemSetAccess, and what was registered to be read only; for the arguments of
  * copies and sets too. */

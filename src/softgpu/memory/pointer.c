@@ -101,7 +101,7 @@ static CUresult device_pointer(const struct sg_range *range, CUdeviceptr ptr, ui
     if (!sg_context_peek())
         return CUDA_ERROR_INVALID_CONTEXT;
     bool host_pool = range->kind == SG_RANGE_POOL && range->device < 0;
-    if (host_pool || !rights_of(range))
+    if (host_pool ? !sg_pool_accessible(range, sg_context_peek()->device) : !rights_of(range))
         return CUDA_ERROR_INVALID_VALUE;
     *word = ptr;
     return CUDA_SUCCESS;

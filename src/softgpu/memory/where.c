@@ -29,6 +29,12 @@ static bool hidden(const struct sg_range *range) {
     return range->kind == SG_RANGE_POOL && current && !sg_pool_accessible(range, current->device);
 }
 
+bool sg_memory_in_host_pool(CUdeviceptr address, size_t size) {
+    struct sg_range *range = sg_range_find(address);
+    return range && range->kind == SG_RANGE_POOL && range->device < 0 &&
+           stays_inside(range, address, size);
+}
+
 enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
     struct sg_range *range = sg_range_find(address);
     if (!range)
