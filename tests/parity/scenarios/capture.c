@@ -594,7 +594,7 @@ static void graph_during(void) {
     SETUP(cuMemsetD8Async, (d, 1, 16, s));
     SETUP(cuMemsetD8Async, (d, 2, 16, s));
     SETUP(cuStreamGetCaptureInfo_v2, (s, &status, NULL, &graph, NULL, NULL));
-    CALLO(cuGraphGetNodes, "in-capture", (graph, nodes_seen, &count), OUT_U(count));
+    CALLO(cuGraphGetNodes, "in-capture", (graph, nodes_seen, &count), IO_U(count));
     CALL(cuGraphInstantiateWithFlags, "in-capture", (&exec, graph, 0));
     see_status(s, "s");
     CALL(cuGraphClone, "in-capture", (&clone, graph));
