@@ -114,11 +114,6 @@ CUresult sg_params_resolve(CUgraphNodeParams *params);
 #define SG_PARAMS_DEEP 1
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
-/* Whether an update from one to the other is allowed for an exec, as cuGraphExecUpdate judges it
- * (type, context, memory type, dimensions, …). exec/ calls it. */
-CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
-                                          const CUgraphNodeParams *wanted);
-
 /* ---- Graph memory (memory.c, with the execs) --------------------------------------------------
  */
 
