@@ -1,6 +1,6 @@
 /*
  * parity list
- * parity run [--shuffle SEED] [--scenario PREFIX] [--jobs N] [--deadline SECONDS] [-o FILE]
+ * parity run [--shuffle SEED] [--scenario PREFIX,…] [--jobs N] [--deadline SECONDS] [-o FILE]
  * parity one NAME …      a scenario, in this process (what run starts)
  * parity helper NAME FD  the other process of a scenario
  */
@@ -180,7 +180,7 @@ static int list(void) {
 
 static int usage(void) {
     fputs("usage: parity list\n"
-          "       parity run [--shuffle SEED] [--scenario PREFIX] [--jobs N] [--deadline SECONDS]"
+          "       parity run [--shuffle SEED] [--scenario PREFIX,…] [--jobs N] [--deadline SECONDS]"
           " [-o FILE]\n",
           stderr);
     return 2;

@@ -258,7 +258,7 @@ size_t par_chapter_count(void);
 
 typedef struct par_run_options {
     const char *self;
-    const char *scenario; /* only those whose name starts with this, or NULL */
+    const char *scenario; /* only those whose name starts with one of these (commas), or NULL */
     const char *output;   /* NULL: standard output */
     unsigned seed;        /* 0: in the order of declaration */
     int jobs;

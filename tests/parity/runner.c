@@ -60,11 +60,23 @@ static time_t now(void) {
     return t.tv_sec;
 }
 
+/* `prefixes` has commas between them; NULL means all. */
+static bool chosen(const char *name, const char *prefixes) {
+    for (const char *at = prefixes; at != NULL && *at != 0;) {
+        size_t length = strcspn(at, ",");
+        if (length > 0 && strncmp(name, at, length) == 0) {
+            return true;
+        }
+        at += length + (at[length] == ',');
+    }
+    return prefixes == NULL;
+}
+
 static void collect(const char *prefix) {
     for (size_t c = 0; c < par_chapter_count(); c++) {
         for (size_t i = 0; par_scenario_at(c, i) != NULL; i++) {
             const par_scenario *s = par_scenario_at(c, i);
-            if (prefix != NULL && strncmp(s->name, prefix, strlen(prefix)) != 0) {
+            if (!chosen(s->name, prefix)) {
                 continue;
             }
             for (int shard = 0; shard < (s->shards > 0 ? s->shards : 1); shard++) {
