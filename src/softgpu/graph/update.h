@@ -7,6 +7,10 @@
 /* Whether these parameters could be those of a node; of batches, addresses are not looked at. */
 CUresult sg_update_check(const CUgraphNodeParams *params);
 
+/* Whether an exec's node may change from one to the other, as cuGraphExecUpdate judges it. */
+CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
+                                          const CUgraphNodeParams *wanted);
+
 /* What becomes of nodes, prepared as a whole. */
 struct sg_exec_change;
 struct sg_exec_changes {
