@@ -77,6 +77,8 @@ static void poison(uint64_t handle, void *object, void *user) {
 void sg_context_fault(struct sg_context *context, CUresult error) {
     struct sg_device *device = sg_device(context->device);
     struct fault fault = {context->device, error};
+    if (context->sticky == CUDA_SUCCESS)
+        sg_coredump_fault(context, error);
     sg_handle_each(SG_KIND_CONTEXT, poison, &fault);
     if (context->sticky == CUDA_SUCCESS)
         context->sticky = error; /* One that is ending has no handle any more. */
@@ -130,6 +132,8 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
     context->api_version = api_version;
     memcpy(context->limits, device->context.limits, sizeof context->limits);
     context->cache_config = CU_FUNC_CACHE_PREFER_NONE;
+    sg_coredump_begin(&context->coredump, flags);
+    context->profiled = false;
     context->alive = true;
     return CUDA_SUCCESS;
 }

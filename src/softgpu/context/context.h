@@ -7,6 +7,7 @@
 
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
+#include "softgpu/report/coredump.h"
 
 struct sg_stream;
 
@@ -25,6 +26,10 @@ struct sg_context {
     size_t limits[CU_LIMIT_MAX];
     CUfunc_cache cache_config;
     struct sg_peer *peers; /* contexts whose memory this one may access */
+
+    /* report/ owns these. */
+    struct sg_coredump coredump;
+    bool profiled;
 
     /* stream/ owns these. */
     struct sg_stream *legacy;     /* the NULL stream */

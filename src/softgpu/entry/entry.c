@@ -9,6 +9,8 @@
 #include "softgpu/entry/trace.h"
 #include "softgpu/graph/capture.h"
 #include "softgpu/memory/old.h"
+#include "softgpu/report/coredump.h"
+#include "softgpu/report/error_log.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -208,15 +210,17 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
 
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
               CUresult *result) {
-    *call = (struct sg_call){.fn = fn};
+    *call = (struct sg_call){.fn = fn, .arguments = arguments};
     if (!enter_unlocked(call, arguments, result))
         return false;
     if (!sg_implemented(fn)) {
         *result = refuse(fn, arguments);
         return false;
     }
-    if (rules[fn] & SG_UNLOCKED)
+    if (rules[fn] & SG_UNLOCKED) {
+        call->inside = true;
         return true;
+    }
 
     struct sg_thread *thread = sg_thread();
     sg_lock();
@@ -228,16 +232,25 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
     }
     thread->per_thread_stream = sg_rows[fn].kind != GPUMEM_FN_PLAIN;
     thread->in_call = true;
-    call->entered = true;
+    call->inside = call->entered = true;
     return true;
 }
 
-static CUresult leave_watched(const struct sg_call *call, unsigned watched, CUresult result) {
-    if (call->fault_after && (result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY))
+static bool is_refusal(CUresult result) {
+    return result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY;
+}
+
+/* A call that is watched, or did not simply succeed. */
+static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUresult result) {
+    if (call->fault_after && !is_refusal(result))
         result = call->fault;
+    if ((watched & SG_WATCH_COREDUMP) && !atomic_load(&sg_forked))
+        sg_coredumps_write();
+    if (is_refusal(result))
+        sg_error_log_refusal(call->fn, call->arguments, result, call->inside);
     if (watched & SG_WATCH_TRACE)
         sg_trace_call(call->fn, result);
-    if ((watched & SG_WATCH_ABORT) && result != CUDA_SUCCESS && result != CUDA_ERROR_NOT_READY) {
+    if ((watched & SG_WATCH_ABORT) && is_refusal(result)) {
         const char *name = sg_result_name(result);
         sg_log(0, "%s answered %s; SOFTGPU_ABORT ends the process", sg_rows[call->fn].symbol,
                name ? name : "an unknown result");
@@ -254,8 +267,8 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
         sg_unlock();
     }
     unsigned watched = atomic_load_explicit(&watch, memory_order_relaxed);
-    if (__builtin_expect(watched != 0 || call->fault_after, 0))
-        result = leave_watched(call, watched, result);
+    if (__builtin_expect(watched != 0 || result != CUDA_SUCCESS || call->fault_after, 0))
+        result = leave_closely(call, watched, result);
     return result;
 }
 

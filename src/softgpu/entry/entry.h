@@ -9,16 +9,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct sg_call {
-    gpumem_driver_fn fn;
-    bool entered;     /* the lock is held: sg_leave releases it */
-    bool fault_after; /* an armed fault replaces the result */
-    CUresult fault;
-};
-
 /* The first two arguments as numbers. */
 struct sg_arguments {
     uintptr_t first, second;
+};
+
+struct sg_call {
+    gpumem_driver_fn fn;
+    bool inside;      /* the implementation answers */
+    bool entered;     /* the lock is held: sg_leave releases it */
+    bool fault_after; /* an armed fault replaces the result */
+    CUresult fault;
+    struct sg_arguments arguments;
 };
 
 /* True when the implementation is to be called; else *result is the answer. */
@@ -53,6 +55,7 @@ gpumem_driver_fn sg_name_find(const char *name);
 #define SG_WATCH_FAULT     2u
 #define SG_WATCH_TRACE     4u
 #define SG_WATCH_ABORT     8u
+#define SG_WATCH_COREDUMP  16u /* a fault is to be reported when the lock is released */
 
 void sg_watch(unsigned bits, bool on);
 /* Calls made so far of one function, or of all with GPUMEM_FN_COUNT. */
@@ -83,6 +86,7 @@ void sg_dump_external(struct sg_text *text);
 void sg_dump_textures(struct sg_text *text);
 /* After sg_dump_memory, whose numbers of handles it uses. */
 void sg_dump_multicast(struct sg_text *text);
+void sg_dump_reports(struct sg_text *text);
 /* One line per live object that the application should have freed. */
 void sg_leaks_contexts(struct sg_text *text);
 void sg_leaks_memory(struct sg_text *text);
@@ -94,6 +98,7 @@ void sg_leaks_execs(struct sg_text *text);
 void sg_leaks_arrays(struct sg_text *text);
 void sg_leaks_external(struct sg_text *text);
 void sg_leaks_textures(struct sg_text *text);
+void sg_leaks_reports(struct sg_text *text);
 
 /* The reports, from malloc; NULL when out of memory. They take the lock. */
 char *sg_state_text(void);

@@ -67,15 +67,16 @@ static char *report(void (*const *writers)(struct sg_text *), size_t count) {
 
 char *sg_state_text(void) {
     static void (*const writers[])(struct sg_text *) = {
-        dump_devices,    sg_dump_contexts, sg_dump_memory,   sg_dump_pools,
-        sg_dump_streams, sg_dump_modules,  sg_dump_graphs,   sg_dump_execs,
-        sg_dump_arrays,  sg_dump_external, sg_dump_multicast};
+        dump_devices,    sg_dump_contexts, sg_dump_memory,    sg_dump_pools,
+        sg_dump_streams, sg_dump_modules,  sg_dump_graphs,    sg_dump_execs,
+        sg_dump_arrays,  sg_dump_external, sg_dump_multicast, sg_dump_reports};
     return report(writers, sizeof writers / sizeof writers[0]);
 }
 
 char *sg_leak_text(void) {
     static void (*const writers[])(struct sg_text *) = {
-        sg_leaks_contexts, sg_leaks_memory, sg_leaks_pools,  sg_leaks_streams,  sg_leaks_modules,
-        sg_leaks_graphs,   sg_leaks_execs,  sg_leaks_arrays, sg_leaks_external, sg_leaks_textures};
+        sg_leaks_contexts, sg_leaks_memory,   sg_leaks_pools,  sg_leaks_streams,
+        sg_leaks_modules,  sg_leaks_graphs,   sg_leaks_execs,  sg_leaks_arrays,
+        sg_leaks_external, sg_leaks_textures, sg_leaks_reports};
     return report(writers, sizeof writers / sizeof writers[0]);
 }

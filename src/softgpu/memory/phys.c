@@ -7,6 +7,7 @@
 #include "softgpu/memory/memfile.h"
 #include "softgpu/multicast/multicast.h"
 #include "softgpu/pool/pool.h"
+#include "softgpu/report/notification.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,9 +62,13 @@ static uint64_t limit_of(int device) {
     return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static bool fits(int device, size_t size) {
+static uint64_t left(int device) {
     uint64_t limit = limit_of(device), taken = used[slot_of(device)];
-    return taken <= limit && size <= limit - taken;
+    return taken < limit ? limit - taken : 0;
+}
+
+static bool fits(int device, size_t size) {
+    return size <= left(device);
 }
 
 /* Pools keep freed memory: it goes back before anything is refused for want of it. */
@@ -74,6 +79,8 @@ static bool charge(int device, size_t size) {
             sg_log(2, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
                    device < 0 ? "host" : "device", device, size,
                    (unsigned long long)used[slot_of(device)], (unsigned long long)limit_of(device));
+            if (device >= 0)
+                sg_notify_over_budget(device, size - left(device));
             return false;
         }
     }

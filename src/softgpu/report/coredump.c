@@ -1,0 +1,182 @@
+/* Reading and writing the settings of core dumps. */
+#include "softgpu/report/coredump.h"
+
+#include "softgpu/context/context.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/entry/entry.h"
+#include "softgpu/report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Guarded by the big lock. */
+static struct sg_coredump process_settings, initial;
+static char pipe_name[SG_COREDUMP_NAME];
+static bool begun;
+
+static void name_default(char *name, const char *prefix) {
+    char host[256] = "";
+    if (gethostname(host, sizeof host - 1) != 0)
+        snprintf(host, sizeof host, "localhost");
+    snprintf(name, SG_COREDUMP_NAME, "%s.%s.%ld", prefix, host, (long)getpid());
+}
+
+/* The names hold the process's id, so not before it is the process that uses the driver. */
+static struct sg_coredump *of_process(void) {
+    if (!begun) {
+        memset(&initial, 0, sizeof initial); /* it is compared as bytes */
+        initial.trigger_host = 1;
+        name_default(initial.file, "core.cuda");
+        process_settings = initial;
+        name_default(pipe_name, "corepipe.cuda");
+        begun = true;
+    }
+    return &process_settings;
+}
+
+void sg_coredump_begin(struct sg_coredump *settings, unsigned flags) {
+    *settings = *of_process();
+    if (flags & (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE))
+        settings->on_exception = 1;
+}
+
+/* ---- One setting ------------------------------------------------------------------------------
+ */
+
+struct setting {
+    void *bytes;
+    size_t size; /* 0 for a value that is no setting of this scope */
+    bool text;
+    bool truth; /* what is kept is 0 or 1 */
+};
+
+static struct setting find(struct sg_coredump *in, bool process, CUcoredumpSettings which) {
+    switch ((int)which) {
+    case CU_COREDUMP_ENABLE_ON_EXCEPTION:
+        return (struct setting){.bytes = &in->on_exception, .size = 1};
+    case CU_COREDUMP_TRIGGER_HOST:
+        return (struct setting){.bytes = &in->trigger_host, .size = 1, .truth = true};
+    case CU_COREDUMP_LIGHTWEIGHT:
+        return (struct setting){.bytes = &in->lightweight, .size = 1, .truth = true};
+    case CU_COREDUMP_ENABLE_USER_TRIGGER:
+        return (struct setting){.bytes = &in->user_trigger, .size = process ? 1 : 0};
+    case CU_COREDUMP_FILE:
+        return (struct setting){.bytes = in->file, .size = SG_COREDUMP_NAME, .text = true};
+    case CU_COREDUMP_PIPE:
+        return (struct setting){
+            .bytes = pipe_name, .size = process ? SG_COREDUMP_NAME : 0, .text = true};
+    case CU_COREDUMP_GENERATION_FLAGS:
+        return (struct setting){.bytes = &in->flags, .size = sizeof in->flags};
+    default:
+        return (struct setting){.size = 0};
+    }
+}
+
+/* Text is cut to the room; what is of a fixed size wants just that much. */
+static CUresult get(struct setting from, void *value, size_t *size) {
+    if (from.size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!value) {
+        *size = from.size;
+        return CUDA_SUCCESS;
+    }
+    if (from.text) {
+        if (*size > 0)
+            snprintf(value, *size, "%s", (const char *)from.bytes);
+        return CUDA_SUCCESS;
+    }
+    if (*size != from.size)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(value, from.bytes, from.size);
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_text(char *name, const char *value, size_t size) {
+    size_t length = strnlen(value, size);
+    if (length >= SG_COREDUMP_NAME)
+        return CUDA_ERROR_INVALID_VALUE;
+    memset(name, 0, SG_COREDUMP_NAME);
+    memcpy(name, value, length);
+    return CUDA_SUCCESS;
+}
+
+static CUresult set(struct setting to, const void *value, size_t *size) {
+    if (to.size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!value) {
+        *size = to.size;
+        return CUDA_SUCCESS;
+    }
+    if (to.text)
+        return set_text(to.bytes, value, *size);
+    if (*size != to.size)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(to.bytes, value, to.size);
+    unsigned char *byte = to.bytes;
+    if (to.truth)
+        *byte = *byte != 0;
+    return CUDA_SUCCESS;
+}
+
+/* ---- Calls ------------------------------------------------------------------------------------
+ */
+
+/* The arguments come before the context on H200; one that is poisoned still has settings. */
+static CUresult of_context(struct sg_coredump **settings) {
+    struct sg_context *context = sg_context_peek();
+    if (!context)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!context->alive)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    *settings = &context->coredump;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) {
+    struct sg_coredump *settings = of_process();
+    if (!size || find(settings, false, attrib).size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = of_context(&settings);
+    return result == CUDA_SUCCESS ? get(find(settings, false, attrib), value, size) : result;
+}
+
+CUresult sg_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) {
+    return size ? get(find(of_process(), true, attrib), value, size) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sg_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) {
+    struct sg_coredump *settings = of_process();
+    if (!size || find(settings, false, attrib).size == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = of_context(&settings);
+    return result == CUDA_SUCCESS ? set(find(settings, false, attrib), value, size) : result;
+}
+
+CUresult sg_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) {
+    if (!size)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (attrib == CU_COREDUMP_PIPE && of_process()->user_trigger)
+        return CUDA_ERROR_NOT_SUPPORTED; /* the pipe that is listened to keeps its name */
+    return set(find(of_process(), true, attrib), value, size);
+}
+
+/* ---- State ------------------------------------------------------------------------------------
+ */
+
+/* Only what was set: the names of a fresh process differ from those of another. */
+static void dump(struct sg_text *text, const char *of, const struct sg_coredump *settings) {
+    if (memcmp(settings, &initial, sizeof initial) == 0)
+        return;
+    sg_text_line(text, "coredump %s enabled %u host %u light %u user %u flags 0x%x file %s", of,
+                 settings->on_exception, settings->trigger_host, settings->lightweight,
+                 settings->user_trigger, settings->flags,
+                 strcmp(settings->file, initial.file) == 0 ? "default" : settings->file);
+}
+
+void sg_dump_coredumps(struct sg_text *text) {
+    dump(text, "process", of_process());
+    const struct sg_context *context = sg_context_peek();
+    if (context && context->alive)
+        dump(text, "current-context", &context->coredump);
+}

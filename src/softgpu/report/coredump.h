@@ -1,0 +1,36 @@
+/*
+ * Core dump settings, and what softgpu writes instead of a core dump.
+ *
+ * A context copies the settings of the process when it begins, and has its own from then on.
+ * When they are enabled and the context faults, a text is written to the file that they name: which
+ * device and context, what error, what the device held. It is softgpu's own, not the format of
+ * NVIDIA's core dumps; no program is ended after it, whatever the flags say, and nothing listens to
+ * the pipe that can be named.
+ *
+ * In the file's name %h is the host, %p the process, %t the time in seconds, %% a percent sign.
+ */
+#ifndef SG_REPORT_COREDUMP_H
+#define SG_REPORT_COREDUMP_H
+
+#include <gpumem/cuda_api.h>
+
+#define SG_COREDUMP_NAME 1024 /* with its zero: the size that the driver asks for */
+
+struct sg_context;
+
+struct sg_coredump {
+    /* As they are read back: an H200 keeps the byte of the first and the last of these. */
+    unsigned char on_exception, trigger_host, lightweight, user_trigger;
+    unsigned flags; /* CUCoredumpGenerationFlags */
+    char file[SG_COREDUMP_NAME];
+};
+
+/* What a context begins with; `flags` are the context's own. */
+void sg_coredump_begin(struct sg_coredump *settings, unsigned flags);
+
+/* With the big lock: remembers what is to be written, by the next call that leaves the driver. */
+void sg_coredump_fault(const struct sg_context *context, CUresult error);
+/* Without it. When it returns, all that were remembered before are written. */
+void sg_coredumps_write(void);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * The error log: what cuLogs* show. Each refused call leaves one line that says what it answered,
+ * and, when its own code refused it rather than the prologue, a second one with what it was called
+ * with. The last SG_LOG_ENTRIES lines are kept, whether anybody listens or not, and before cuInit
+ * too.
+ *
+ * A lock of its own guards it, because refusals are logged when the big lock is not held. Where
+ * both are taken, the big lock comes first.
+ *
+ * Callbacks run in the thread of the refused call, after it has released the big lock: they may
+ * call the driver. A call that is refused inside a callback is logged and calls nobody back.
+ * Unregistering waits until the callback runs nowhere, unless it is done inside a callback: then
+ * one that runs in another thread may still be finishing.
+ */
+#ifndef SG_REPORT_ERROR_LOG_H
+#define SG_REPORT_ERROR_LOG_H
+
+#include "softgpu/entry/entry.h"
+
+#include <pthread.h>
+
+#define SG_LOG_ENTRIES 100
+#define SG_LOG_ROOM    256 /* bytes of one line, its newline among them: 25600 in all, as documented \
+                            */
+
+/* Without the big lock. `inside`: the implementation answered. */
+void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
+                          bool inside);
+
+/* ---- Between error_log.c and error_log_callbacks.c --------------------------------------------
+ */
+
+void sg_error_log_lock(void);
+void sg_error_log_unlock(void);
+void sg_error_log_wait(pthread_cond_t *cond);
+/* Appends, then calls back. */
+void sg_error_log_add(CUlogLevel level, const char *message);
+/* Without the log's lock. */
+void sg_error_log_call(CUlogLevel level, const char *message);
+
+#endif
