@@ -122,8 +122,11 @@ static CUresult set(struct setting to, const void *value, size_t *size) {
 /* ---- Calls ------------------------------------------------------------------------------------
  */
 
-/* The arguments come before the context on H200; one that is poisoned still has settings. */
-static CUresult of_context(struct sg_coredump **settings) {
+/* As on H200 the size comes first, then the context, then which setting; a context that is
+ * poisoned still has settings. */
+static CUresult of_context(struct sg_coredump **settings, const size_t *size) {
+    if (!size)
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *context = sg_context_peek();
     if (!context)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -134,10 +137,8 @@ static CUresult of_context(struct sg_coredump **settings) {
 }
 
 CUresult sg_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) {
-    struct sg_coredump *settings = of_process();
-    if (!size || find(settings, false, attrib).size == 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = of_context(&settings);
+    struct sg_coredump *settings;
+    CUresult result = of_context(&settings, size);
     return result == CUDA_SUCCESS ? get(find(settings, false, attrib), value, size) : result;
 }
 
@@ -146,10 +147,8 @@ CUresult sg_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value,
 }
 
 CUresult sg_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) {
-    struct sg_coredump *settings = of_process();
-    if (!size || find(settings, false, attrib).size == 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = of_context(&settings);
+    struct sg_coredump *settings;
+    CUresult result = of_context(&settings, size);
     return result == CUDA_SUCCESS ? set(find(settings, false, attrib), value, size) : result;
 }
 
