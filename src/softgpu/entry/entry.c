@@ -222,6 +222,8 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
         return true;
     }
 
+    if (null_answers(fn, arguments, SG_NULL_BEFORE_CONTEXT, result))
+        return false;
     struct sg_thread *thread = sg_thread();
     sg_lock();
     if (context_answers(fn, result) || capture_answers(fn, result) ||

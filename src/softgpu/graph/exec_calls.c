@@ -26,13 +26,21 @@ static CUresult instantiate(CUgraphExec *handle, CUgraph graph_handle, cuuint64_
     return sg_exec_new(graph, flags, exec, error);
 }
 
+/* As on H200 all but cuGraphInstantiateWithParams look for a current context first. */
+static CUresult instantiate_here(CUgraphExec *handle, CUgraph graph, cuuint64_t flags,
+                                 struct sg_exec **exec) {
+    struct sg_exec_error error;
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    return result == CUDA_SUCCESS ? instantiate(handle, graph, flags, exec, &error) : result;
+}
+
 CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph,
                                         unsigned long long flags) {
     struct sg_exec *exec;
-    struct sg_exec_error error;
     if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) /* there is no stream to do it in */
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = instantiate(phGraphExec, hGraph, flags, &exec, &error);
+    CUresult result = instantiate_here(phGraphExec, hGraph, flags, &exec);
     if (result == CUDA_SUCCESS)
         *phGraphExec = SG_HANDLE_POINTER(CUgraphExec, exec->handle);
     return result;
@@ -42,8 +50,7 @@ CUresult sg_cuGraphInstantiateWithFlags(CUgraphExec *phGraphExec, CUgraph hGraph
 CUresult sg_cuGraphInstantiate_v2(CUgraphExec *phGraphExec, CUgraph hGraph,
                                   CUgraphNode *phErrorNode, char *logBuffer, size_t bufferSize) {
     struct sg_exec *exec;
-    struct sg_exec_error error;
-    CUresult result = instantiate(phGraphExec, hGraph, 0, &exec, &error);
+    CUresult result = instantiate_here(phGraphExec, hGraph, 0, &exec);
     if (result == CUDA_SUCCESS)
         *phGraphExec = SG_HANDLE_POINTER(CUgraphExec, exec->handle);
     if (phErrorNode)

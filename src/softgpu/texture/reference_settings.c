@@ -7,6 +7,8 @@
 
 static CUresult find(CUtexref handle, struct sg_reference **reference) {
     struct sg_context *context;
+    if (!handle) /* comes before the context, whatever state that is in */
+        return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
