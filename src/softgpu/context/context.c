@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-CUresult sg_context_current(struct sg_context **context) {
-    struct sg_context *top = sg_context_peek();
+CUresult sg_context_current_part(struct sg_context **context) {
+    struct sg_context *top = sg_context_peek_part();
     if (!top)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (!top->alive)
@@ -19,9 +19,29 @@ CUresult sg_context_current(struct sg_context **context) {
     return CUDA_SUCCESS;
 }
 
-struct sg_context *sg_context_peek(void) {
+CUresult sg_context_current(struct sg_context **context) {
+    CUresult result = sg_context_current_part(context);
+    if (result == CUDA_SUCCESS)
+        *context = sg_context_owner(*context);
+    return result;
+}
+
+struct sg_context *sg_context_peek_part(void) {
     const struct sg_thread *thread = sg_thread();
     return thread->depth ? thread->stack[thread->depth - 1] : NULL;
+}
+
+struct sg_context *sg_context_peek(void) {
+    struct sg_context *top = sg_context_peek_part();
+    return top && top->alive ? sg_context_owner(top) : top;
+}
+
+struct sg_context *sg_context_owner(struct sg_context *context) {
+    return context->owner ? context->owner : context;
+}
+
+bool sg_context_includes(const struct sg_context *context, const struct sg_context *other) {
+    return other == context || other->owner == context;
 }
 
 /* A value that only a context of this process can have had: kind and slot as handle.h builds them.
@@ -33,7 +53,7 @@ static bool was_context(CUcontext handle) {
 
 CUresult sg_context_find(CUcontext handle, struct sg_context **context) {
     struct sg_context *found =
-        handle ? sg_handle_get(SG_KIND_CONTEXT, SG_HANDLE_VALUE(handle)) : sg_context_peek();
+        handle ? sg_handle_get(SG_KIND_CONTEXT, SG_HANDLE_VALUE(handle)) : sg_context_peek_part();
     if (!found)
         return handle && was_context(handle) ? CUDA_ERROR_CONTEXT_IS_DESTROYED
                                              : CUDA_ERROR_INVALID_CONTEXT;
@@ -57,8 +77,11 @@ void sg_context_ref(struct sg_context *context) {
 }
 
 void sg_context_unref(struct sg_context *context) {
-    if (--context->refs == 0)
-        free(context);
+    if (--context->refs > 0)
+        return;
+    if (context->owner)
+        sg_green_free(context);
+    free(context);
 }
 
 struct fault {
@@ -143,6 +166,7 @@ void sg_context_end(struct sg_context *context) {
     --*kind_count(sg_device(context->device), context->api_version);
     /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
     sg_context_ref(context);
+    sg_green_owner_end(context);
     sg_streams_context_end(context);
     sg_samplers_context_end(context);
     sg_modules_context_end(context);

@@ -10,6 +10,7 @@
 #include "softgpu/report/coredump.h"
 
 struct sg_stream;
+struct sg_green;
 
 struct sg_context {
     uint64_t handle;
@@ -31,6 +32,13 @@ struct sg_context {
     struct sg_coredump coredump;
     bool profiled;
 
+    /* A green context is a part of the device's primary context: streams are its own, all else that
+     * is made in it belongs to its owner. green/ owns these. */
+    struct sg_context *owner; /* of a green one: the primary context, referenced */
+    struct sg_green *green;   /* of a green one: its resources */
+    struct sg_context *parts; /* of a primary one: its green contexts that are alive */
+    struct sg_context *next_part;
+
     /* stream/ owns these. */
     struct sg_stream *legacy;     /* the NULL stream */
     struct sg_stream *per_thread; /* list of per-thread default streams */
@@ -41,16 +49,27 @@ struct sg_context {
     struct sg_reference *references; /* of textures and surfaces */
 };
 
-/* The calling thread's current context. INVALID_CONTEXT when there is none; CONTEXT_IS_DESTROYED
- * when it was destroyed; its sticky error when poisoned. */
+/* The context that things made by the calling thread belong to: the current one, or its owner when
+ * that is green. INVALID_CONTEXT when there is none; CONTEXT_IS_DESTROYED when it was destroyed;
+ * its sticky error when poisoned. */
 CUresult sg_context_current(struct sg_context **context);
-/* As above but NULL for none, and without the sticky error. */
+/* As above but NULL for none, and without the sticky error. A green one that has ended stands for
+ * itself. */
 struct sg_context *sg_context_peek(void);
-/* A handle as argument: NULL means the current context. INVALID_CONTEXT for a value that is no live
- * handle, CONTEXT_IS_DESTROYED for one that has ended; no sticky error. */
+/* The same two of the current context itself, green or not: for its streams and its settings. */
+CUresult sg_context_current_part(struct sg_context **context);
+struct sg_context *sg_context_peek_part(void);
+/* A handle as argument: NULL means the current context; a green one stays what it is.
+ * INVALID_CONTEXT for a value that is no live handle, CONTEXT_IS_DESTROYED for one that has ended;
+ * no sticky error. */
 CUresult sg_context_from_handle(CUcontext handle, struct sg_context **context);
 /* The same for calls that a primary context answers while it is not active. */
 CUresult sg_context_find(CUcontext handle, struct sg_context **context);
+
+/* The context itself, or the owner of a green one. */
+struct sg_context *sg_context_owner(struct sg_context *context);
+/* `other` is `context` or a part of it. */
+bool sg_context_includes(const struct sg_context *context, const struct sg_context *other);
 
 void sg_context_ref(struct sg_context *context);
 void sg_context_unref(struct sg_context *context);
@@ -64,10 +83,16 @@ void sg_context_fault(struct sg_context *context, CUresult error);
 bool sg_context_may_access(const struct sg_context *context, const struct sg_context *peer);
 
 /* Called by context/ in this order when a context ends (destroy, reset, last release): waits for
- * and ends streams and events, unloads modules, then frees memory that belongs to it. `alive` is already false. */
+ * and ends streams and events, unloads modules, then frees memory that belongs to it. `alive` is
+ * already false. */
 void sg_streams_context_end(struct sg_context *context);
 void sg_modules_context_end(struct sg_context *context);
 void sg_memory_context_end(struct sg_context *context);
 void sg_external_context_end(struct sg_context *context);
+
+/* green/: ends the parts of a context, before anything else of it ends, */
+void sg_green_owner_end(struct sg_context *context);
+/* and frees what an ended part knew of itself, with its object. */
+void sg_green_free(struct sg_context *part);
 
 #endif

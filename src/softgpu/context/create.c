@@ -66,7 +66,7 @@ CUresult sg_cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *ctxCreateParams, 
 static void destroy(struct sg_context *context) {
     sg_handle_drop(SG_KIND_CONTEXT, context->handle);
     sg_context_end(context);
-    if (sg_context_peek() == context)
+    if (sg_context_peek_part() == context)
         sg_context_unref(sg_stack_pop());
     sg_context_unref(context);
 }
@@ -79,15 +79,15 @@ CUresult sg_cuCtxDestroy_v2(CUcontext ctx) {
         return CUDA_ERROR_NOT_INITIALIZED;
     if (sg_context_find(ctx, &context) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_CONTEXT;
-    if (context->primary)
-        return CUDA_ERROR_INVALID_CONTEXT; /* Release and reset end it. */
+    if (context->primary || context->owner)
+        return CUDA_ERROR_INVALID_CONTEXT; /* They have calls of their own to end them. */
     destroy(context);
     return CUDA_SUCCESS;
 }
 
 /* As on H200: before CUDA 4.0 only the current context could be destroyed. */
 CUresult sg_cuCtxDestroy(CUcontext ctx) {
-    const struct sg_context *top = sg_context_peek();
+    const struct sg_context *top = sg_context_peek_part();
     if (ctx && top && SG_HANDLE_POINTER(CUcontext, top->handle) != ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     return sg_cuCtxDestroy_v2(ctx);
@@ -114,7 +114,7 @@ CUresult sg_cuCtxDetach(CUcontext ctx) {
     CUresult result = ctx ? sg_context_from_handle(ctx, &context) : CUDA_ERROR_INVALID_CONTEXT;
     if (result != CUDA_SUCCESS)
         return result;
-    if (context != sg_context_peek())
+    if (context != sg_context_peek_part() || context->owner)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (context->primary)
         return sg_cuDevicePrimaryCtxRelease_v2(context->device);

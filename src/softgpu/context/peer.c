@@ -26,6 +26,8 @@ static void forget(struct sg_peer **link) {
 bool sg_context_may_access(const struct sg_context *context, const struct sg_context *peer) {
     if (context->device == peer->device)
         return true;
+    context = context->owner ? context->owner : context;
+    peer = peer->owner ? peer->owner : peer;
     for (const struct sg_peer *at = context->peers; at; at = at->next)
         if (at->context == peer)
             return true;
@@ -49,6 +51,7 @@ CUresult sg_cuCtxEnablePeerAccess(CUcontext peerContext, unsigned int Flags) {
     if (result != CUDA_SUCCESS || !can)
         return result != CUDA_SUCCESS ? result : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 
+    peer = sg_context_owner(peer);
     struct sg_peer **end = find(context, peer);
     if (*end)
         return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
@@ -69,7 +72,7 @@ CUresult sg_cuCtxDisablePeerAccess(CUcontext peerContext) {
             peerContext ? sg_context_from_handle(peerContext, &peer) : CUDA_ERROR_INVALID_CONTEXT;
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_peer **link = find(context, peer);
+    struct sg_peer **link = find(context, sg_context_owner(peer));
     if (!*link)
         return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
     forget(link);

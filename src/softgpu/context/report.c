@@ -58,6 +58,10 @@ static unsigned count_peers(const struct sg_context *context) {
     return count;
 }
 
+static const char *kind(const struct sg_context *context) {
+    return context->primary ? "primary" : context->owner ? "green" : "created";
+}
+
 static void dump(struct sg_text *text, size_t number, struct sg_context *context) {
     const struct sg_thread *thread = sg_thread();
     unsigned on_stack = 0;
@@ -65,9 +69,9 @@ static void dump(struct sg_text *text, size_t number, struct sg_context *context
         on_stack += thread->stack[i] == context;
     sg_text_line(text,
                  "context %zu device %d %s uses %u flags 0x%x sticky %d peers %u on-stack %u%s",
-                 number, context->device, context->primary ? "primary" : "created", context->uses,
+                 number, context->device, kind(context), context->uses,
                  context->flags, (int)context->sticky, count_peers(context), on_stack,
-                 context == sg_context_peek() ? " current" : "");
+                 context == sg_context_peek_part() ? " current" : "");
     for (int i = 0; i < CU_LIMIT_MAX; i++)
         if (context->limits[i] != sg_device(context->device)->context.limits[i])
             sg_text_line(text, "context %zu limit %d %zu", number, i, context->limits[i]);
@@ -87,7 +91,7 @@ static void leak(struct sg_text *text, size_t number, struct sg_context *context
         sg_text_line(text, "context %zu: primary of device %d, retained %u time%s", number,
                      context->device, context->uses, context->uses == 1 ? "" : "s");
     else
-        sg_text_line(text, "context %zu: created on device %d, not destroyed", number,
+        sg_text_line(text, "context %zu: %s on device %d, not destroyed", number, kind(context),
                      context->device);
 }
 

@@ -217,11 +217,13 @@ CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriorit
 /* The parameter of type SM_COUNT is what MPS gave to the context: without MPS all of them. */
 CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
     struct sg_context *context;
-    CUresult result = sg_context_current(&context);
+    CUresult result = sg_context_current_part(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (!pExecAffinity)
         return CUDA_ERROR_INVALID_VALUE;
+    if (context->owner)
+        return CUDA_ERROR_INVALID_CONTEXT; /* as on H200 */
     const int *attributes = sg_device(context->device)->attributes;
     pExecAffinity->type = type;
     if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
@@ -247,7 +249,7 @@ static CUresult synchronize(struct sg_context *context) {
 
 CUresult sg_cuCtxSynchronize(void) {
     struct sg_context *context;
-    CUresult result = sg_context_current(&context);
+    CUresult result = sg_context_current_part(&context);
     return result == CUDA_SUCCESS ? synchronize(context) : result;
 }
 

@@ -45,7 +45,7 @@ struct sg_context *sg_stack_pop(void) {
 CUresult sg_cuCtxGetCurrent(CUcontext *pctx) {
     if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct sg_context *context = sg_context_peek();
+    const struct sg_context *context = sg_context_peek_part();
     *pctx = context ? SG_HANDLE_POINTER(CUcontext, context->handle) : NULL;
     return CUDA_SUCCESS;
 }

@@ -103,7 +103,7 @@ static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, enu
 /* Under the lock. True when *result, which the current context gives, is the answer. */
 static bool context_answers(gpumem_driver_fn fn, CUresult *result) {
     const unsigned rule = rules[fn];
-    const struct sg_context *context = sg_context_peek();
+    const struct sg_context *context = sg_context_peek_part();
     if (!context)
         return false;
     if (!context->alive && ((rule & SG_ALIVE) || context_first[fn]))

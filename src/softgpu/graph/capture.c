@@ -311,7 +311,8 @@ CUresult sg_capture_unsafe(void) {
 static bool has_stream_of(const struct sg_capture *capture, const struct sg_context *context,
                           bool blocking) {
     for (const struct sg_stream *s = capture->streams; s; s = s->capture_next)
-        if (s->context == context && (!blocking || orders_with_legacy(s)))
+        if (blocking ? s->context == context && orders_with_legacy(s)
+                     : sg_context_includes(context, s->context))
             return true;
     return false;
 }

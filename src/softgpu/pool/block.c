@@ -203,6 +203,8 @@ void sg_pool_promote(struct sg_pool *pool) {
 /* Synchronizing the legacy stream is synchronizing the blocking ones. */
 static bool is_seen(const struct sg_stream *of, const struct sg_context *context,
                     const struct sg_stream *stream) {
+    if (!stream && sg_context_includes(context, of->context))
+        return true;
     if (of->context != context)
         return !of->context->alive;
     bool blocking = !(of->flags & CU_STREAM_NON_BLOCKING);

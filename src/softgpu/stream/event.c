@@ -186,7 +186,7 @@ CUresult sg_cuEventRecordWithFlags(CUevent hEvent, CUstream hStream, unsigned in
         return not_an_event(hEvent);
     if (flags > CU_EVENT_RECORD_EXTERNAL)
         return CUDA_ERROR_INVALID_VALUE;
-    if (event->context != stream->context)
+    if (event->context != sg_context_owner(stream->context))
         return CUDA_ERROR_INVALID_HANDLE;
     if (stream->capture)
         return capture_record(event, stream, flags);
@@ -216,7 +216,7 @@ CUresult sg_cuCtxRecordEvent(CUcontext hCtx, CUevent hEvent) {
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_event *event = sg_event_get(hEvent);
-    if (!event || event->context != context)
+    if (!event || event->context != sg_context_owner(context))
         return CUDA_ERROR_INVALID_HANDLE;
     result = sg_capture_context(context);
     if (result != CUDA_SUCCESS)
@@ -323,6 +323,21 @@ static CUresult heed_all(struct sg_stream *list) {
     return result;
 }
 
+static CUresult wait_in_part(struct sg_context *context, struct sg_event *event) {
+    struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
+    if (!barriers)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = submit_wait(event, barriers);
+    if (result == CUDA_SUCCESS)
+        result = heed_all(context->streams);
+    if (result == CUDA_SUCCESS)
+        result = heed_all(context->per_thread);
+    if (result == CUDA_SUCCESS)
+        result = sg_stream_heed_barrier(context->legacy);
+    return result;
+}
+
+/* Of a primary context its parts wait too. */
 CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     struct sg_context *context;
     CUresult result = named_context(hCtx, &context);
@@ -335,16 +350,10 @@ CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     result = sg_capture_context(context);
     if (captured || result != CUDA_SUCCESS)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    struct sg_stream *barriers = sg_stream_hidden(context, &context->legacy->barriers);
-    if (!barriers)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    result = submit_wait(event, barriers);
-    if (result == CUDA_SUCCESS)
-        result = heed_all(context->streams);
-    if (result == CUDA_SUCCESS)
-        result = heed_all(context->per_thread);
-    if (result == CUDA_SUCCESS)
-        result = sg_stream_heed_barrier(context->legacy);
+    result = wait_in_part(context, event);
+    for (struct sg_context *part = context->parts; part && result == CUDA_SUCCESS;
+         part = part->next_part)
+        result = wait_in_part(part, event);
     sg_schedule_chance();
     return result;
 }

@@ -93,6 +93,9 @@ struct sg_stream *sg_stream_hidden(struct sg_context *context, struct sg_stream 
 /* Adds the tokens of all of a context's streams. False when out of memory. */
 bool sg_op_wait_for_all(struct sg_op *op, struct sg_context *context);
 
+/* What a handle that is no stream answers. */
+CUresult sg_stream_lost(CUstream handle);
+
 /* Ends a context's events: their handles answer nothing any more. */
 void sg_events_context_end(struct sg_context *context);
 

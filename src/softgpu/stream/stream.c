@@ -158,13 +158,21 @@ static CUresult per_thread(struct sg_context *context, struct sg_stream **found)
 
 static CUresult default_stream(bool of_thread, struct sg_stream **stream) {
     struct sg_context *context;
-    CUresult result = sg_context_current(&context);
+    CUresult result = sg_context_current_part(&context);
     if (result != CUDA_SUCCESS)
         return result;
     if (of_thread)
         return per_thread(context, stream);
     *stream = context->legacy;
     return CUDA_SUCCESS;
+}
+
+/* The second is what H200 says of a green context's stream while that context, which has ended, is
+ * current. */
+CUresult sg_stream_lost(CUstream handle) {
+    const struct sg_context *top = sg_context_peek_part();
+    bool green = handle && top && top->owner && !top->alive;
+    return green ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult sg_stream_find(CUstream handle, struct sg_stream **stream) {
@@ -174,7 +182,7 @@ CUresult sg_stream_find(CUstream handle, struct sg_stream **stream) {
         return default_stream(handle == CU_STREAM_PER_THREAD, stream);
     struct sg_stream *found = sg_handle_get(SG_KIND_STREAM, SG_HANDLE_VALUE(handle));
     if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return sg_stream_lost(handle);
     if (sg_context_poisoned(found->context))
         return found->context->sticky;
     *stream = found;
@@ -263,7 +271,14 @@ static bool wait_for_list(struct sg_op *op, struct sg_stream *list) {
     return true;
 }
 
-bool sg_op_wait_for_all(struct sg_op *op, struct sg_context *context) {
+static bool wait_for_part(struct sg_op *op, struct sg_context *context) {
     return wait_for_list(op, context->streams) && wait_for_list(op, context->per_thread) &&
            wait_for_list(op, context->legacy);
+}
+
+bool sg_op_wait_for_all(struct sg_op *op, struct sg_context *context) {
+    bool done = wait_for_part(op, context);
+    for (struct sg_context *part = context->parts; part && done; part = part->next_part)
+        done = wait_for_part(op, part);
+    return done;
 }

@@ -155,6 +155,10 @@ bool sg_stream_free(struct sg_stream *stream);
 /* All work of a context, or of the device's contexts. */
 CUresult sg_context_wait(struct sg_context *context);
 
+/* cuStreamCreateWithPriority in a context that need not be the current one. */
+CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priority,
+                          CUstream *handle);
+
 /* A context's default stream object exists from its making to its end. */
 CUresult sg_streams_context_begin(struct sg_context *context);
 

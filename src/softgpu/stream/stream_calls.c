@@ -10,13 +10,8 @@ int sg_stream_priority(int priority) {
     return priority > SG_PRIORITY_LEAST ? SG_PRIORITY_LEAST : priority;
 }
 
-CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
-    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
-        return CUDA_ERROR_INVALID_VALUE;
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
+CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priority,
+                          CUstream *handle) {
     struct sg_stream *stream = sg_stream_new(context, flags, sg_stream_priority(priority));
     if (!stream)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -27,8 +22,16 @@ CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     sg_stream_list(stream);
-    *phStream = SG_HANDLE_POINTER(CUstream, stream->handle);
+    *handle = SG_HANDLE_POINTER(CUstream, stream->handle);
     return CUDA_SUCCESS;
+}
+
+CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, int priority) {
+    if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_context *context;
+    CUresult result = sg_context_current_part(&context);
+    return result == CUDA_SUCCESS ? sg_stream_create(context, flags, priority, phStream) : result;
 }
 
 CUresult sg_cuStreamCreate(CUstream *phStream, unsigned int Flags) {
@@ -38,7 +41,7 @@ CUresult sg_cuStreamCreate(CUstream *phStream, unsigned int Flags) {
 CUresult sg_cuStreamDestroy_v2(CUstream hStream) {
     struct sg_stream *stream = sg_handle_get(SG_KIND_STREAM, SG_HANDLE_VALUE(hStream));
     if (!stream)
-        return CUDA_ERROR_INVALID_HANDLE;
+        return sg_stream_lost(hStream);
     sg_stream_destroy(stream);
     return CUDA_SUCCESS;
 }
@@ -159,21 +162,32 @@ CUresult sg_cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     return result;
 }
 
+/* A green context and its CUcontext are one value, as on H200. */
+static CUgreenCtx green_of(const struct sg_stream *stream) {
+    const struct sg_context *context = stream->context;
+    return context->owner ? SG_HANDLE_POINTER(CUgreenCtx, context->handle) : NULL;
+}
+
 CUresult sg_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
     if (!phCtx)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
     CUresult result = sg_stream_find(hStream, &stream);
     if (result == CUDA_SUCCESS)
-        *phCtx = NULL; /* there are no green contexts here */
+        *phCtx = green_of(stream);
     return result;
 }
 
 CUresult sg_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGreenCtx) {
     if (!pGreenCtx)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_cuStreamGetCtx(hStream, pCtx);
-    if (result == CUDA_SUCCESS)
-        *pGreenCtx = NULL;
+    if (!pCtx)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_stream *stream;
+    CUresult result = sg_stream_find(hStream, &stream);
+    if (result == CUDA_SUCCESS) {
+        *pCtx = SG_HANDLE_POINTER(CUcontext, sg_context_owner(stream->context)->handle);
+        *pGreenCtx = green_of(stream);
+    }
     return result;
 }

@@ -109,13 +109,20 @@ static bool add_tokens(struct tokens *tokens, struct sg_stream *list) {
     return true;
 }
 
+static bool add_streams(struct tokens *tokens, struct sg_context *context) {
+    return add_tokens(tokens, context->streams) && add_tokens(tokens, context->per_thread) &&
+           add_tokens(tokens, context->legacy) && add_tokens(tokens, context->legacy->gather);
+}
+
 CUresult sg_context_wait(struct sg_context *context) {
     struct tokens tokens = {.room = sizeof tokens.few / sizeof tokens.few[0]};
     tokens.list = tokens.few;
     CUresult result = CUDA_SUCCESS;
     sg_context_ref(context);
-    if (!add_tokens(&tokens, context->streams) || !add_tokens(&tokens, context->per_thread) ||
-        !add_tokens(&tokens, context->legacy) || !add_tokens(&tokens, context->legacy->gather))
+    bool all = add_streams(&tokens, context);
+    for (struct sg_context *part = context->parts; part && all; part = part->next_part)
+        all = add_streams(&tokens, part);
+    if (!all)
         result = CUDA_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < tokens.count; i++) {
         if (result == CUDA_SUCCESS)

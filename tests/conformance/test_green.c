@@ -1,0 +1,475 @@
+/* Green contexts: dividing a device, and contexts that have a part of it. */
+#include "harness.h"
+
+#include <string.h>
+
+static CUdevResource whole(void) {
+    CUdevResource all;
+    memset(&all, 0xff, sizeof all);
+    OK(cu.cuDeviceGetDevResource(dev, &all, CU_DEV_RESOURCE_TYPE_SM));
+    return all;
+}
+
+/* A description of the least part of the device, and what is left. */
+static CUdevResourceDesc least(CUdevResource *part) {
+    CUdevResource all = whole();
+    CUdevResourceDesc desc = NULL;
+    unsigned groups = 1;
+    OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, NULL, 0, 0));
+    assert_int_equal(groups, 1);
+    OK(cu.cuDevResourceGenerateDesc(&desc, part, 1));
+    assert_non_null(desc);
+    return desc;
+}
+
+static CUgreenCtx make_green(void) {
+    CUdevResource part;
+    CUgreenCtx green = NULL;
+    OK(cu.cuGreenCtxCreate(&green, least(&part), dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    assert_non_null(green);
+    return green;
+}
+
+static CUcontext context_of(CUgreenCtx green) {
+    CUcontext context = NULL;
+    OK(cu.cuCtxFromGreenCtx(&context, green));
+    assert_non_null(context);
+    return context;
+}
+
+/* ---- Resources ------------------------------------------------------------------------------- */
+
+static void a_device_has_all_its_multiprocessors(void **state) {
+    (void)state;
+    CUdevResource all = whole(), of_context;
+    assert_int_equal(all.type, CU_DEV_RESOURCE_TYPE_SM);
+    assert_int_equal(all.sm.smCount, device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT));
+    memset(&of_context, 0xff, sizeof of_context);
+    OK(cu.cuCtxGetDevResource(ctx, &of_context, CU_DEV_RESOURCE_TYPE_SM));
+    assert_int_equal(of_context.type, CU_DEV_RESOURCE_TYPE_SM);
+    assert_int_equal(of_context.sm.smCount, all.sm.smCount);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuCtxGetDevResource(NULL, &of_context, CU_DEV_RESOURCE_TYPE_SM));
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+          cu.cuCtxGetDevResource(ctx, &of_context, CU_DEV_RESOURCE_TYPE_INVALID));
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+          cu.cuDeviceGetDevResource(dev, &all, (CUdevResourceType)7));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceGetDevResource(99, &all, CU_DEV_RESOURCE_TYPE_SM));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetDevResource(dev, NULL, CU_DEV_RESOURCE_TYPE_SM));
+}
+
+/* What a split gives adds up, and a simulated one says how much there will be. */
+static void splits_add_up(void **state) {
+    (void)state;
+    CUdevResource all = whole(), part[128], rest;
+    for (unsigned flags = 0; flags < 3; flags++) {
+        for (unsigned wanted = 1; wanted <= all.sm.smCount; wanted += 5) {
+            unsigned most = 0, groups = COUNT(part), sum = 0;
+            OK(cu.cuDevSmResourceSplitByCount(NULL, &most, &all, NULL, flags, wanted));
+            assert_in_range(most, 1, all.sm.smCount);
+            memset(part, 0xff, sizeof part);
+            memset(&rest, 0xff, sizeof rest);
+            OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, flags, wanted));
+            assert_int_equal(groups, most);
+            for (unsigned i = 0; i < groups; i++) {
+                assert_int_equal(part[i].type, CU_DEV_RESOURCE_TYPE_SM);
+                assert_true(part[i].sm.smCount >= wanted);
+                assert_int_equal(part[i].sm.smCount, part[0].sm.smCount);
+                sum += part[i].sm.smCount;
+            }
+            if (sum == all.sm.smCount)
+                assert_int_equal(rest.type, CU_DEV_RESOURCE_TYPE_INVALID);
+            else
+                assert_int_equal(sum + rest.sm.smCount, all.sm.smCount);
+        }
+    }
+}
+
+static void wrong_splits_are_refused(void **state) {
+    (void)state;
+    CUdevResource all = whole(), part[2], rest, bad;
+    unsigned groups = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 8));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevSmResourceSplitByCount(part, NULL, &all, &rest, 0, 8));
+    groups = 2;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDevSmResourceSplitByCount(part, &groups, NULL, &rest, 0, 8));
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+          cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, all.sm.smCount + 1));
+    memset(&bad, 0, sizeof bad);
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+          cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
+    bad.type = CU_DEV_RESOURCE_TYPE_SM;
+    bad.sm.smCount = 16;
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+          cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
+    /* What a split gave cannot be split again. */
+    OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 16));
+    bad = part[0];
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+          cu.cuDevSmResourceSplitByCount(part, &groups, &bad, &rest, 0, 8));
+}
+
+static void descriptions_take_what_splits_give(void **state) {
+    (void)state;
+    CUdevResource all = whole(), part[2], rest, bad;
+    CUdevResourceDesc desc = NULL;
+    CUgreenCtx green = NULL;
+    unsigned groups = 2;
+    OK(cu.cuDevSmResourceSplitByCount(part, &groups, &all, &rest, 0, 0));
+    assert_int_equal(groups, 2);
+    OK(cu.cuDevResourceGenerateDesc(&desc, part, 2));
+    OK(cu.cuGreenCtxCreate(&green, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    OK(cu.cuGreenCtxGetDevResource(green, &bad, CU_DEV_RESOURCE_TYPE_SM));
+    assert_int_equal(bad.sm.smCount, part[0].sm.smCount + part[1].sm.smCount);
+    OK(cu.cuGreenCtxDestroy(green));
+    OK(cu.cuDevResourceGenerateDesc(&desc, &rest, 1));
+    OK(cu.cuDevResourceGenerateDesc(&desc, &all, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevResourceGenerateDesc(NULL, part, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevResourceGenerateDesc(&desc, NULL, 1));
+    memset(&bad, 0, sizeof bad);
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE, cu.cuDevResourceGenerateDesc(&desc, &bad, 1));
+}
+
+/* Where hardware follows a pointer that leads nowhere. */
+static void made_up_things_are_recognised(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("hardware crashes");
+    CUdevResource part, all = whole(), changed = all;
+    CUdevResourceDesc desc = least(&part);
+    CUgreenCtx green = NULL;
+    CUcontext context;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDevResourceGenerateDesc(&desc, &part, 0));
+    changed.sm.smCount--;
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+          cu.cuDevResourceGenerateDesc(&desc, &changed, 1));
+    changed = all;
+    changed._internal_padding[20] ^= 1;
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION,
+          cu.cuDevResourceGenerateDesc(&desc, &changed, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGreenCtxCreate(&green, (CUdevResourceDesc)&part, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxFromGreenCtx(&context, (CUgreenCtx)ctx));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxDestroy((CUgreenCtx)ctx));
+    green = make_green();
+    OK(cu.cuGreenCtxDestroy(green));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuGreenCtxDestroy(green));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxFromGreenCtx(&context, green));
+}
+
+/* ---- Life ------------------------------------------------------------------------------------ */
+
+static void it_is_a_context_with_a_part(void **state) {
+    (void)state;
+    CUdevResource part, got;
+    CUdevResourceDesc desc = least(&part);
+    CUgreenCtx green[2] = {NULL, NULL};
+    unsigned long long id[2] = {0, 0}, context_id = 0;
+    CUcontext current = NULL;
+    CUexecAffinityParam affinity;
+    CUdevice device = -1;
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuGreenCtxCreate(&green[i], desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+        OK(cu.cuGreenCtxGetId(green[i], &id[i]));
+    }
+    assert_true(id[0] != id[1]);
+    OK(cu.cuGreenCtxGetDevResource(green[0], &got, CU_DEV_RESOURCE_TYPE_SM));
+    assert_int_equal(got.sm.smCount, part.sm.smCount);
+    CUcontext context = context_of(green[0]);
+    assert_ptr_not_equal(context, ctx);
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuCtxGetCurrent(&current));
+    assert_ptr_equal(current, context);
+    OK(cu.cuCtxGetDevice(&device));
+    assert_int_equal(device, dev);
+    OK(cu.cuCtxGetId(context, &context_id));
+    assert_true(context_id == id[0]);
+    memset(&got, 0, sizeof got);
+    OK(cu.cuCtxGetDevResource(context, &got, CU_DEV_RESOURCE_TYPE_SM));
+    assert_int_equal(got.sm.smCount, part.sm.smCount);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(context));
+    OK(cu.cuGreenCtxDestroy(green[0]));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuGreenCtxDestroy(green[1]));
+}
+
+static void wrong_contexts_are_refused(void **state) {
+    (void)state;
+    CUdevResource part;
+    CUdevResourceDesc desc = least(&part);
+    CUgreenCtx green = NULL;
+    CUcontext context = NULL;
+    unsigned long long id;
+    for (unsigned flags = 0; flags <= 4; flags++)
+        if (flags != CU_GREEN_CTX_DEFAULT_STREAM)
+            FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGreenCtxCreate(&green, desc, dev, flags));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGreenCtxCreate(NULL, desc, dev, CU_GREEN_CTX_DEFAULT_STREAM));
+    FAILS(CUDA_ERROR_INVALID_DEVICE,
+          cu.cuGreenCtxCreate(&green, desc, 99, CU_GREEN_CTX_DEFAULT_STREAM));
+    assert_null(green);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxFromGreenCtx(&context, NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuGreenCtxGetDevResource(NULL, &part, CU_DEV_RESOURCE_TYPE_SM));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxGetId(NULL, &id));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxDestroy(NULL));
+    green = make_green();
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxFromGreenCtx(NULL, green));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGreenCtxGetDevResource(green, NULL, CU_DEV_RESOURCE_TYPE_SM));
+    FAILS(CUDA_ERROR_INVALID_RESOURCE_TYPE,
+          cu.cuGreenCtxGetDevResource(green, &part, (CUdevResourceType)7));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGreenCtxGetId(green, NULL));
+    OK(cu.cuGreenCtxDestroy(green));
+}
+
+static int active(void) {
+    unsigned flags;
+    int state = -1;
+    OK(cu.cuDevicePrimaryCtxGetState(0, &flags, &state));
+    return state;
+}
+
+/* The first green context makes the primary one, the last one ends it. */
+static int it_holds_the_primary_context(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    assert_int_equal(active(), 0);
+    CUgreenCtx one = make_green(), two = make_green();
+    assert_int_equal(active(), 1);
+    OK(cu.cuGreenCtxDestroy(one));
+    assert_int_equal(active(), 1);
+    OK(cu.cuGreenCtxDestroy(two));
+    assert_int_equal(active(), 0);
+    return 0;
+}
+
+static void it_keeps_the_primary_context_alive(void **state) {
+    (void)state;
+    assert_int_equal(run_child("holds", NULL), 0);
+}
+
+/* softgpu's answer to what hardware leaves undefined: the part ends, its retain stays. */
+static int a_reset_ends_parts(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    OK(cu.cuInit(0));
+    CUgreenCtx green = make_green();
+    CUcontext context = context_of(green);
+    CUstream stream;
+    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK(cu.cuDevicePrimaryCtxReset_v2(0));
+    OK(cu.cuCtxSetCurrent(context));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize());
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED,
+          cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK(cu.cuGreenCtxDestroy(green));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuDevicePrimaryCtxRelease_v2(0));
+    return 0;
+}
+
+static void a_reset_of_the_primary_context_ends_it(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("not defined");
+    assert_int_equal(run_child("reset", NULL), 0);
+}
+
+static void what_is_made_in_it_belongs_to_the_primary(void **state) {
+    (void)state;
+    CUgreenCtx green = make_green();
+    CUdeviceptr p = 0;
+    CUcontext owner = NULL;
+    CUevent event;
+    unsigned char bytes[64];
+    OK(cu.cuCtxSetCurrent(context_of(green)));
+    OK(cu.cuMemAlloc_v2(&p, sizeof bytes));
+    OK(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
+    assert_ptr_equal(owner, ctx);
+    OK(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuGreenCtxDestroy(green));
+    /* It outlives the green context. */
+    memset(bytes, 0, sizeof bytes);
+    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], 0x5a);
+    OK(cu.cuMemFree_v2(p));
+    if (soft) { /* where an event made in a green context belongs has not been asked of hardware */
+        OK(cu.cuEventRecord(event, CU_STREAM_LEGACY));
+        OK(cu.cuEventSynchronize(event));
+    }
+    OK(cu.cuEventDestroy_v2(event));
+}
+
+/* ---- Streams and events ---------------------------------------------------------------------- */
+
+static void its_streams_know_it(void **state) {
+    (void)state;
+    CUgreenCtx green = make_green(), got = NULL;
+    CUcontext context = context_of(green), of = NULL;
+    CUstream stream = NULL, plain = NULL;
+    unsigned flags = 0;
+    int priority = 1;
+    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, -100));
+    OK(cu.cuStreamGetPriority(stream, &priority));
+    assert_int_equal(priority, -5);
+    OK(cu.cuStreamGetFlags(stream, &flags));
+    assert_int_equal(flags, CU_STREAM_NON_BLOCKING);
+    OK(cu.cuStreamGetGreenCtx(stream, &got));
+    assert_ptr_equal(got, green);
+    OK(cu.cuStreamGetCtx(stream, &of));
+    assert_ptr_equal(of, context);
+    got = NULL;
+    OK(cu.cuStreamGetCtx_v2(stream, &of, &got));
+    assert_ptr_equal(of, ctx);
+    assert_ptr_equal(got, green);
+    OK(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamGetGreenCtx(plain, &got));
+    assert_null(got);
+    OK(cu.cuStreamDestroy_v2(plain));
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuStreamGetGreenCtx(CU_STREAM_LEGACY, &got));
+    assert_ptr_equal(got, green);
+    OK(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    got = NULL;
+    OK(cu.cuStreamGetGreenCtx(plain, &got));
+    assert_ptr_equal(got, green);
+    OK(cu.cuCtxSetCurrent(ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuGreenCtxStreamCreate(NULL, green, CU_STREAM_NON_BLOCKING, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGreenCtxStreamCreate(&plain, green, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuGreenCtxStreamCreate(&plain, NULL, CU_STREAM_NON_BLOCKING, 0));
+    OK(cu.cuGreenCtxDestroy(green));
+}
+
+static void its_streams_work_and_end_with_it(void **state) {
+    (void)state;
+    CUgreenCtx green = make_green();
+    CUcontext context = context_of(green);
+    CUstream stream;
+    CUdeviceptr p;
+    unsigned char bytes[256];
+    OK(cu.cuMemAlloc_v2(&p, sizeof bytes));
+    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    OK(cu.cuMemsetD8Async(p, 7, sizeof bytes, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    assert_int_equal(bytes[255], 7);
+    /* Destroying waits for what is queued, as for any context. */
+    OK(cu.cuMemsetD8Async(p, 9, sizeof bytes, stream));
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuGreenCtxDestroy(green));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuStreamSynchronize(stream));
+    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    assert_int_equal(bytes[0], 9);
+    OK(cu.cuMemFree_v2(p));
+}
+
+static void an_event_stands_for_its_work(void **state) {
+    (void)state;
+    CUgreenCtx green = make_green();
+    CUevent event, of_plain;
+    CUstream stream, plain;
+    struct gate gate;
+    CUdeviceptr p;
+    OK(cu.cuMemAlloc_v2(&p, 256));
+    gate_make(&gate);
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventCreate(&of_plain, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    gate_hold(&gate, stream);
+    OK(cu.cuGreenCtxRecordEvent(green, event));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    gate_release(&gate);
+    OK(cu.cuEventSynchronize(event));
+
+    OK(cu.cuStreamCreate(&plain, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, plain);
+    OK(cu.cuEventRecord(of_plain, plain));
+    OK(cu.cuGreenCtxWaitEvent(green, of_plain));
+    OK(cu.cuMemsetD8Async(p, 0, 256, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGreenCtxRecordEvent(green, NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxRecordEvent(NULL, event));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuGreenCtxWaitEvent(green, NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGreenCtxWaitEvent(NULL, event));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(plain));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuEventDestroy_v2(of_plain));
+    OK(cu.cuGreenCtxDestroy(green));
+}
+
+/* As documented: the primary context as a whole includes its parts. */
+static void the_primary_context_waits_for_it(void **state) {
+    (void)state;
+    CUgreenCtx green = make_green();
+    CUstream stream;
+    CUevent event;
+    CUdeviceptr p;
+    struct gate gate;
+    gate_make(&gate);
+    OK(cu.cuMemAlloc_v2(&p, 256));
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    gate_hold(&gate, stream);
+    OK(cu.cuCtxRecordEvent(ctx, event));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventQuery(event));
+    gate_release(&gate);
+    OK(cu.cuMemsetD8Async(p, 1, 256, stream));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuEventQuery(event));
+    OK(cu.cuStreamQuery(stream));
+    gate_free(&gate);
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuMemFree_v2(p));
+    OK(cu.cuGreenCtxDestroy(green));
+}
+
+static void it_is_in_the_reports(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reports");
+    CUgreenCtx green = make_green();
+    char *state_text = soft->state_dump(), *leaks = soft->leak_report();
+    assert_non_null(strstr(state_text, " green uses "));
+    assert_non_null(strstr(leaks, "green on device 0, not destroyed"));
+    soft->free_text(state_text);
+    soft->free_text(leaks);
+    OK(cu.cuGreenCtxDestroy(green));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_device_has_all_its_multiprocessors),
+        TEST(splits_add_up),
+        TEST(wrong_splits_are_refused),
+        TEST(descriptions_take_what_splits_give),
+        TEST(made_up_things_are_recognised),
+        TEST(it_is_a_context_with_a_part),
+        TEST(wrong_contexts_are_refused),
+        TEST(it_keeps_the_primary_context_alive),
+        TEST(a_reset_of_the_primary_context_ends_it),
+        TEST(what_is_made_in_it_belongs_to_the_primary),
+        TEST(its_streams_know_it),
+        TEST(its_streams_work_and_end_with_it),
+        TEST(an_event_stands_for_its_work),
+        TEST(the_primary_context_waits_for_it),
+        TEST(it_is_in_the_reports),
+    };
+    const struct child children[] = {{"holds", it_holds_the_primary_context},
+                                     {"reset", a_reset_ends_parts}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
