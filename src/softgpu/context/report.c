@@ -67,11 +67,10 @@ static void dump(struct sg_text *text, size_t number, struct sg_context *context
     unsigned on_stack = 0;
     for (int i = 0; i < thread->depth; i++)
         on_stack += thread->stack[i] == context;
-    sg_text_line(text,
-                 "context %zu device %d %s uses %u flags 0x%x sticky %d peers %u on-stack %u%s",
-                 number, context->device, kind(context), context->uses,
-                 context->flags, (int)context->sticky, count_peers(context), on_stack,
-                 context == sg_context_peek_part() ? " current" : "");
+    sg_text_line(
+        text, "context %zu device %d %s uses %u flags 0x%x sticky %d peers %u on-stack %u%s",
+        number, context->device, kind(context), context->uses, context->flags, (int)context->sticky,
+        count_peers(context), on_stack, context == sg_context_peek_part() ? " current" : "");
     for (int i = 0; i < CU_LIMIT_MAX; i++)
         if (context->limits[i] != sg_device(context->device)->context.limits[i])
             sg_text_line(text, "context %zu limit %d %zu", number, i, context->limits[i]);
