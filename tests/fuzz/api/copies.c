@@ -52,10 +52,6 @@ static void copy_on_device(void) {
 }
 
 /* What stays within the arena from its first quarter, where draw_host begins. */
-static size_t little(size_t most) {
-    return byte() % most;
-}
-
 static CUmemorytype memory_type(bool host) {
     unsigned pick = byte();
     if (pick >= 0xf0)
@@ -69,18 +65,18 @@ static void copy_2d(void) {
     size_t room;
     bool host_source = byte() & 1, host_target = byte() & 1, wild = byte() >= 0xe0;
     CUDA_MEMCPY2D box = {
-        .srcXInBytes = little(256),
-        .srcY = little(16),
+        .srcXInBytes = draw_little(256),
+        .srcY = draw_little(16),
         .srcHost = draw_host(&room),
         .srcDevice = host_source ? 0 : draw_address(&room),
-        .srcPitch = little(256) * 2,
-        .dstXInBytes = little(256),
-        .dstY = little(16),
+        .srcPitch = draw_little(256) * 2,
+        .dstXInBytes = draw_little(256),
+        .dstY = draw_little(16),
         .dstHost = draw_host(&room),
         .dstDevice = host_target ? 0 : draw_address(&room),
-        .dstPitch = little(256) * 2,
-        .WidthInBytes = little(256),
-        .Height = little(32),
+        .dstPitch = draw_little(256) * 2,
+        .WidthInBytes = draw_little(256),
+        .Height = draw_little(32),
     };
     box.srcMemoryType = memory_type(host_source);
     box.dstMemoryType = memory_type(host_target);
@@ -111,23 +107,23 @@ static void copy_3d(void) {
     size_t room;
     bool host_source = byte() & 1, host_target = byte() & 1;
     CUDA_MEMCPY3D box = {
-        .srcXInBytes = little(256),
-        .srcY = little(16),
-        .srcZ = little(4),
+        .srcXInBytes = draw_little(256),
+        .srcY = draw_little(16),
+        .srcZ = draw_little(4),
         .srcHost = draw_host(&room),
         .srcDevice = host_source ? 0 : draw_address(&room),
-        .srcPitch = little(256) * 2,
-        .srcHeight = little(32),
-        .dstXInBytes = little(256),
-        .dstY = little(16),
-        .dstZ = little(4),
+        .srcPitch = draw_little(256) * 2,
+        .srcHeight = draw_little(32),
+        .dstXInBytes = draw_little(256),
+        .dstY = draw_little(16),
+        .dstZ = draw_little(4),
         .dstHost = draw_host(&room),
         .dstDevice = host_target ? 0 : draw_address(&room),
-        .dstPitch = little(256) * 2,
-        .dstHeight = little(32),
-        .WidthInBytes = little(256),
-        .Height = little(32),
-        .Depth = little(4),
+        .dstPitch = draw_little(256) * 2,
+        .dstHeight = draw_little(32),
+        .WidthInBytes = draw_little(256),
+        .Height = draw_little(32),
+        .Depth = draw_little(4),
     };
     box.srcMemoryType = memory_type(host_source);
     box.dstMemoryType = memory_type(host_target);
@@ -158,8 +154,8 @@ static CUmemcpy3DOperand operand(void) {
     size_t room;
     CUmemcpy3DOperand end = {.type = CU_MEMCPY_OPERAND_TYPE_POINTER};
     end.op.ptr.ptr = draw_address(&room);
-    end.op.ptr.rowLength = little(256);
-    end.op.ptr.layerHeight = little(32);
+    end.op.ptr.rowLength = draw_little(256);
+    end.op.ptr.layerHeight = draw_little(32);
     if (byte() >= 0xf8)
         end.type = (CUmemcpy3DOperandType)byte();
     return end;
@@ -171,7 +167,7 @@ static void copy_3d_batch(void) {
         ops[i] = (CUDA_MEMCPY3D_BATCH_OP){
             .src = operand(),
             .dst = operand(),
-            .extent = {little(256), little(32), little(4)},
+            .extent = {draw_little(256), draw_little(32), draw_little(4)},
             .srcAccessOrder = (CUmemcpySrcAccessOrder)(byte() & 3),
         };
     cuMemcpy3DBatchAsync_v2(byte() % 3, maybe(ops), byte() < 0xf0 ? 0 : byte(), STREAM());
@@ -207,8 +203,9 @@ static void set_2d(void) {
     CUdeviceptr to = draw_any_address();
     uint64_t pattern = draw_pattern();
     bool wild = byte() >= 0xe0;
-    size_t pitch = wild ? draw_size() : little(256) * 4, width = wild ? draw_size() : little(256);
-    size_t height = wild ? draw_size() : little(256);
+    size_t pitch = wild ? draw_size() : draw_little(256) * 4,
+           width = wild ? draw_size() : draw_little(256);
+    size_t height = wild ? draw_size() : draw_little(256);
     switch (byte() % 4) {
     case 0:
         cuMemsetD2D8_v2(to, pitch, (unsigned char)pattern, width, height);

@@ -16,7 +16,7 @@ uint64_t draw_value(enum kind kind) {
         return draw64(&world.input);
     }
     if (pick >= 0xe0)
-        kind = (enum kind)((pick - 0xe0) % KINDS);
+        kind = (enum kind)((target.kinds <= 16 ? pick - 0xe0 : byte()) % target.kinds);
     unsigned count = world.counts[kind];
     if (count == 0)
         return 0;
@@ -176,4 +176,8 @@ struct wait draw_wait(unsigned width) {
 
 void *maybe(void *out) {
     return byte() < 0xf8 ? out : NULL;
+}
+
+size_t draw_little(size_t most) {
+    return byte() % most;
 }

@@ -144,7 +144,7 @@ static void write_value(void) {
         cuStreamWriteValue32_v2(STREAM(), address, (cuuint32_t)value, byte() < 0xf0 ? 0 : byte());
 }
 
-static CUstreamBatchMemOpParams batch_entry(void) {
+CUstreamBatchMemOpParams draw_memory_operation(void) {
     static const CUstreamBatchMemOpType types[] = {
         CU_STREAM_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32,
         CU_STREAM_MEM_OP_WAIT_VALUE_64, CU_STREAM_MEM_OP_WRITE_VALUE_64,
@@ -171,7 +171,7 @@ static CUstreamBatchMemOpParams batch_entry(void) {
 static void batch(void) {
     CUstreamBatchMemOpParams entries[6];
     for (unsigned i = 0; i < 6; i++)
-        entries[i] = batch_entry();
+        entries[i] = draw_memory_operation();
     cuStreamBatchMemOp_v2(STREAM(), byte() % 7, maybe(entries), byte() < 0xf0 ? 0 : byte());
 }
 

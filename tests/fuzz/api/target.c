@@ -12,10 +12,6 @@
 const softgpu_control *softgpu_get_control(int version);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct calls *const chapters[] = {&context_calls, &memory_calls, &vmm_calls,
-                                               &pool_calls,    &copy_calls,   &stream_calls,
-                                               &stream_calls,  &share_calls};
-
 static void choose_schedule(const softgpu_control *soft) {
     unsigned pick = byte();
     soft->schedule_set((softgpu_schedule)(pick % 3), pick / 3);
@@ -49,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     choose_schedule(softgpu_get_control(SOFTGPU_CONTROL_VERSION));
     for (unsigned i = 0; i < CALLS && world.input.at < world.input.end; i++) {
         unsigned pick = byte();
-        const struct calls *chapter = chapters[pick % 8];
+        const struct calls *chapter = target.chapters[pick % target.count];
         enter_call();
         chapter->list[byte() % chapter->count]();
         leave_call();

@@ -50,6 +50,8 @@ void leave_call(void) {
 static void open_gates(void) {
     for (unsigned i = 0; i < FLAGS; i++)
         __atomic_store_n(&gates[i], GATE_BITS + i, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < SEMAPHORES; i++)
+        __atomic_store_n(&semaphores[i]->value, i ? FENCES : 1, __ATOMIC_RELEASE);
 }
 
 /* A call that has not returned after two looks waits for a gate, or is stuck: again and again,
@@ -162,12 +164,9 @@ static void begin(void) {
     soft = softgpu_get_control(SOFTGPU_CONTROL_VERSION);
     start_other();
     make_foreign();
+    start_objects();
     make_gates();
 }
-
-static const struct calls *const chapters[] = {&context_calls, &memory_calls, &vmm_calls,
-                                               &pool_calls,    &copy_calls,   &stream_calls,
-                                               &share_calls};
 
 /* Every call once in a context, so that what is made once for a process is there. */
 static void warm_up(void) {
@@ -177,13 +176,14 @@ static void warm_up(void) {
         cuDevicePrimaryCtxRetain(&context, device);
         cuCtxSetCurrent(context);
         cuMemAlloc_v2(&memory, 4 * MIB);
+        cuIpcGetMemHandle(&world.ipc_memory, memory);
     }
     CUevent event = NULL;
     cuEventCreate(&event, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING);
     cuIpcGetEventHandle(&world.ipc_event, event);
-    for (size_t i = 0; i < sizeof chapters / sizeof chapters[0]; i++)
-        for (unsigned j = 0; j < chapters[i]->count; j++)
-            chapters[i]->list[j]();
+    for (unsigned i = 0; i < target.count; i++)
+        for (unsigned j = 0; j < target.chapters[i]->count; j++)
+            target.chapters[i]->list[j]();
 }
 
 /* ---- End ------------------------------------------------------------------------------------ */
@@ -302,10 +302,12 @@ static void clean_up(void) {
     soft->fault_disarm();
     soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
     pop_all();
+    end_objects();
     end_contexts();
     mend_devices();
     require(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS, "no context at the end");
     cuCtxPushCurrent_v2(context);
+    forget_objects();
     free_memory();
     end_pools();
     pop_all();
@@ -339,6 +341,8 @@ void world_start(void) {
     memset(arena, 0x11, ARENA);
     for (unsigned i = 0; i < FLAGS; i++)
         __atomic_store_n(&gates[i], 0, __ATOMIC_RELEASE);
+    for (unsigned i = 0; i < SEMAPHORES; i++)
+        __atomic_store_n(&semaphores[i]->value, 0, __ATOMIC_RELEASE);
     for (int i = 0; i < 5; i++)
         remember(DESCRIPTORS, (uint64_t)foreign[i]);
 }

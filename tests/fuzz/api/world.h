@@ -8,12 +8,43 @@
 #include "input.h"
 
 #include <gpumem/driver.h>
+#include <gpumem/softgpu.h>
 #include <stdbool.h>
 
 #define CU_FN(symbol, name, version, kind, params, args) CUresult CUDAAPI symbol params;
 #include <gpumem/functions.def>
 
-enum kind { CONTEXTS, STREAMS, EVENTS, POOLS, HANDLES, ADDRESSES, DESCRIPTORS, KINDS };
+/* Inputs of the target of memory draw from the first seven: a new kind goes to the end. */
+enum kind {
+    CONTEXTS,
+    STREAMS,
+    EVENTS,
+    POOLS,
+    HANDLES,
+    ADDRESSES,
+    DESCRIPTORS,
+    GRAPHS,
+    NODES,
+    EXECS,
+    USER_OBJECTS,
+    CONDITIONS,
+    MODULES,
+    FUNCTIONS,
+    LIBRARIES,
+    KERNELS,
+    LINKS,
+    ARRAYS,
+    MIPMAPS,
+    TEXTURE_REFERENCES,
+    SURFACE_REFERENCES,
+    TEXTURES,
+    SURFACES,
+    EXTERNAL_MEMORIES,
+    EXTERNAL_SEMAPHORES,
+    GREEN_CONTEXTS,
+    RESOURCE_DESCRIPTIONS,
+    KINDS
+};
 
 #define DEVICES 2
 /* Most calls of one input, and so a bound for what it can make. */
@@ -42,11 +73,17 @@ struct world {
     CUipcMemHandle ipc_memory;
     CUipcEventHandle ipc_event;
     CUmemPoolPtrExportData pointer;
+    CUmemFabricHandle fabric;
 };
 
 extern struct world world;
 extern unsigned char *arena; /* page aligned; no byte of it is ever above 0x7f */
 extern uint64_t *gates;      /* FLAGS words of pinned memory */
+/* A binary one and a timeline, which their keeper signals as it opens the gates. */
+#define SEMAPHORES 2
+#define FENCES     0x40u /* no wait is for more */
+extern softgpu_semaphore *semaphores[SEMAPHORES];
+extern int semaphore_files[SEMAPHORES];
 
 /* ---- Drawing arguments ---------------------------------------------------------------------- */
 
@@ -63,6 +100,9 @@ void remember(enum kind kind, uint64_t value);
 #define EVENT()  ((CUevent)(uintptr_t)draw_value(EVENTS))
 #define POOL()   ((CUmemoryPool)(uintptr_t)draw_value(POOLS))
 #define HANDLE() ((CUmemGenericAllocationHandle)draw_value(HANDLES))
+
+/* Handles that are pointers. */
+#define OF(type, kind) ((type)(uintptr_t)draw_value(kind))
 
 CUdevice draw_device(void);
 /* Zero, small, unaligned, pages, huge; the sums of the larger ones do not fit into a device. */
@@ -95,6 +135,20 @@ struct wait draw_wait(unsigned width);
 
 /* A pointer to `out`, or NULL now and then. */
 void *maybe(void *out);
+/* Below `most`. */
+size_t draw_little(size_t most);
+CUstreamBatchMemOpParams draw_memory_operation(void);
+/* Of memory and arrays. What the program's own memory is an end of stays in the arena. */
+CUDA_MEMCPY3D draw_box(void);
+CUarray_format draw_format(void);
+CUDA_ARRAY3D_DESCRIPTOR draw_shape(void);
+void draw_fences(CUexternalSemaphore *list, CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS *signals,
+                 CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS *waits, unsigned count);
+CUlaunchAttribute draw_attribute(void);
+/* Room for the parameters of any kernel that is accepted. */
+void **draw_kernel_parameters(void);
+/* Text for a driver to read, ended by 0; the next one takes its place. */
+char *draw_program(void);
 
 /* ---- Calls ---------------------------------------------------------------------------------- */
 
@@ -105,6 +159,16 @@ struct calls {
 };
 extern const struct calls context_calls, memory_calls, vmm_calls, pool_calls, copy_calls,
     stream_calls, share_calls;
+extern const struct calls graph_calls, exec_calls, capture_calls, image_calls, kernel_calls,
+    array_calls, texture_calls, managed_calls, external_calls;
+
+/* What a program makes calls of: memory_target.c, object_target.c. */
+struct target {
+    const struct calls *const *chapters;
+    unsigned count;
+    unsigned kinds; /* that a value of the wrong kind is drawn from */
+};
+extern const struct target target;
 
 /* Around a call that may block: the gates' keeper opens them when it lasts. */
 void enter_call(void);
@@ -115,5 +179,10 @@ void leave_call(void);
 void world_start(void);
 /* Frees all that the input made, and aborts when softgpu's state is not what it was. */
 void world_end(void);
+
+/* Graphs, programs, arrays: before and after their contexts end. */
+void start_objects(void);
+void end_objects(void);
+void forget_objects(void);
 
 #endif
