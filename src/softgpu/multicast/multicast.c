@@ -19,6 +19,9 @@ struct binding {
     struct sg_phys *memory; /* referenced */
 };
 
+/* More than any address space has: the lists of pages of such an object would not be made. */
+#define LARGEST ((size_t)1 << 47)
+
 typedef _Atomic(unsigned char *) page_bytes;
 
 struct team {
@@ -151,7 +154,7 @@ CUresult sg_cuMulticastCreate(CUmemGenericAllocationHandle *mcHandle,
         return result;
     if (!mcHandle || !sg_page_aligned(0, prop->size))
         return CUDA_ERROR_INVALID_VALUE;
-    unsigned number = free_number();
+    unsigned number = prop->size <= LARGEST ? free_number() : SG_TEAM_LIMIT;
     struct team *team = number < SG_TEAM_LIMIT ? new_team(prop) : NULL;
     if (!team)
         return CUDA_ERROR_OUT_OF_MEMORY;
