@@ -275,7 +275,12 @@ CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     struct sg_exec *exec = sg_exec_get(hGraphExec);
     struct sg_graph *graph = sg_graph_get(hGraph);
     CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
-    CUresult result = exec && graph ? update(exec, graph, &info) : CUDA_ERROR_INVALID_VALUE;
+    const struct sg_context *context = sg_context_peek();
+    CUresult result = CUDA_ERROR_INVALID_VALUE;
+    if (exec && graph && context && context->sticky != CUDA_SUCCESS)
+        return context->sticky;
+    if (exec && graph)
+        result = update(exec, graph, &info);
     if (resultInfo)
         *resultInfo = info;
     return result;

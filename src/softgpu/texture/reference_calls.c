@@ -7,6 +7,8 @@
 /* The reference, after the check for a current context. */
 static CUresult find(CUtexref handle, struct sg_reference **reference) {
     struct sg_context *context;
+    if (!handle)
+        return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
@@ -214,6 +216,8 @@ CUresult sg_cuTexRefGetMipmappedArray(CUmipmappedArray *phMipmappedArray, CUtexr
 
 static CUresult find_surface(CUsurfref handle, struct sg_reference **reference) {
     struct sg_context *context;
+    if (!handle)
+        return CUDA_ERROR_INVALID_HANDLE;
     CUresult result = sg_context_current(&context);
     if (result != CUDA_SUCCESS)
         return result;
