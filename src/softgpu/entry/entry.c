@@ -92,12 +92,19 @@ static bool enter_watched(struct sg_call *call, CUresult *result) {
     return true;
 }
 
-static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, enum sg_null_when when,
-                         CUresult *result) {
-    if (nulls[fn].when != when || (nulls[fn].argument == 1 ? arguments.first : arguments.second))
+static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
+    if (nulls[fn].argument == 1 ? arguments.first : arguments.second)
         return false;
     *result = (CUresult)nulls[fn].result;
     return true;
+}
+
+/* What comes before the context waits for cuInit only. */
+static bool null_answers_early(gpumem_driver_fn fn, struct sg_arguments arguments,
+                               CUresult *result) {
+    bool ready = nulls[fn].when == SG_NULL_BEFORE_INIT || (rules[fn] & SG_BEFORE_INIT) ||
+                 atomic_load_explicit(&sg_initialized, memory_order_acquire);
+    return ready && null_answers(fn, arguments, result);
 }
 
 /* Under the lock. True when *result, which the current context gives, is the answer. */
@@ -159,11 +166,9 @@ static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
     CUresult result;
     if (!atomic_exchange_explicit(&refusal_said[fn], true, memory_order_relaxed))
         sg_log(1, "%s is not implemented", sg_rows[fn].symbol);
-    if (null_answers(fn, arguments, SG_NULL_BEFORE_CONTEXT, &result))
-        return result;
     if (refused_by_context(fn, &result))
         return result;
-    if (null_answers(fn, arguments, SG_NULL_LAST, &result))
+    if (nulls[fn].when == SG_NULL_LAST && null_answers(fn, arguments, &result))
         return result;
     return refusals[fn] ? refusals[fn] : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -194,7 +199,8 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
     if (__builtin_expect(atomic_load_explicit(&watch, memory_order_acquire) != 0, 0) &&
         !enter_watched(call, result))
         return false;
-    if (null_answers(fn, arguments, SG_NULL_BEFORE_INIT, result))
+    if (__builtin_expect(nulls[fn].when >= SG_NULL_BEFORE_CONTEXT, 0) &&
+        null_answers_early(fn, arguments, result))
         return false;
     if (!(rule & SG_BEFORE_INIT) && !atomic_load_explicit(&sg_initialized, memory_order_acquire)) {
         zero_output(fn, arguments);
@@ -222,8 +228,6 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
         return true;
     }
 
-    if (null_answers(fn, arguments, SG_NULL_BEFORE_CONTEXT, result))
-        return false;
     struct sg_thread *thread = sg_thread();
     sg_lock();
     if (context_answers(fn, result) || capture_answers(fn, result) ||

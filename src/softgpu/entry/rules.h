@@ -11,7 +11,8 @@
 #define SG_ZERO_FIRST       32u /* its first output, 8 bytes, becomes 0 when it is refused here */
 #define SG_ALIVE            64u /* a destroyed current context comes before its arguments */
 
-/* What comes before the look at a NULL argument; see null.def. */
-enum sg_null_when { SG_NULL_NEVER, SG_NULL_BEFORE_INIT, SG_NULL_BEFORE_CONTEXT, SG_NULL_LAST };
+/* What comes before the look at a NULL argument; see null.def. The later ones are looked at first.
+ */
+enum sg_null_when { SG_NULL_NEVER, SG_NULL_LAST, SG_NULL_BEFORE_CONTEXT, SG_NULL_BEFORE_INIT };
 
 #endif

@@ -18,10 +18,19 @@
 static const char left_out[] = "[older messages are left out]\n";
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry {
-    char text[SG_LOG_ROOM]; /* with its newline */
-    size_t length;
-} entries[SG_LOG_ENTRIES];
+
+/* Text is made when somebody reads it: programs ask what they expect to be refused, such as the
+ * kind of a host pointer, and most look at no log. */
+struct entry {
+    struct timespec when;
+    pid_t process, thread;
+    gpumem_driver_fn fn;
+    CUresult result;
+    struct sg_arguments arguments;
+    enum detail { WHAT, WITH } detail; /* what was answered, what it was called with */
+    bool in_context, in_host_function;
+};
+static struct entry entries[SG_LOG_ENTRIES];
 static uint64_t next; /* lines so far; an iterator is its low 32 bits */
 
 void sg_error_log_lock(void) {
@@ -44,49 +53,76 @@ __attribute__((constructor(101))) static void watch_forks(void) {
 /* ---- Writing ----------------------------------------------------------------------------------
  */
 
-static size_t write_prefix(char *text, CUlogLevel level) {
-    struct timespec now;
-    struct tm utc;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &utc);
-    size_t length = strftime(text, SG_LOG_ROOM, "%Y-%m-%dT%H:%M:%S", &utc);
-    int more = snprintf(text + length, SG_LOG_ROOM - length,
-                        ".%03ldZ pid %ld thread %ld %s: ", now.tv_nsec / 1000000, (long)getpid(),
-                        syscall(SYS_gettid), level == CU_LOG_LEVEL_ERROR ? "error" : "warning");
-    return length + (size_t)more;
+static void add(const struct entry *entry) {
+    sg_error_log_lock();
+    entries[next++ % SG_LOG_ENTRIES] = *entry;
+    sg_error_log_unlock();
 }
 
-void sg_error_log_add(CUlogLevel level, const char *message) {
-    struct entry entry;
-    entry.length = write_prefix(entry.text, level);
-    size_t room = SG_LOG_ROOM - 1 - entry.length, wanted = strlen(message);
-    size_t length = wanted < room ? wanted : room;
-    memcpy(entry.text + entry.length, message, length);
-    entry.length += length;
-    entry.text[entry.length++] = '\n';
-    sg_error_log_lock();
-    entries[next++ % SG_LOG_ENTRIES] = entry;
-    sg_error_log_unlock();
-    sg_error_log_call(level, message);
+static pid_t this_thread(void) {
+    static _Thread_local pid_t thread;
+    if (!thread)
+        thread = (pid_t)syscall(SYS_gettid);
+    return thread;
+}
+
+static size_t write_message(const struct entry *entry, char *text, size_t room) {
+    const char *function = sg_rows[entry->fn].symbol;
+    int length;
+    if (entry->detail == WHAT) {
+        const char *name = sg_result_name(entry->result),
+                   *meaning = sg_result_string(entry->result);
+        length = snprintf(text, room, "%s answered %s (%d): %s", function,
+                          name ? name : "an unknown result", (int)entry->result,
+                          meaning ? meaning : "no description");
+    } else
+        length = snprintf(
+            text, room, "%s was called with 0x%" PRIxPTR ", 0x%" PRIxPTR ", %s a current context%s",
+            function, entry->arguments.first, entry->arguments.second,
+            entry->in_context ? "with" : "without",
+            entry->in_host_function ? ", in a host function" : "");
+    return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
+}
+
+static void tell(const struct entry *entry) {
+    char message[SG_LOG_ROOM];
+    write_message(entry, message, sizeof message);
+    sg_error_log_call(CU_LOG_LEVEL_ERROR, message);
 }
 
 void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
                           bool inside) {
     if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
         return; /* other threads may be gone with a lock, and nobody asks any more */
-    char message[192];
-    const char *name = sg_result_name(result), *text = sg_result_string(result);
-    snprintf(message, sizeof message, "%s answered %s (%d): %s", sg_rows[fn].symbol,
-             name ? name : "an unknown result", (int)result, text ? text : "no description");
-    sg_error_log_add(CU_LOG_LEVEL_ERROR, message);
-    if (!inside)
-        return;
-    const struct sg_thread *thread = sg_thread();
-    snprintf(message, sizeof message, "%s was called with 0x%" PRIxPTR ", 0x%" PRIxPTR ", %s%s%s",
-             sg_rows[fn].symbol, arguments.first, arguments.second,
-             thread->depth ? "with" : "without", " a current context",
-             thread->in_host_function ? ", in a host function" : "");
-    sg_error_log_add(CU_LOG_LEVEL_ERROR, message);
+    const struct sg_thread *self = sg_thread();
+    struct entry entry = {.process = getpid(),
+                          .thread = this_thread(),
+                          .fn = fn,
+                          .result = result,
+                          .arguments = arguments,
+                          .in_context = self->depth > 0,
+                          .in_host_function = self->in_host_function};
+    clock_gettime(CLOCK_REALTIME, &entry.when);
+    for (int detail = WHAT; detail <= (inside ? WITH : WHAT); detail++) {
+        entry.detail = (enum detail)detail;
+        add(&entry);
+        if (sg_error_log_listened())
+            tell(&entry);
+    }
+}
+
+/* With a newline at its end. */
+static size_t write_line(const struct entry *entry, char text[SG_LOG_ROOM]) {
+    struct tm utc;
+    gmtime_r(&entry->when.tv_sec, &utc);
+    size_t length = strftime(text, SG_LOG_ROOM, "%Y-%m-%dT%H:%M:%S", &utc);
+    int more = snprintf(text + length, SG_LOG_ROOM - length,
+                        ".%03ldZ pid %ld thread %ld error: ", entry->when.tv_nsec / 1000000,
+                        (long)entry->process, (long)entry->thread);
+    length += (size_t)more;
+    length += write_message(entry, text + length, SG_LOG_ROOM - 1 - length);
+    text[length++] = '\n';
+    return length;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------
@@ -112,30 +148,36 @@ static struct range range_from(const CUlogIterator *iterator) {
 }
 
 static size_t length_of(const struct range *range) {
+    char line[SG_LOG_ROOM];
     size_t length = range->lost ? strlen(left_out) : 0;
     for (uint64_t i = range->from; i < range->to; i++)
-        length += entries[i % SG_LOG_ENTRIES].length;
+        length += write_line(&entries[i % SG_LOG_ENTRIES], line);
     return length;
 }
 
 /* The newest lines that fit, and the zero behind them. False when not even the head fits. */
 static bool cut(struct range *range, size_t room) {
-    while (length_of(range) >= room) {
+    char line[SG_LOG_ROOM];
+    size_t length = length_of(range);
+    while (length >= room) {
         if (range->from == range->to)
             return false;
-        range->from++;
+        length -= write_line(&entries[range->from++ % SG_LOG_ENTRIES], line);
+        if (!range->lost)
+            length += strlen(left_out);
         range->lost = true;
     }
     return true;
 }
 
 static size_t copy_out(const struct range *range, char *out) {
+    char line[SG_LOG_ROOM];
     size_t length = range->lost ? strlen(left_out) : 0;
     memcpy(out, left_out, length);
     for (uint64_t i = range->from; i < range->to; i++) {
-        const struct entry *entry = &entries[i % SG_LOG_ENTRIES];
-        memcpy(out + length, entry->text, entry->length);
-        length += entry->length;
+        size_t one = write_line(&entries[i % SG_LOG_ENTRIES], line);
+        memcpy(out + length, line, one);
+        length += one;
     }
     out[length] = '\0';
     return length;

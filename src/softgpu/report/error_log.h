@@ -20,8 +20,9 @@
 #include <pthread.h>
 
 #define SG_LOG_ENTRIES 100
-#define SG_LOG_ROOM    256 /* bytes of one line, its newline among them: 25600 in all, as documented \
-                            */
+#define SG_LOG_ROOM                                                                                \
+    256 /* bytes of one line, its newline among them: 25600 in all, as documented                  \
+         */
 
 /* Without the big lock. `inside`: the implementation answered. */
 void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
@@ -33,8 +34,8 @@ void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CU
 void sg_error_log_lock(void);
 void sg_error_log_unlock(void);
 void sg_error_log_wait(pthread_cond_t *cond);
-/* Appends, then calls back. */
-void sg_error_log_add(CUlogLevel level, const char *message);
+/* Anybody to be called? */
+bool sg_error_log_listened(void);
 /* Without the log's lock. */
 void sg_error_log_call(CUlogLevel level, const char *message);
 

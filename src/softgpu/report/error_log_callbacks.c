@@ -22,7 +22,12 @@ struct listener {
 static struct listener *first;
 static uint64_t registrations;
 static pthread_cond_t finished = PTHREAD_COND_INITIALIZER;
+static atomic_uint listeners; /* not gone */
 static _Thread_local bool in_callback;
+
+bool sg_error_log_listened(void) {
+    return atomic_load_explicit(&listeners, memory_order_acquire) > 0;
+}
 
 /* Takes those out of the list that are gone and run nowhere. */
 static void sweep(void) {
@@ -69,6 +74,7 @@ static void append(struct listener *listener) {
         at = &(*at)->next;
     *at = listener;
     listener->number = ++registrations;
+    atomic_fetch_add(&listeners, 1);
     sg_error_log_unlock();
 }
 
@@ -102,6 +108,7 @@ CUresult sg_cuLogsRegisterCallback(CUlogsCallback callbackFunc, void *userData,
 static void end_listener(struct listener *listener) {
     sg_error_log_lock();
     listener->gone = true;
+    atomic_fetch_sub(&listeners, 1);
     listener->awaited = !in_callback;
     while (listener->awaited && listener->running > 0)
         sg_error_log_wait(&finished);
@@ -125,17 +132,8 @@ CUresult sg_cuLogsUnregisterCallback(CUlogsCallbackHandle callback) {
     return CUDA_SUCCESS;
 }
 
-static unsigned count(void) {
-    unsigned live = 0;
-    sg_error_log_lock();
-    for (const struct listener *at = first; at; at = at->next)
-        live += !at->gone;
-    sg_error_log_unlock();
-    return live;
-}
-
 void sg_dump_error_log(struct sg_text *text) {
-    unsigned live = count();
+    unsigned live = atomic_load(&listeners);
     if (live > 0)
         sg_text_line(text, "log-callbacks %u", live);
 }
