@@ -20,12 +20,11 @@ LIBC_FOLDERS = {"sys", "linux", "asm", "arpa", "net", "netinet", "bits"}
 LIBRARIES = {
     "ini.h": ("src/softgpu", "tests/unit/softgpu"),
     "lz4.h": ("src/softgpu",),
-    "zstd.h": ("src/softgpu",),
-    "lz4.h": ("src/softgpu",),
     "zlib.h": ("src/softgpu",),
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
+    "vulkan/vulkan.h": ("tests/conformance",),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 RULES = {
@@ -149,6 +148,7 @@ PLANTED = [
     ("tools/gpumem/a.c", '#include "base/x.h"'),
     ("bench/a.c", '#include "memory/x.h"'),
     ("tests/conformance/a.c", '#include "driver/x.h"'),
+    ("tests/unit/a.c", "#include <vulkan/vulkan.h>"),
 ]
 
 
