@@ -22,7 +22,7 @@ const char cmd_run_usage[] =
     "  --schedule S       when queued work runs: eager, late (as late as allowed), random (eager)\n"
     "  --seed N           repeats a random schedule\n"
     "  --fault SPEC       makes a call fail: FUNCTION:N:ERROR:MODE, the N-th call of FUNCTION\n"
-    "                     (* for any), MODE before, after (the effect), from (then on) or skip\n"
+    "                     (* for any), MODE before, after (the effect), from (then on), skip or sticky\n"
     "  --trace FILE       writes every call to FILE, - for standard error\n"
     "  --leaks            reports at exit what was not freed\n"
     "  --poison           fills fresh and freed memory with a pattern\n"
