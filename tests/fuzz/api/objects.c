@@ -46,6 +46,7 @@ void end_objects(void) {
             CUDA_SUCCESS)
             cuGraphDestroy(made);
     }
+    EACH(GREEN_CONTEXTS, CUgreenCtx, cuGreenCtxDestroy);
 }
 
 void forget_objects(void) {

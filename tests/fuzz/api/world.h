@@ -160,7 +160,7 @@ struct calls {
 extern const struct calls context_calls, memory_calls, vmm_calls, pool_calls, copy_calls,
     stream_calls, share_calls;
 extern const struct calls graph_calls, exec_calls, capture_calls, image_calls, kernel_calls,
-    array_calls, texture_calls, managed_calls, external_calls;
+    array_calls, texture_calls, managed_calls, external_calls, report_calls;
 
 /* What a program makes calls of: memory_target.c, object_target.c. */
 struct target {
