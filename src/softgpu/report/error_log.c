@@ -45,9 +45,16 @@ void sg_error_log_wait(pthread_cond_t *cond) {
     pthread_cond_wait(cond, &lock);
 }
 
+static _Thread_local pid_t own_thread;
+
+static void in_child(void) {
+    own_thread = 0;
+    sg_error_log_unlock();
+}
+
 /* A child of a process that has not begun to use the driver may use it. */
 __attribute__((constructor(101))) static void watch_forks(void) {
-    pthread_atfork(sg_error_log_lock, sg_error_log_unlock, sg_error_log_unlock);
+    pthread_atfork(sg_error_log_lock, sg_error_log_unlock, in_child);
 }
 
 /* ---- Writing ----------------------------------------------------------------------------------
@@ -60,10 +67,9 @@ static void add(const struct entry *entry) {
 }
 
 static pid_t this_thread(void) {
-    static _Thread_local pid_t thread;
-    if (!thread)
-        thread = (pid_t)syscall(SYS_gettid);
-    return thread;
+    if (!own_thread)
+        own_thread = (pid_t)syscall(SYS_gettid);
+    return own_thread;
 }
 
 static size_t write_message(const struct entry *entry, char *text, size_t room) {

@@ -1,0 +1,221 @@
+/* Core dump settings, and what a fault leaves behind. Settings last as long as the process: each
+ * test has its own. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool read_byte(CUcoredumpSettings setting, bool process) {
+    unsigned char value = 0xa5;
+    size_t size = 1;
+    OK(process ? cu.cuCoredumpGetAttributeGlobal(setting, &value, &size)
+               : cu.cuCoredumpGetAttribute(setting, &value, &size));
+    assert_true(value == 0 || value == 1);
+    return value;
+}
+
+static void write_byte(CUcoredumpSettings setting, bool process, unsigned char value) {
+    size_t size = 1;
+    OK(process ? cu.cuCoredumpSetAttributeGlobal(setting, &value, &size)
+               : cu.cuCoredumpSetAttribute(setting, &value, &size));
+}
+
+static int scopes(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    CUcontext other;
+    assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
+    assert_true(read_byte(CU_COREDUMP_TRIGGER_HOST, false));
+    write_byte(CU_COREDUMP_LIGHTWEIGHT, false, 1);
+    write_byte(CU_COREDUMP_TRIGGER_HOST, true, 0);
+    assert_true(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
+    assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, true));
+    assert_true(read_byte(CU_COREDUMP_TRIGGER_HOST, false));
+    assert_false(read_byte(CU_COREDUMP_TRIGGER_HOST, true));
+    if (!soft)
+        return 0;
+    /* One that begins later takes what the process has then. */
+    OK(cu.cuCtxCreate_v2(&other, CU_CTX_COREDUMP_ENABLE, dev));
+    assert_false(read_byte(CU_COREDUMP_LIGHTWEIGHT, false));
+    assert_false(read_byte(CU_COREDUMP_TRIGGER_HOST, false));
+    assert_true(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false));
+    assert_false(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, true));
+    OK(cu.cuCtxDestroy_v2(other));
+    return 0;
+}
+
+static int sizes(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    static const size_t wanted[] = {0, 1, 1, 1, 1, 1024, 1024, 4};
+    for (int which = 1; which < (int)COUNT(wanted); which++) {
+        size_t size = 7;
+        OK(cu.cuCoredumpGetAttributeGlobal((CUcoredumpSettings)which, NULL, &size));
+        assert_int_equal(size, wanted[which]);
+        size = 7;
+        OK(cu.cuCoredumpSetAttributeGlobal((CUcoredumpSettings)which, NULL, &size));
+        assert_int_equal(size, wanted[which]);
+    }
+    unsigned flags = 0x2f, got = 0;
+    size_t size = sizeof flags;
+    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
+    OK(cu.cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &got, &size));
+    assert_int_equal(got, 0x2f);
+    size = 1;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &got, &size));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuCoredumpGetAttribute(CU_COREDUMP_ENABLE_USER_TRIGGER, &got, &size));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_MAX, &got, &size));
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_LIGHTWEIGHT, &got, NULL));
+    return 0;
+}
+
+static int names(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    char name[] = "somewhere", got[1024];
+    size_t size = sizeof name, room = sizeof got;
+    OK(cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_PIPE, name, &size));
+    OK(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_PIPE, got, &room));
+    assert_string_equal(got, name);
+    write_byte(CU_COREDUMP_ENABLE_USER_TRIGGER, true, 1);
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuCoredumpSetAttributeGlobal(CU_COREDUMP_PIPE, name, &size));
+    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, name, &size));
+    OK(cu.cuCoredumpGetAttribute(CU_COREDUMP_FILE, got, &room));
+    assert_string_equal(got, name);
+    if (!soft)
+        return 0;
+    char wanted[512], host[256];
+    gethostname(host, sizeof host);
+    snprintf(wanted, sizeof wanted, "core.cuda.%s.%d", host, (int)getpid());
+    OK(cu.cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, got, &room));
+    assert_string_equal(got, wanted);
+    static char long_name[1025];
+    memset(long_name, 'n', sizeof long_name - 1);
+    size = sizeof long_name;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, long_name, &size));
+    return 0;
+}
+
+static int without_context(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    OK(cu.cuCtxSetCurrent(NULL));
+    unsigned char value = 1;
+    size_t size = 1;
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuCoredumpGetAttribute(CU_COREDUMP_LIGHTWEIGHT, &value, &size));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT,
+          cu.cuCoredumpSetAttribute(CU_COREDUMP_LIGHTWEIGHT, &value, &size));
+    return 0;
+}
+
+/* ---- Faults ----------------------------------------------------------------------------------
+ */
+
+static void set_file(const char *folder) {
+    char pattern[1024];
+    size_t size = (size_t)snprintf(pattern, sizeof pattern, "%s/%%p-100%%%%", folder) + 1;
+    OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_FILE, pattern, &size));
+}
+
+static char *read_file(const char *folder, char *text, size_t room) {
+    char name[1024];
+    snprintf(name, sizeof name, "%s/%d-100%%", folder, (int)getpid());
+    FILE *file = fopen(name, "r");
+    if (!file)
+        return NULL;
+    size_t size = fread(text, 1, room - 1, file);
+    text[size] = '\0';
+    fclose(file);
+    unlink(name);
+    return text;
+}
+
+/* The text is there when a call has told the fault. */
+static int fault(int argc, char **argv) {
+    (void)argc;
+    const char *folder = argv[1];
+    static char text[4096];
+    bool enabled = strcmp(argv[2], "enabled") == 0;
+    init_driver();
+    set_file(folder);
+    write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, enabled);
+    CUdeviceptr p;
+    OK(cu.cuMemAlloc_v2(&p, 64));
+    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    char *found = read_file(folder, text, sizeof text);
+    if (!enabled)
+        return found != NULL;
+    assert_non_null(found);
+    assert_non_null(strstr(text, "softgpu fault report 1\n"));
+    assert_non_null(strstr(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+    assert_non_null(strstr(text, "device 0 "));
+    /* The first fault only. */
+    assert_int_equal(soft->context_poison(CUDA_ERROR_HARDWARE_STACK_ERROR), 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    assert_null(read_file(folder, text, sizeof text));
+    /* Settings are still answered. */
+    assert_true(read_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false));
+    return 0;
+}
+
+/* A file that cannot be written is said on the log; the fault is answered as ever. */
+static int nowhere(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    set_file("/nonexistent");
+    write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
+    assert_int_equal(soft->context_poison(CUDA_ERROR_ILLEGAL_ADDRESS), 0);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuCtxSynchronize());
+    return 0;
+}
+
+static const struct child children[] = {
+    {"scopes", scopes}, {"sizes", sizes},
+    {"names", names},   {"without_context", without_context},
+    {"fault", fault},   {"nowhere", nowhere},
+};
+
+static void each_scope_has_its_own(void **state) {
+    (void)state;
+    assert_int_equal(run_child("scopes", NULL), 0);
+}
+
+static void sizes_are_exact(void **state) {
+    (void)state;
+    assert_int_equal(run_child("sizes", NULL), 0);
+}
+
+static void names_are_kept(void **state) {
+    (void)state;
+    assert_int_equal(run_child("names", NULL), 0);
+}
+
+static void settings_of_no_context(void **state) {
+    (void)state;
+    assert_int_equal(run_child("without_context", NULL), 0);
+}
+
+static void a_fault_leaves_a_text(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("provokes faults, and writes text");
+    char folder[] = "/tmp/gpumem-test-fault-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    assert_int_equal(run_child("fault", folder, "enabled", NULL), 0);
+    assert_int_equal(run_child("fault", folder, "disabled", NULL), 0);
+    assert_int_equal(rmdir(folder), 0);
+    assert_int_equal(run_child("nowhere", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(each_scope_has_its_own), TEST(sizes_are_exact),
+                                       TEST(names_are_kept), TEST(settings_of_no_context),
+                                       TEST(a_fault_leaves_a_text)};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

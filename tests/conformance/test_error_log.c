@@ -1,0 +1,305 @@
+/* The error log: lines about refused calls, read back and told to callbacks. */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROOM 65536
+
+static void refuse(void) {
+    CUdeviceptr p;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemAlloc_v2(&p, 0));
+}
+
+static CUlogIterator now(void) {
+    CUlogIterator iterator = 0xdeadbeef;
+    OK(cu.cuLogsCurrent(&iterator, 0));
+    assert_int_not_equal(iterator, 0xdeadbeef);
+    return iterator;
+}
+
+static unsigned count_lines(const char *text, size_t size) {
+    unsigned lines = 0;
+    for (size_t i = 0; i < size; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+static void a_refused_call_leaves_lines(void **state) {
+    (void)state;
+    static char text[ROOM];
+    CUlogIterator before = now();
+    size_t size = sizeof text;
+    OK(cu.cuLogsDumpToMemory(&before, text, &size, 0));
+    assert_int_equal(size, 0);
+    refuse();
+    assert_int_not_equal(now(), before);
+    CUlogIterator iterator = before;
+    size = sizeof text;
+    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    assert_int_equal(iterator, now());
+    assert_int_equal(count_lines(text, size), iterator - before);
+    assert_int_equal(strlen(text), size);
+    if (soft) {
+        assert_non_null(strstr(text, "cuMemAlloc_v2 answered CUDA_ERROR_INVALID_VALUE (1)"));
+        assert_non_null(strstr(text, "cuMemAlloc_v2 was called with 0x"));
+    }
+    size = sizeof text;
+    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    assert_int_equal(size, 0);
+}
+
+static void what_succeeds_leaves_none(void **state) {
+    (void)state;
+    CUlogIterator before = now();
+    CUdeviceptr p;
+    OK(cu.cuMemAlloc_v2(&p, 64));
+    OK(cu.cuMemFree_v2(p));
+    assert_int_equal(now(), before);
+}
+
+static void work_in_progress_is_no_refusal(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    CUlogIterator before = now();
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    assert_int_equal(now(), before);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    gate_free(&gate);
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void the_last_hundred_are_kept(void **state) {
+    (void)state;
+    static char text[ROOM];
+    size_t size = sizeof text;
+    CUlogIterator first = now();
+    for (int i = 0; i < 120; i++)
+        refuse();
+    assert_true(now() - first >= 120);
+    OK(cu.cuLogsDumpToMemory(NULL, text, &size, 0));
+    assert_int_equal(count_lines(text, size), 101); /* and one that says that others are gone */
+    size = sizeof text;
+    OK(cu.cuLogsDumpToMemory(&first, text, &size, 0));
+    if (soft)
+        assert_int_equal(count_lines(text, size), 101);
+    assert_int_equal(first, now());
+}
+
+static void a_small_buffer_gets_the_newest(void **state) {
+    (void)state;
+    static char all[ROOM], some[ROOM];
+    for (int i = 0; i < 10; i++)
+        refuse();
+    size_t size = sizeof all, part = 600;
+    OK(cu.cuLogsDumpToMemory(NULL, all, &size, 0));
+    memset(some, 'x', sizeof some);
+    OK(cu.cuLogsDumpToMemory(NULL, some, &part, 0));
+    assert_true(part > 0 && part < 600);
+    assert_int_equal(some[part], 0);
+    assert_int_equal(some[600], 'x');
+    const char *last = strchr(some, '\n') + 1; /* behind the line that says that it is cut */
+    assert_string_equal(last, all + size - strlen(last));
+    for (size_t room = 0; room < 17; room++) {
+        part = room;
+        some[room] = 'x';
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsDumpToMemory(NULL, some, &part, 0));
+        assert_int_equal(part, 0);
+        assert_int_equal(some[room], 'x');
+    }
+}
+
+static void files_get_the_same(void **state) {
+    (void)state;
+    static char text[ROOM], file[ROOM];
+    char path[] = "/tmp/gpumem-test-log-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    CUlogIterator before = now(), iterator = before;
+    refuse();
+    size_t size = sizeof text;
+    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    iterator = before;
+    OK(cu.cuLogsDumpToFile(&iterator, path, 0));
+    assert_int_equal(iterator, now());
+    ssize_t got = read(fd, file, sizeof file - 1);
+    assert_int_equal(got, size);
+    file[got] = '\0';
+    assert_string_equal(file, text);
+    close(fd);
+    unlink(path);
+    iterator = before;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsDumpToFile(&iterator, "/tmp", 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsDumpToFile(&iterator, "/nonexistent/file", 0));
+    assert_int_equal(iterator, before);
+}
+
+/* ---- Callbacks
+ * ----------------------------------------------------------------------------------- */
+
+struct heard {
+    atomic_uint calls;
+    pthread_t thread;
+    CUlogLevel level;
+    bool whole;
+    CUlogsCallbackHandle own;
+    CUresult inside;
+};
+
+static void CUDAAPI listen(void *data, CUlogLevel level, char *message, size_t length) {
+    struct heard *heard = data;
+    heard->thread = pthread_self();
+    heard->level = level;
+    heard->whole = strlen(message) == length && length > 0;
+    atomic_fetch_add(&heard->calls, 1);
+}
+
+static void callbacks_hear_of_each_line(void **state) {
+    (void)state;
+    struct heard one = {.whole = false}, two = {.whole = false};
+    CUlogsCallbackHandle first = NULL, second = NULL;
+    OK(cu.cuLogsRegisterCallback(listen, &one, &first));
+    CUlogIterator before = now();
+    refuse();
+    assert_int_equal(one.calls, now() - before);
+    assert_true(one.calls > 0);
+    assert_true(pthread_equal(one.thread, pthread_self()));
+    assert_int_equal(one.level, CU_LOG_LEVEL_ERROR);
+    assert_true(one.whole);
+    OK(cu.cuLogsRegisterCallback(listen, &two, &second));
+    unsigned heard = one.calls;
+    refuse();
+    assert_int_equal(one.calls, 2 * heard);
+    assert_int_equal(two.calls, heard);
+    OK(cu.cuLogsUnregisterCallback(first));
+    refuse();
+    assert_int_equal(one.calls, 2 * heard);
+    assert_int_equal(two.calls, 2 * heard);
+    OK(cu.cuLogsUnregisterCallback(second));
+    refuse();
+    assert_int_equal(two.calls, 2 * heard);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsUnregisterCallback(NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsRegisterCallback(NULL, NULL, &first));
+}
+
+static void stale_handles_are_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("knows stale handles");
+    struct heard one = {.whole = false};
+    CUlogsCallbackHandle handle;
+    OK(cu.cuLogsRegisterCallback(listen, &one, &handle));
+    char *leaks = soft->leak_report();
+    assert_non_null(strstr(leaks, "log callback"));
+    soft->free_text(leaks);
+    OK(cu.cuLogsUnregisterCallback(handle));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLogsUnregisterCallback(handle));
+}
+
+static void CUDAAPI call_driver(void *data, CUlogLevel level, char *message, size_t length) {
+    (void)level, (void)message, (void)length;
+    struct heard *heard = data;
+    CUdeviceptr p = 0;
+    atomic_fetch_add(&heard->calls, 1);
+    heard->inside = cu.cuMemAlloc_v2(&p, 64);
+    if (heard->inside == CUDA_SUCCESS)
+        heard->inside = cu.cuMemFree_v2(p);
+    (void)cu.cuMemAlloc_v2(&p, 0); /* logged, and nobody is called */
+    if (heard->own) {
+        if (cu.cuLogsUnregisterCallback(heard->own) != CUDA_SUCCESS)
+            heard->inside = CUDA_ERROR_UNKNOWN;
+        heard->own = NULL;
+    }
+}
+
+static void callbacks_may_call_the_driver(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("says what callbacks may do");
+    struct heard one = {.inside = CUDA_ERROR_UNKNOWN};
+    CUlogsCallbackHandle handle;
+    OK(cu.cuLogsRegisterCallback(call_driver, &one, &handle));
+    CUlogIterator before = now();
+    cu.cuStreamCreate(NULL, 0); /* one line */
+    assert_int_equal(one.calls, 1);
+    assert_int_equal(one.inside, CUDA_SUCCESS);
+    assert_int_equal(now() - before, 3); /* that, and two of the one inside */
+    one.own = handle;
+    refuse();
+    assert_int_equal(one.calls, 2);
+    assert_int_equal(one.inside, CUDA_SUCCESS);
+    refuse();
+    assert_int_equal(one.calls, 2);
+}
+
+static atomic_bool stop;
+
+static void *refuse_until_stopped(void *unused) {
+    (void)unused;
+    CUdeviceptr p;
+    while (!atomic_load(&stop))
+        (void)cu.cuMemAlloc_v2(&p, 0);
+    return NULL;
+}
+
+/* What a callback uses may be freed as soon as it is unregistered. */
+static void unregistering_waits_for_callbacks(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("says that it waits");
+    pthread_t threads[2];
+    atomic_store(&stop, false);
+    for (unsigned i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, refuse_until_stopped, NULL), 0);
+    for (int round = 0; round < 200; round++) {
+        struct heard *heard = calloc(1, sizeof *heard);
+        CUlogsCallbackHandle handle;
+        OK(cu.cuLogsRegisterCallback(listen, heard, &handle));
+        OK(cu.cuLogsUnregisterCallback(handle));
+        memset(heard, 0xff, sizeof *heard);
+        unsigned calls = atomic_load(&heard->calls);
+        assert_int_equal(calls, ~0u);
+        free(heard);
+    }
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}
+
+static int log_before_init(int argc, char **argv) {
+    (void)argc, (void)argv;
+    static char text[ROOM];
+    size_t size = sizeof text;
+    CUlogIterator iterator = 7;
+    OK(cu.cuLogsCurrent(&iterator, 0));
+    int count;
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
+    OK(cu.cuLogsDumpToMemory(&iterator, text, &size, 0));
+    return strstr(text, "CUDA_ERROR_NOT_INITIALIZED") ? 0 : 1;
+}
+
+static void there_is_a_log_before_init(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("logs before cuInit");
+    assert_int_equal(run_child("log_before_init", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_refused_call_leaves_lines),    TEST(what_succeeds_leaves_none),
+        TEST(work_in_progress_is_no_refusal), TEST(the_last_hundred_are_kept),
+        TEST(a_small_buffer_gets_the_newest), TEST(files_get_the_same),
+        TEST(callbacks_hear_of_each_line),    TEST(stale_handles_are_refused),
+        TEST(callbacks_may_call_the_driver),  TEST(unregistering_waits_for_callbacks),
+        TEST(there_is_a_log_before_init),
+    };
+    const struct child children[] = {{"log_before_init", log_before_init}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}

@@ -1,0 +1,104 @@
+/* Notifications of a device whose memory does not suffice. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
+
+struct heard {
+    unsigned calls;
+    unsigned long long missing;
+    CUasyncCallbackHandle handle;
+    CUresult registers, driver;
+    pthread_t thread;
+};
+
+static void CUDAAPI hear(CUasyncNotificationInfo *info, void *user, CUasyncCallbackHandle handle) {
+    struct heard *heard = user;
+    CUasyncCallbackHandle another;
+    int count;
+    pthread_mutex_lock(&lock);
+    if (info->type == CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET)
+        heard->missing = info->info.overBudget.bytesOverBudget;
+    heard->handle = handle;
+    heard->thread = pthread_self();
+    heard->registers = cu.cuDeviceRegisterAsyncNotification(dev, hear, user, &another);
+    heard->driver = cu.cuDeviceGetCount(&count);
+    heard->calls++;
+    pthread_cond_broadcast(&told);
+    pthread_mutex_unlock(&lock);
+}
+
+static void wait_for(const struct heard *heard, unsigned calls) {
+    pthread_mutex_lock(&lock);
+    while (heard->calls < calls)
+        pthread_cond_wait(&told, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
+static void registered_and_unregistered(void **state) {
+    (void)state;
+    struct heard heard;
+    CUasyncCallbackHandle one = NULL, two = NULL;
+    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &one));
+    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &two));
+    assert_non_null(one);
+    assert_non_null(two);
+    assert_ptr_not_equal(one, two);
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceUnregisterAsyncNotification(99, two));
+    OK(cu.cuDeviceUnregisterAsyncNotification(dev, one));
+    OK(cu.cuDeviceUnregisterAsyncNotification(dev, two));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceUnregisterAsyncNotification(dev, NULL));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuDeviceRegisterAsyncNotification(99, hear, NULL, &one));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceRegisterAsyncNotification(dev, NULL, NULL, &one));
+}
+
+static void told_what_is_missing(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("tells of memory that it refuses");
+    struct heard heard = {.driver = CUDA_ERROR_UNKNOWN};
+    CUasyncCallbackHandle handle;
+    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &handle));
+    size_t left, total;
+    OK(cu.cuMemGetInfo_v2(&left, &total));
+    const size_t page = (size_t)2 << 20;
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = dev;
+    CUmemGenericAllocationHandle memory;
+    left &= ~(page - 1);
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
+    wait_for(&heard, 1);
+    uint64_t used, limit;
+    assert_int_equal(soft->memory_info(0, &used, &limit), 0);
+    assert_int_equal(heard.missing, left + 3 * page - (limit - used));
+    assert_ptr_equal(heard.handle, handle);
+    assert_int_equal(heard.registers, CUDA_ERROR_NOT_PERMITTED);
+    assert_int_equal(heard.driver, CUDA_SUCCESS);
+    assert_false(pthread_equal(heard.thread, pthread_self()));
+    OK(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemCreate(&memory, left + 3 * page, &prop, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceUnregisterAsyncNotification(dev, handle));
+    assert_int_equal(heard.calls, 1);
+}
+
+static void shown_as_a_leak(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reports leaks");
+    CUasyncCallbackHandle handle;
+    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &handle));
+    char *leaks = soft->leak_report();
+    assert_non_null(strstr(leaks, "notification callback"));
+    soft->free_text(leaks);
+    OK(cu.cuDeviceUnregisterAsyncNotification(dev, handle));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(registered_and_unregistered),
+                                       TEST(told_what_is_missing), TEST(shown_as_a_leak)};
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,47 @@
+/* Starting and stopping a profile is a state of the context. */
+#include "harness.h"
+
+#include <string.h>
+
+static bool shown(void) {
+    char *dump = soft->state_dump();
+    bool is = strstr(dump, "profiler on") != NULL;
+    soft->free_text(dump);
+    return is;
+}
+
+static void belongs_to_the_context(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("shows its state");
+    CUcontext other;
+    assert_false(shown());
+    OK(cu.cuProfilerStart());
+    OK(cu.cuProfilerStart());
+    assert_true(shown());
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    assert_false(shown());
+    OK(cu.cuCtxDestroy_v2(other));
+    assert_true(shown());
+    OK(cu.cuProfilerStop());
+    assert_false(shown());
+    OK(cu.cuProfilerStop());
+}
+
+static void needs_a_context(void **state) {
+    (void)state;
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuProfilerStart());
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuProfilerStop());
+    OK(cu.cuCtxSetCurrent(ctx));
+}
+
+static void nothing_is_configured(void **state) {
+    (void)state;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuProfilerInitialize("config", "output", CU_OUT_CSV));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(belongs_to_the_context), TEST(needs_a_context),
+                                       TEST(nothing_is_configured)};
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
