@@ -68,6 +68,11 @@ void forget_objects(void) {
     EACH(ARRAYS, CUarray, cuArrayDestroy);
     EACH(EXTERNAL_MEMORIES, CUexternalMemory, cuDestroyExternalMemory);
     EACH(EXTERNAL_SEMAPHORES, CUexternalSemaphore, cuDestroyExternalSemaphore);
-    for (CUdevice device = 0; device < DEVICES; device++)
+    EACH(LOG_CALLBACKS, CUlogsCallbackHandle, cuLogsUnregisterCallback);
+    for (CUdevice device = 0; device < DEVICES; device++) {
         cuDeviceGraphMemTrim(device);
+        for (unsigned i = 0; i < world.counts[NOTIFICATIONS]; i++)
+            cuDeviceUnregisterAsyncNotification(
+                device, (CUasyncCallbackHandle)(uintptr_t)world.values[NOTIFICATIONS][i]);
+    }
 }

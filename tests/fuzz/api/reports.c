@@ -132,19 +132,25 @@ static void CUDA_CB noticed(CUasyncNotificationInfo *info, void *data,
     (void)callback;
 }
 
-/* Each ends with the call, whatever was asked meanwhile. */
-static void callbacks(void) {
+static void log_callback(void) {
     static unsigned char word;
-    CUlogsCallbackHandle log = NULL;
-    CUasyncCallbackHandle notice = NULL;
-    CUdevice device = draw_device();
-    cuLogsRegisterCallback(byte() < 0xf8 ? heard : NULL, &word, maybe(&log));
-    cuDeviceRegisterAsyncNotification(device, byte() < 0xf8 ? noticed : NULL, NULL, maybe(&notice));
-    cuMemFree_v2(draw_any_address());
-    cuDeviceUnregisterAsyncNotification(device, byte() < 0xf0 ? notice : NULL);
-    cuDeviceUnregisterAsyncNotification(device, notice);
-    cuLogsUnregisterCallback(log);
-    cuLogsUnregisterCallback(byte() & 1 ? log : NULL);
+    CUlogsCallbackHandle made = NULL;
+    if (byte() & 1)
+        cuLogsRegisterCallback(byte() < 0xf8 ? heard : NULL, &word, maybe(&made));
+    else
+        cuLogsUnregisterCallback(OF(CUlogsCallbackHandle, LOG_CALLBACKS));
+    remember(LOG_CALLBACKS, (uintptr_t)made);
+}
+
+static void notification(void) {
+    CUasyncCallbackHandle made = NULL;
+    if (byte() & 1)
+        cuDeviceRegisterAsyncNotification(draw_device(), byte() < 0xf8 ? noticed : NULL, NULL,
+                                          maybe(&made));
+    else
+        cuDeviceUnregisterAsyncNotification(draw_device(),
+                                            OF(CUasyncCallbackHandle, NOTIFICATIONS));
+    remember(NOTIFICATIONS, (uintptr_t)made);
 }
 
 static void profiler(void) {
@@ -155,7 +161,8 @@ static void profiler(void) {
 }
 
 static const call_fn list[] = {
-    ask_resource, ask_resource, split,     split, damage,    describe,  describe, green_create,
-    green_create, green_use,    green_use, logs,  core_dump, callbacks, profiler, green_destroy,
+    ask_resource, ask_resource, split,        split,     damage,        describe,
+    describe,     green_create, green_create, green_use, green_use,     logs,
+    core_dump,    log_callback, notification, profiler,  green_destroy,
 };
 const struct calls report_calls = {list, sizeof list / sizeof list[0]};
