@@ -1,6 +1,8 @@
 /* Captures as objects: which streams and events are part of one, and the nodes that it adds. */
 #include "softgpu/graph/capture.h"
 
+#include "softgpu/graph/edges.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,6 +282,18 @@ CUresult sg_capture_node(struct sg_stream *stream, CUgraphNodeParams *params) {
     return sg_capture_node_at(stream, params, &node);
 }
 
+void sg_capture_serialize_loosely(struct sg_stream *stream) {
+    static const CUgraphEdgeData loose = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                          .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+    struct sg_dependencies *set = &stream->dependencies;
+    for (size_t i = 0; i < set->count; i++) {
+        const struct sg_node *node = sg_node_get(set->nodes[i]);
+        if (node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
+            sg_edge_data_plain(&set->data[i]))
+            set->data[i] = loose;
+    }
+}
+
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
 CUresult sg_capture_valid(const struct sg_stream *stream) {
@@ -349,6 +363,14 @@ void sg_capture_forget_event(struct sg_event *event) {
     event->capture = NULL;
 }
 
+static void stand_for(struct sg_event *event, struct sg_capture *capture,
+                      struct sg_dependencies dependencies) {
+    sg_capture_forget_event(event);
+    event->capture = capture;
+    event->capture->refs++;
+    event->dependencies = dependencies;
+}
+
 CUresult sg_capture_record(struct sg_event *event, struct sg_stream *stream) {
     CUresult result = sg_capture_valid(stream);
     if (result != CUDA_SUCCESS)
@@ -358,11 +380,19 @@ CUresult sg_capture_record(struct sg_event *event, struct sg_stream *stream) {
         sg_dependencies_clear(&copy);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    sg_capture_forget_event(event);
-    event->capture = stream->capture;
-    event->capture->refs++;
-    event->dependencies = copy;
+    stand_for(event, stream->capture, copy);
     return CUDA_SUCCESS;
+}
+
+bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream,
+                            const struct sg_node *node, const CUgraphEdgeData *data) {
+    struct sg_dependencies one = {0};
+    if (!sg_dependencies_add(&one, SG_HANDLE_POINTER(CUgraphNode, node->handle), data)) {
+        sg_dependencies_clear(&one);
+        return false;
+    }
+    stand_for(event, stream->capture, one);
+    return true;
 }
 
 static bool add_all(struct sg_dependencies *set, const struct sg_dependencies *more) {
@@ -408,11 +438,15 @@ CUresult sg_capture_wait(struct sg_stream *stream, struct sg_event *event) {
     return CUDA_SUCCESS;
 }
 
+bool sg_capture_lives(const struct sg_capture *capture) {
+    return !capture->ended && !capture->invalid;
+}
+
 CUresult sg_capture_event(struct sg_event *event) {
     struct sg_capture *capture = event->capture;
     if (!capture)
         return CUDA_SUCCESS;
-    if (capture->ended || capture->invalid)
+    if (!sg_capture_lives(capture))
         return CUDA_ERROR_INVALID_VALUE;
     sg_capture_invalidate(capture);
     return CUDA_ERROR_CAPTURED_EVENT;

@@ -72,6 +72,12 @@ CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph,
  * it was taken (capture->graph set to 0). */
 void sg_capture_end(struct sg_capture *capture);
 void sg_capture_invalidate(struct sg_capture *capture);
+/* A kernel's launch that is captured. The first: kernels that it depends on need not have ended
+ * (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION). The second: who waits for the event
+ * depends on that node, by this edge. False when out of memory. */
+void sg_capture_serialize_loosely(struct sg_stream *stream);
+bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream,
+                            const struct sg_node *node, const CUgraphEdgeData *data);
 /* Whether all that was captured is before the origin's dependencies. */
 bool sg_capture_joined(const struct sg_capture *capture);
 
@@ -88,6 +94,8 @@ CUresult sg_capture_record(struct sg_event *event, struct sg_stream *stream);
 CUresult sg_capture_wait(struct sg_stream *stream, struct sg_event *event);
 /* The event is recorded outside of captures, or goes. */
 void sg_capture_forget_event(struct sg_event *event);
+/* Whether it can still end well. */
+bool sg_capture_lives(const struct sg_capture *capture);
 /* For host calls that ask about an event recorded in a capture: CAPTURED_EVENT, and the capture is
  * invalidated; INVALID_VALUE when it has ended or is invalid. SUCCESS for other events. */
 CUresult sg_capture_event(struct sg_event *event);

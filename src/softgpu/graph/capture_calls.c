@@ -5,8 +5,9 @@
 
 #include <stdlib.h>
 
-/* The stream of a call about capture. The legacy stream cannot capture, but it can be asked about:
- * STREAM_CAPTURE_IMPLICIT while a blocking stream captures, without harm to the capture. */
+/* The stream of a call that asks about captures. The legacy stream cannot capture, but it can be
+ * asked about: STREAM_CAPTURE_IMPLICIT while a blocking stream captures, without harm to the
+ * capture. */
 static CUresult find(CUstream handle, struct sg_stream **stream) {
     CUresult result = sg_stream_find(handle, stream);
     if (result != CUDA_SUCCESS || *stream != (*stream)->context->legacy)
@@ -123,7 +124,7 @@ CUresult sg_cuStreamEndCapture(CUstream hStream, CUgraph *phGraph) {
     struct sg_stream *stream;
     if (phGraph)
         *phGraph = NULL;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_capture *capture = stream->capture;
@@ -241,7 +242,7 @@ CUresult sg_cuStreamUpdateCaptureDependencies_v2(CUstream hStream, CUgraphNode *
                                                  const CUgraphEdgeData *dependencyData,
                                                  size_t numDependencies, unsigned int flags) {
     struct sg_stream *stream;
-    CUresult result = find(hStream, &stream);
+    CUresult result = sg_stream_from_handle(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (!stream->capture)

@@ -63,9 +63,10 @@ static CUresult check_extra(const struct sg_function *function, void *const *ext
 
 static CUresult check_parameters(const struct sg_function *function,
                                  const struct sg_launch *launch) {
-    if (launch->params && launch->extra)
+    /* An H200 launches with both where the list of the second is empty. */
+    if (launch->params && launch->extra && *launch->extra != CU_LAUNCH_PARAM_END)
         return CUDA_ERROR_INVALID_VALUE;
-    if (launch->extra)
+    if (launch->extra && !launch->params)
         return check_extra(function, launch->extra);
     for (unsigned i = 0; i < function->image->parameter_count; i++)
         if (!launch->params || !launch->params[i])
@@ -103,8 +104,6 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
     CUresult result =
         sg_attributes_check(launch->attributes, launch->attribute_count, &cooperative);
     if (result == CUDA_SUCCESS)
-        result = check_parameters(function, launch);
-    if (result == CUDA_SUCCESS)
         result = check_shape(function, launch);
     if (result == CUDA_SUCCESS)
         result = check_cluster(function, launch);
@@ -124,9 +123,42 @@ static void keep_attributes(struct sg_node *node, const struct sg_launch *launch
         sg_cuGraphKernelNodeSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
 }
 
+static bool serializes_loosely(const struct sg_launch *launch) {
+    for (unsigned i = 0; i < launch->attribute_count; i++)
+        if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            return launch->attributes[i].value.programmaticStreamSerializationAllowed != 0;
+    return false;
+}
+
+/* The edges that CUDA's programming guide names for these events; H200 shows the first. */
+static CUevent event_of(const CUlaunchAttribute *attribute, CUgraphEdgeData *data) {
+    const CUlaunchAttributeValue *value = &attribute->value;
+    *data = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER};
+    if (attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+        return value->launchCompletionEvent.event;
+    if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+        return NULL;
+    data->type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    if (!value->programmaticEvent.triggerAtBlockStart)
+        data->from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    return value->programmaticEvent.event;
+}
+
+static CUresult record_events(struct sg_stream *stream, const struct sg_node *node,
+                              const struct sg_launch *launch) {
+    for (unsigned i = 0; i < launch->attribute_count; i++) {
+        CUgraphEdgeData data;
+        struct sg_event *event = sg_event_get(event_of(&launch->attributes[i], &data));
+        if (event && !sg_capture_record_node(event, stream, node, &data))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
 static CUresult capture(struct sg_stream *stream, const struct sg_function *function,
                         const struct sg_launch *launch) {
     struct sg_node *node;
+    struct sg_dependencies before = {0};
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
     params.kernel.func = SG_HANDLE_POINTER(CUfunction, function->handle);
     params.kernel.gridDimX = launch->grid[0];
@@ -138,9 +170,22 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
     params.kernel.sharedMemBytes = launch->shared;
     params.kernel.kernelParams = launch->params;
     params.kernel.extra = launch->extra;
+    if (!sg_dependencies_copy(&before, &stream->dependencies)) {
+        sg_dependencies_clear(&before);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (serializes_loosely(launch))
+        sg_capture_serialize_loosely(stream);
     CUresult result = sg_capture_node_at(stream, &params, &node);
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
         keep_attributes(node, launch);
+        result = record_events(stream, node, launch);
+    } else {
+        sg_dependencies_clear(&stream->dependencies);
+        stream->dependencies = before;
+        before = (struct sg_dependencies){0};
+    }
+    sg_dependencies_clear(&before);
     return result;
 }
 
@@ -170,8 +215,13 @@ CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
     bool captures = stream->capture && !launch->never_captured;
     if (captures)
         result = sg_capture_valid(stream);
-    if (result == CUDA_SUCCESS)
+    /* Arguments come first: where they are missing, an H200's capture goes on. */
+    if (result == CUDA_SUCCESS) {
+        CUresult missing = check_parameters(function, launch);
+        if (missing != CUDA_SUCCESS)
+            return missing;
         result = check(function, launch);
+    }
     if (result != CUDA_SUCCESS) {
         if (captures)
             sg_capture_invalidate(stream->capture);
@@ -244,6 +294,8 @@ static CUresult check_one(const CUDA_LAUNCH_PARAMS *one, struct sg_function **fu
                                      .params = one->kernelParams,
                                      .cooperative = true};
     CUresult result = sg_function_from_handle(one->function, function);
+    if (result == CUDA_SUCCESS)
+        result = check_parameters(*function, &launch);
     return result == CUDA_SUCCESS ? check(*function, &launch) : result;
 }
 

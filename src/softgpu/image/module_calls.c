@@ -1,5 +1,6 @@
 /* cuModule*: loading, and asking a module for what is in it. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/capture.h"
 #include "softgpu/image/module.h"
 #include "softgpu/stream/stream.h"
 #include "softgpu/texture/texture.h"
@@ -15,7 +16,7 @@ static CUresult load(CUmodule *module, const void *bytes, size_t size, const str
     if (!module || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_program *program;
-    result = sg_program_read(bytes, size, context->device, jit, &program);
+    result = sg_program_read(bytes, size, context->device, jit, false, &program);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_module *made;
@@ -67,6 +68,8 @@ CUresult sg_cuModuleLoad(CUmodule *module, const char *fname) {
 CUresult sg_cuModuleUnload(CUmodule hmod) {
     struct sg_module *module;
     CUresult result = sg_module_from_handle(hmod, &module);
+    if (result == CUDA_SUCCESS)
+        result = sg_capture_unsafe();
     if (result != CUDA_SUCCESS)
         return result;
     if (module->library)

@@ -6,7 +6,7 @@
 
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_find_valid(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (!value)
@@ -53,13 +53,11 @@ static bool map_valid(const struct sg_stream *stream, const CUlaunchMemSyncDomai
 CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
                                  const CUstreamAttrValue *param) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_find_valid(hStream, &stream);
     if (result != CUDA_SUCCESS)
         return result;
     if (!param)
         return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture && stream->capture->invalid)
-        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     struct sg_stream_attributes *attributes = &stream->attributes;
     switch ((int)attr) {
     case CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW:
@@ -93,9 +91,9 @@ CUresult sg_cuStreamSetAttribute(CUstream hStream, CUstreamAttrID attr,
 
 CUresult sg_cuStreamCopyAttributes(CUstream dst, CUstream src) {
     struct sg_stream *to, *from;
-    CUresult result = sg_stream_find(dst, &to);
+    CUresult result = sg_stream_find_valid(dst, &to);
     if (result == CUDA_SUCCESS)
-        result = sg_stream_find(src, &from);
+        result = sg_stream_find_valid(src, &from);
     if (result != CUDA_SUCCESS)
         return result;
     if (to->context != from->context)

@@ -347,7 +347,10 @@ CUresult sg_cuCtxWaitEvent(CUcontext hCtx, CUevent hEvent) {
     if (!event)
         return not_an_event(hEvent);
     bool captured = event->capture && sg_capture_event(event) != CUDA_SUCCESS;
+    bool over = captured && event->capture->ended;
     result = sg_capture_context(context);
+    if (over && result == CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_VALUE;
     if (captured || result != CUDA_SUCCESS)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     result = wait_in_part(context, event);
@@ -426,7 +429,9 @@ CUresult sg_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEn
     if (!start || !end || start->context != end->context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (start->capture || end->capture)
-        return CUDA_ERROR_CAPTURED_EVENT;
+        return sg_capture_lives(start->capture ? start->capture : end->capture)
+                   ? CUDA_ERROR_CAPTURED_EVENT
+                   : CUDA_ERROR_INVALID_VALUE;
     bool untimed = (start->flags | end->flags) & CU_EVENT_DISABLE_TIMING;
     if (untimed || start->record == 0 || end->record == 0)
         return CUDA_ERROR_INVALID_HANDLE;

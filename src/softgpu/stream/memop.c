@@ -118,15 +118,19 @@ static CUresult run_write(struct sg_op *op) {
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-static CUresult check(const struct access *access) {
+static CUresult check(const struct sg_context *context, const struct access *access) {
     if (access->address % access->width != 0)
         return CUDA_ERROR_INVALID_VALUE;
     enum sg_where where = sg_memory_where(access->address, access->width, NULL);
     const struct sg_range *range = sg_range_find(access->address);
     if (range && range->kind == SG_RANGE_MANAGED)
         return CUDA_ERROR_INVALID_VALUE; /* as recorded on H200 */
-    return where == SG_WHERE_HOST || where == SG_WHERE_DEVICE ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_INVALID_VALUE;
+    bool known = where == SG_WHERE_HOST || where == SG_WHERE_DEVICE;
+    unsigned rights = access->write ? SG_WRITE : SG_READ;
+    if (!known ||
+        (context && !sg_memory_reachable(context, access->address, access->width, rights)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
 }
 
 /* The FLUSH flag and operation: the device attribute CAN_FLUSH_REMOTE_WRITES is 0. */
@@ -186,11 +190,11 @@ static CUresult capture_one(struct sg_stream *stream, const struct access *acces
 
 static CUresult submit_one(CUstream handle, struct access access, CUresult flags) {
     struct sg_stream *stream;
-    CUresult result = sg_stream_from_handle(handle, &stream);
+    CUresult result = sg_stream_find_valid(handle, &stream);
     if (result == CUDA_SUCCESS)
         result = flags;
     if (result == CUDA_SUCCESS)
-        result = check(&access);
+        result = check(stream->context, &access);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
@@ -266,7 +270,9 @@ static CUresult read_entry(const CUstreamBatchMemOpParams *params, struct access
     }
 }
 
-static CUresult add_entry(struct batch *batch, const CUstreamBatchMemOpParams *params) {
+/* Without a context the place of the work is not known yet. */
+static CUresult add_entry(const struct sg_context *context, struct batch *batch,
+                          const CUstreamBatchMemOpParams *params) {
     if (params->operation == CU_STREAM_MEM_OP_BARRIER) {
         bool known = params->memoryBarrier.flags <= CU_STREAM_MEMORY_BARRIER_TYPE_GPU;
         return known ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -274,7 +280,7 @@ static CUresult add_entry(struct batch *batch, const CUstreamBatchMemOpParams *p
     struct access access;
     CUresult result = read_entry(params, &access);
     if (result == CUDA_SUCCESS)
-        result = check(&access);
+        result = check(context, &access);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = make(&access);
@@ -304,7 +310,7 @@ CUresult sg_memops_make(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params, struct s
     struct batch batch = {.count = 0};
     CUresult result = params->count < BATCH_LIMIT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < params->count && result == CUDA_SUCCESS; i++)
-        result = add_entry(&batch, &params->paramArray[i]);
+        result = add_entry(NULL, &batch, &params->paramArray[i]);
     *first = NULL;
     for (unsigned i = batch.count; i-- > 0;) {
         if (result != CUDA_SUCCESS) {
@@ -329,7 +335,7 @@ CUresult sg_cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
         return capture_batch(found, paramArray, count);
     struct batch batch = {.count = 0};
     for (unsigned i = 0; i < count && result == CUDA_SUCCESS; i++)
-        result = add_entry(&batch, &paramArray[i]);
+        result = add_entry(found->context, &batch, &paramArray[i]);
     if (result == CUDA_SUCCESS) {
         result = submit_batch(found, &batch);
         sg_schedule_chance();

@@ -196,6 +196,11 @@ CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream) {
     return result;
 }
 
+CUresult sg_stream_find_valid(CUstream handle, struct sg_stream **stream) {
+    CUresult result = sg_stream_from_handle(handle, stream);
+    return result == CUDA_SUCCESS && (*stream)->capture ? sg_capture_valid(*stream) : result;
+}
+
 /* ---- With the context ----------------------------------------------------------------------- */
 
 CUresult sg_streams_init(void) {

@@ -119,6 +119,9 @@ struct sg_stream {
  * its context captures: STREAM_CAPTURE_IMPLICIT, and those captures are invalidated.
  */
 CUresult sg_stream_from_handle(CUstream handle, struct sg_stream **stream);
+/* The same for what may be done to a stream that captures, unless its capture is invalid:
+ * STREAM_CAPTURE_INVALIDATED. */
+CUresult sg_stream_find_valid(CUstream handle, struct sg_stream **stream);
 /* The same for what only asks about a stream: captures do not matter. */
 CUresult sg_stream_find(CUstream handle, struct sg_stream **stream);
 void sg_stream_ref(struct sg_stream *stream);

@@ -108,7 +108,7 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
 /* These invalidate the capture of a stream that captures; what asks for priority, context or
  * attributes does not. */
 static CUresult find_to_ask(CUstream handle, struct sg_stream **stream) {
-    CUresult result = sg_stream_find(handle, stream);
+    CUresult result = sg_stream_from_handle(handle, stream);
     return result == CUDA_SUCCESS && (*stream)->capture ? sg_capture_refuse(*stream) : result;
 }
 
@@ -126,7 +126,7 @@ CUresult sg_cuStreamGetPriority(CUstream hStream, int *priority) {
     if (!priority)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_find_valid(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *priority = stream->priority;
     return result;
@@ -156,7 +156,7 @@ CUresult sg_cuStreamGetCtx(CUstream hStream, CUcontext *pctx) {
     if (!pctx)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_find_valid(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *pctx = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
     return result;
@@ -172,7 +172,7 @@ CUresult sg_cuStreamGetGreenCtx(CUstream hStream, CUgreenCtx *phCtx) {
     if (!phCtx)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_find_valid(hStream, &stream);
     if (result == CUDA_SUCCESS)
         *phCtx = green_of(stream);
     return result;
@@ -184,7 +184,7 @@ CUresult sg_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGr
     if (!pCtx)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_stream *stream;
-    CUresult result = sg_stream_find(hStream, &stream);
+    CUresult result = sg_stream_find_valid(hStream, &stream);
     if (result == CUDA_SUCCESS) {
         *pCtx = SG_HANDLE_POINTER(CUcontext, sg_context_owner(stream->context)->handle);
         *pGreenCtx = green_of(stream);
