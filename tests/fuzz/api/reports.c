@@ -132,11 +132,12 @@ static void CUDA_CB noticed(CUasyncNotificationInfo *info, void *data,
     (void)callback;
 }
 
+/* Registered without an output, nobody could end it. */
 static void log_callback(void) {
     static unsigned char word;
     CUlogsCallbackHandle made = NULL;
     if (byte() & 1)
-        cuLogsRegisterCallback(byte() < 0xf8 ? heard : NULL, &word, maybe(&made));
+        cuLogsRegisterCallback(byte() < 0xf8 ? heard : NULL, &word, &made);
     else
         cuLogsUnregisterCallback(OF(CUlogsCallbackHandle, LOG_CALLBACKS));
     remember(LOG_CALLBACKS, (uintptr_t)made);
