@@ -165,6 +165,41 @@ static int fault(int argc, char **argv) {
     return 0;
 }
 
+/* Queues a set behind a gate and takes its memory away: the fault is that of another thread. */
+static int fault_of_work(int argc, char **argv) {
+    (void)argc;
+    const size_t page = (size_t)2 << 20;
+    static char text[4096];
+    struct gate gate;
+    CUdeviceptr p;
+    CUstream stream;
+    CUmemGenericAllocationHandle memory;
+    CUmemAllocationProp prop;
+    CUmemAccessDesc access;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location = prop.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    init_driver();
+    set_file(argv[1]);
+    write_byte(CU_COREDUMP_ENABLE_ON_EXCEPTION, false, 1);
+    OK(cu.cuMemAddressReserve(&p, page, 0, 0, 0));
+    OK(cu.cuMemCreate(&memory, page, &prop, 0));
+    OK(cu.cuMemMap(p, page, 0, memory, 0));
+    OK(cu.cuMemSetAccess(p, page, &access, 1));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(p, 1, page, stream));
+    OK(cu.cuMemUnmap(p, page));
+    gate_release(&gate);
+    FAILS(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    assert_non_null(read_file(argv[1], text, sizeof text));
+    assert_non_null(strstr(text, "\nstream "));
+    return 0;
+}
+
 /* A file that cannot be written is said on the log; the fault is answered as ever. */
 static int nowhere(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -177,9 +212,10 @@ static int nowhere(int argc, char **argv) {
 }
 
 static const struct child children[] = {
-    {"scopes", scopes}, {"sizes", sizes},
-    {"names", names},   {"without_context", without_context},
-    {"fault", fault},   {"nowhere", nowhere},
+    {"scopes", scopes},   {"sizes", sizes},
+    {"names", names},     {"without_context", without_context},
+    {"fault", fault},     {"fault_of_work", fault_of_work},
+    {"nowhere", nowhere},
 };
 
 static void each_scope_has_its_own(void **state) {
@@ -209,6 +245,7 @@ static void a_fault_leaves_a_text(void **state) {
     assert_non_null(mkdtemp(folder));
     assert_int_equal(run_child("fault", folder, "enabled", NULL), 0);
     assert_int_equal(run_child("fault", folder, "disabled", NULL), 0);
+    assert_int_equal(run_child("fault_of_work", folder, NULL), 0);
     assert_int_equal(rmdir(folder), 0);
     assert_int_equal(run_child("nowhere", NULL), 0);
 }

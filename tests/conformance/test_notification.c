@@ -59,8 +59,9 @@ static void told_what_is_missing(void **state) {
     (void)state;
     NEEDS_SOFTGPU("tells of memory that it refuses");
     struct heard heard = {.driver = CUDA_ERROR_UNKNOWN};
-    CUasyncCallbackHandle handle;
+    CUasyncCallbackHandle handle = NULL;
     OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, &heard, &handle));
+    assert_non_null(handle);
     size_t left, total;
     OK(cu.cuMemGetInfo_v2(&left, &total));
     const size_t page = (size_t)2 << 20;

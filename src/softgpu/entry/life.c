@@ -6,6 +6,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/memory/memory.h"
+#include "softgpu/report/coredump.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>
@@ -41,6 +42,8 @@ static void report_leaks(void) {
  */
 static void begin_exit(void) {
     bool reachable = !atomic_load(&sg_forked) && !sg_thread()->in_call;
+    if (reachable)
+        sg_coredumps_write(); /* of a fault that no call has told */
     if (reachable && sg_config()->leaks)
         report_leaks();
     atomic_store(&sg_exiting, true);

@@ -3,9 +3,9 @@
  *
  * A context copies the settings of the process when it begins, and has its own from then on.
  * When they are enabled and the context faults, a text is written to the file that they name: which
- * device and context, what error, what the device held. It is softgpu's own, not the format of
- * NVIDIA's core dumps; no program is ended after it, whatever the flags say, and nothing listens to
- * the pipe that can be named.
+ * device, context and queued work, what error, what the device held. It is softgpu's own, not the
+ * format of NVIDIA's core dumps; no program is ended after it, whatever the flags say, and nothing
+ * listens to the pipe that can be named.
  *
  * In the file's name %h is the host, %p the process, %t the time in seconds, %% a percent sign.
  */
@@ -13,6 +13,7 @@
 #define SG_REPORT_COREDUMP_H
 
 #include <gpumem/cuda_api.h>
+#include <stdint.h>
 
 #define SG_COREDUMP_NAME 1024 /* with its zero: the size that the driver asks for */
 
@@ -30,6 +31,8 @@ void sg_coredump_begin(struct sg_coredump *settings, unsigned flags);
 
 /* With the big lock: remembers what is to be written, by the next call that leaves the driver. */
 void sg_coredump_fault(const struct sg_context *context, CUresult error);
+/* With the big lock, before a fault of queued work and after it (zeros): whose it is. */
+void sg_coredump_work(uint64_t stream, uint64_t operation);
 /* Without it. When it returns, all that were remembered before are written. */
 void sg_coredumps_write(void);
 

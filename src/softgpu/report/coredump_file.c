@@ -26,7 +26,13 @@ struct fault {
 /* Held while files are written, so that whoever comes second waits for them. Before the big lock,
  * never after it. */
 static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-static struct fault *faults; /* guarded by the big lock; the newest first */
+static uint64_t work_stream, work_operation; /* guarded by the big lock; 0 for no queued work */
+static struct fault *faults;                 /* guarded by the big lock; the newest first */
+
+void sg_coredump_work(uint64_t stream, uint64_t operation) {
+    work_stream = stream;
+    work_operation = operation;
+}
 
 static void describe(struct fault *fault, const struct sg_context *context, CUresult error) {
     const char *name = sg_result_name(error), *meaning = sg_result_string(error);
@@ -43,6 +49,10 @@ static void describe(struct fault *fault, const struct sg_context *context, CUre
                  context->device, device->name, sg_memory_used(context->device), context->id,
                  context->handle, context->primary ? "primary" : "created", context->coredump.flags,
                  context->coredump.lightweight);
+    if (work_operation > 0 && fault->length > 0 && (size_t)fault->length < sizeof fault->text)
+        fault->length +=
+            snprintf(fault->text + fault->length, sizeof fault->text - (size_t)fault->length,
+                     "stream %" PRIu64 " operation %" PRIu64 "\n", work_stream, work_operation);
 }
 
 void sg_coredump_fault(const struct sg_context *context, CUresult error) {

@@ -118,8 +118,11 @@ static void run(struct sg_op *op) {
     moving -= moves;
     if (moves)
         sg_work_end(&op->work);
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS) {
+        sg_coredump_work(op->stream->id, op->number);
         sg_context_fault(context, result);
+        sg_coredump_work(0, 0);
+    }
 }
 
 void sg_op_execute(struct sg_op *op) {
