@@ -343,6 +343,17 @@ static CUresult run_to_end(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
+/* Between memory of the host and a mapping of VMM only devices copy that the mapping is open to. */
+static bool reaches(int device, const struct sg_box *box) {
+    const struct sg_place *to = &box->to, *from = &box->from;
+    size_t bytes;
+    if (to->role == SG_ROLE_ARRAY || from->role == SG_ROLE_ARRAY || on_host(to) == on_host(from))
+        return true;
+    const struct sg_place *place = on_host(to) ? from : to;
+    return !extent(place, box, &bytes) ||
+           sg_memory_mapped(device, place->address, bytes, place == to ? SG_WRITE : SG_READ);
+}
+
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -354,6 +365,8 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     if (stream->capture)
         return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     result = sg_box_check(&box);
+    if (result == CUDA_SUCCESS && !reaches(stream->context->device, &box))
+        result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = sg_copy_op(&box);

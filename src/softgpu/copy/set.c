@@ -149,6 +149,9 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     result = check(&set, &where);
     if (result != CUDA_SUCCESS)
         return result;
+    size_t bytes = (set.height - 1) * set.pitch + set.width;
+    if (!sg_memory_reachable(stream->context, set.to, bytes, SG_WRITE))
+        return CUDA_ERROR_INVALID_VALUE;
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;

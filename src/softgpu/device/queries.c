@@ -196,7 +196,17 @@ CUresult sg_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attrib, CU
 }
 
 /* Atomic operations on other memory than the device's own are made by kernels only: none here, as
- * from an H200 to its host. */
+ * H200 answered, to its host and to another. Of operations that are none it answers so too, with
+ * the error. */
+static CUresult no_capabilities(unsigned int *capabilities, const CUatomicOperation *operations,
+                                unsigned int count) {
+    memset(capabilities, 0, count * sizeof *capabilities);
+    for (unsigned int i = 0; i < count; i++)
+        if ((unsigned int)operations[i] >= CU_ATOMIC_OPERATION_MAX)
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
 CUresult sg_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
                                               const CUatomicOperation *operations,
                                               unsigned int count, CUdevice dev) {
@@ -206,8 +216,7 @@ CUresult sg_cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities,
         return CUDA_ERROR_NOT_INITIALIZED;
     if (!sg_device(dev))
         return CUDA_ERROR_INVALID_DEVICE;
-    memset(capabilities, 0, count * sizeof *capabilities);
-    return CUDA_SUCCESS;
+    return no_capabilities(capabilities, operations, count);
 }
 
 CUresult sg_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
@@ -218,8 +227,7 @@ CUresult sg_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
         return CUDA_ERROR_INVALID_VALUE;
     if (!sg_device(srcDevice) || !sg_device(dstDevice) || srcDevice == dstDevice)
         return CUDA_ERROR_INVALID_DEVICE;
-    memset(capabilities, 0, count * sizeof *capabilities);
-    return CUDA_SUCCESS;
+    return no_capabilities(capabilities, operations, count);
 }
 
 /* ---- Features -----------------------------------------------------------------------------------

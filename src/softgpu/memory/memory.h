@@ -122,6 +122,13 @@ bool sg_memory_in_host_pool(CUdeviceptr address, size_t size);
  * VMM mappings, by cuMemSetAccess, and what was registered to be read only; for the arguments of
  * copies and sets too. */
 bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights);
+/* Did cuMemSetAccess let this device do that, where it is VMM's? True of all other memory. */
+bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights);
+/* Can work of `context` use the memory at its address, as sets and memory operations do? Copies
+ * between devices need not. On H200 memory of another device needs peer access or a pool's, VMM
+ * mappings the device's rights, and buffers of external memory their own context. */
+bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
+                         unsigned rights);
 
 /* ---- Execution's view, without the lock ---------------------------------------------------------
  */

@@ -71,3 +71,35 @@ bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights) {
             return false;
     return true;
 }
+
+bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights) {
+    const struct sg_range *range = sg_range_find(address);
+    if (!range || range->kind != SG_RANGE_MAPPING)
+        return true;
+    for (CUdeviceptr at = address & ~(CUdeviceptr)(SG_PAGE - 1); at < address + size; at += SG_PAGE)
+        if (!page_allows(at, device, device, rights))
+            return false;
+    return true;
+}
+
+bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
+                         unsigned rights) {
+    const struct sg_range *range = sg_range_find(address);
+    if (!range)
+        return true;
+    switch (range->kind) {
+    case SG_RANGE_MAPPING:
+        return sg_memory_mapped(context->device, address, size, rights);
+    case SG_RANGE_DEVICE:
+    case SG_RANGE_IPC:
+        return range->device == context->device ||
+               (range->context && sg_context_may_access(context, range->context));
+    case SG_RANGE_EXTERNAL:
+        return range->context == (context->owner ? context->owner : context);
+    case SG_RANGE_POOL:
+        return range->device < 0 || sg_pool_pages(range) ||
+               sg_pool_accessible(range, context->device);
+    default:
+        return true;
+    }
+}
