@@ -10,6 +10,13 @@
 #define OPERATIONS 1000000
 #define PER_STREAM 20
 
+/* A sanitizer's allocator answers no such questions, and keeps what is freed. */
+#if defined(GPUMEM_SANITIZE_address) || defined(GPUMEM_SANITIZE_thread)
+#define MEASURED 0
+#else
+#define MEASURED 1
+#endif
+
 /* What the process has from malloc, in bytes. */
 static size_t heap(void) {
     struct mallinfo2 info = mallinfo2();
@@ -76,14 +83,18 @@ static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memor
         OK(cu.cuMemsetD8Async(memory + i % 4096, (unsigned char)i, 1, streams[i % count]));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[0]));
     size_t each = (heap() - before) / OPERATIONS;
-    print_message("%zu bytes for each queued operation\n", each);
-    assert_in_range(each, 1, 400);
+    if (MEASURED) {
+        print_message("%zu bytes for each queued operation\n", each);
+        assert_in_range(each, 1, 400);
+    }
     gate_release(&gate);
     OK(cu.cuCtxSynchronize());
     size_t after = heap();
-    assert_in_range(after, 0, before + 65536);
     malloc_trim(0);
-    assert_in_range(resident(), 0, pages + 4096);
+    if (MEASURED) {
+        assert_in_range(after, 0, before + 65536);
+        assert_in_range(resident(), 0, pages + 4096);
+    }
     gate_free(&gate);
 }
 
