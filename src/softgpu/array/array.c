@@ -225,6 +225,8 @@ CUresult sg_cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *pArrayDescriptor, CUa
     CUresult result = sg_array_find(hArray, &array);
     if (result != CUDA_SUCCESS)
         return result;
+    if (sg_old_is(array->context))
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (!pArrayDescriptor)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY3D_DESCRIPTOR *d = &array->descriptor;

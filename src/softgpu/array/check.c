@@ -105,7 +105,7 @@ static bool flags_fit(const CUDA_ARRAY3D_DESCRIPTOR *d, enum kind kind, bool gra
 
 /* Blocks are of rows; formats of video are asked for by their flag, and are planes. */
 static bool format_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_format *format,
-                        enum kind kind) {
+                        enum kind kind, unsigned levels) {
     const unsigned tiled = CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING;
     if (!sg_array_element(d->Format, d->NumChannels))
         return false;
@@ -113,7 +113,10 @@ static bool format_fits(const CUDA_ARRAY3D_DESCRIPTOR *d, const struct sg_format
         return kind != LINE && kind != LINES;
     if (!format->video)
         return true;
-    return (d->Flags & CUDA_ARRAY3D_VIDEO_ENCODE_DECODE) && kind == PLANE && !(d->Flags & tiled);
+    /* Planes of half the size, and frames have no smaller ones: as recorded. */
+    bool frame = levels <= 1 && d->Width % 2 == 0 && d->Height % 2 == 0;
+    return (d->Flags & CUDA_ARRAY3D_VIDEO_ENCODE_DECODE) && kind == PLANE && frame &&
+           !(d->Flags & tiled);
 }
 
 CUresult sg_descriptor_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels,
@@ -123,7 +126,7 @@ CUresult sg_descriptor_check(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned
     if (!format || !find_kind(descriptor, &kind))
         return CUDA_ERROR_INVALID_VALUE;
     if (!size_fits(descriptor, kind, levels) || !flags_fit(descriptor, kind, graphics) ||
-        !format_fits(descriptor, format, kind))
+        !format_fits(descriptor, format, kind, levels))
         return CUDA_ERROR_INVALID_VALUE;
     bool no_surface = format->block > 1 && (descriptor->Flags & CUDA_ARRAY3D_SURFACE_LDST);
     return no_surface ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;

@@ -3,6 +3,7 @@
 
 #include "softgpu/array/internal.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/memory/old.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>
@@ -78,7 +79,7 @@ CUresult sg_mipmap_over(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTO
     CUresult result = sg_descriptor_check(descriptor, levels, true);
     if (result != CUDA_SUCCESS)
         return result;
-    if (levels == 0)
+    if (levels == 0 || levels > sg_level_limit(descriptor))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_mipmap *made = shaped(context, descriptor, levels);
     if (!made)
@@ -120,6 +121,8 @@ CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                    unsigned int numMipmapLevels) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS && sg_old_is(context))
+        result = CUDA_ERROR_INVALID_CONTEXT;
     if (result != CUDA_SUCCESS)
         return result;
     if (!pHandle || !pMipmappedArrayDesc)

@@ -13,7 +13,8 @@ CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, con
     const struct sg_array *array = sg_array_get(handle);
     /* Elements may be taken apart, blocks of texels may not: so on H200. */
     unsigned unit = array ? sg_array_unit(array) : 1;
-    if (!array || offset[0] % unit || box->width % unit ||
+    /* Frames of several planes are copied plane by plane. */
+    if (!array || array->plane_count > 0 || offset[0] % unit || box->width % unit ||
         !inside(offset[0], box->width, array->width_bytes) ||
         !inside(offset[1], box->height, array->rows) ||
         !inside(offset[2], box->depth, array->slices))

@@ -65,7 +65,7 @@ CUresult sg_cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev) {
 CUresult sg_cuDeviceTotalMem(unsigned int *bytes, CUdevice dev) {
     size_t total;
     CUresult result = sg_cuDeviceTotalMem_v2(bytes ? &total : NULL, dev);
-    if (result == CUDA_SUCCESS)
+    if (bytes)
         *bytes = total > UINT_MAX ? UINT_MAX : (unsigned)total;
     return result;
 }

@@ -77,24 +77,37 @@ static struct shared_pages *pages_of_neighbour(const struct sg_segment *segment)
     return inside ? managed_of(other)->told : NULL;
 }
 
+/* With the promise of the edit that its end is. */
 static bool begin_pages(struct managed *made) {
     const struct sg_segment *segment = made->chunk ? sg_small_segment(made->chunk) : &made->segment;
     made->told = pages_of_neighbour(segment);
     if (made->told) {
-        made->told->refs++;
-        return true;
+        bool promised = sg_pages_promise(&made->told->pages);
+        made->told->refs += promised;
+        return promised;
     }
     made->told = calloc(1, sizeof *made->told);
     if (!made->told)
         return false;
     made->told->refs = 1;
-    if (sg_pages_begin(&made->told->pages, segment->address, segment->size))
-        return true;
+    if (sg_pages_begin(&made->told->pages, segment->address, segment->size)) {
+        if (sg_pages_promise(&made->told->pages))
+            return true;
+        sg_pages_end(&made->told->pages);
+    }
     free(made->told);
     return false;
 }
 
+static void forget(struct sg_page_facts *facts, const void *user) {
+    (void)user;
+    *facts = (struct sg_page_facts){0};
+}
+
+/* On H200 what was told of a page ends with any allocation that has a part of it. */
 static void end_pages(struct managed *made) {
+    const struct sg_range *range = &made->range;
+    sg_pages_edit(&made->told->pages, range->start, range->size, forget, NULL);
     if (--made->told->refs > 0)
         return;
     sg_pages_end(&made->told->pages);

@@ -82,8 +82,12 @@ static CUresult add_all(const struct batch *batch, struct sg_moves *moves) {
     CUmemLocation to = {0};
     size_t next = 0;
     for (size_t i = 0; i < batch->count && result == CUDA_SUCCESS; i++) {
+        /* Of several locations for one index H200 takes the first. */
+        bool first = next < batch->location_count && batch->indices[next] == i;
+        if (first)
+            to = batch->locations[next];
         while (next < batch->location_count && batch->indices[next] == i)
-            to = batch->locations[next++];
+            next++;
         result = sg_moves_add(moves, (struct sg_move){.address = batch->addresses[i],
                                                       .size = batch->sizes[i],
                                                       .discard = batch->discard,

@@ -53,7 +53,12 @@ static uint64_t mapping_base(const struct sg_range *range) {
     return range->start - range->phys_offset;
 }
 
+/* Of an external buffer the pages that it touches, as recorded on H200. */
 static uint64_t mapping_size(const struct sg_range *range) {
+    if (range->kind == SG_RANGE_EXTERNAL) {
+        size_t end = range->phys_offset + range->size + SG_PAGE - 1;
+        return end / SG_PAGE * SG_PAGE - range->phys_offset / SG_PAGE * SG_PAGE;
+    }
     if (range->phys)
         return range->phys->size;
     uint64_t end = (range->start + range->size + page_mask()) & ~page_mask();
@@ -77,7 +82,8 @@ static uint64_t handle_types(const struct sg_range *range) {
         const CUmemPoolProps *props = sg_pool_props(range);
         return props ? (uint64_t)props->handleTypes : 0;
     }
-    return range->phys ? (uint64_t)range->phys->prop.requestedHandleTypes : 0;
+    bool exportable = range->phys && range->kind != SG_RANGE_EXTERNAL;
+    return exportable ? (uint64_t)range->phys->prop.requestedHandleTypes : 0;
 }
 
 /* Of the current context's device, or of the device that has the bytes. */
@@ -139,7 +145,9 @@ static CUresult ask(CUpointer_attribute attribute, CUdeviceptr ptr, const struct
     case CU_POINTER_ATTRIBUTE_P2P_TOKENS: /* for a kernel interface: zero on H200 too */
         return range->device < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-        answer->number = range->sync_memops_set ? range->sync_memops : range->device >= 0;
+        answer->number = range->sync_memops_set
+                             ? range->sync_memops
+                             : range->device >= 0 && range->kind != SG_RANGE_EXTERNAL;
         break;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
     case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:

@@ -299,7 +299,8 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         return free_plain(range, stream);
     if (range->kind == SG_RANGE_GRAPH)
         return sg_graph_memory_free_async(range, stream);
-    return range->kind == SG_RANGE_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+    bool unsupported = range->kind == SG_RANGE_MANAGED || range->kind == SG_RANGE_EXTERNAL;
+    return unsupported ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_pool_free(struct sg_range *range) {

@@ -132,7 +132,9 @@ static CUresult tell_access(struct sg_pool *pool, const CUmemAccessDesc *desc, b
     if (desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READ)
         return CUDA_ERROR_NOT_SUPPORTED;
     bool on_device = desc->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-    if (on_device ? !sg_device(desc->location.id) : !is_host(&desc->location))
+    if (on_device && !sg_device(desc->location.id))
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (!on_device && !is_host(&desc->location))
         return CUDA_ERROR_INVALID_VALUE;
     bool both = desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (!both && desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE)
@@ -195,6 +197,10 @@ const CUmemPoolProps *sg_pool_props(const struct sg_range *range) {
 struct sg_pages *sg_pool_pages(const struct sg_range *range) {
     const struct sg_block *block = range->owner;
     return block->segment->pool->managed ? &block->segment->pages : NULL;
+}
+
+uint32_t sg_pool_told(const struct sg_range *range) {
+    return pool_of(range)->told;
 }
 
 bool sg_pool_accessible(const struct sg_range *range, int device) {

@@ -34,6 +34,8 @@ struct sg_pages;
 struct sg_pages *sg_pool_pages(const struct sg_range *range);
 /* May the device read and write it? Host pools begin without access from any device. */
 bool sg_pool_accessible(const struct sg_range *range, int device);
+/* Of managed memory: who was given access by cuMemPoolSetAccess, as bits of `accessed_by`. */
+uint32_t sg_pool_told(const struct sg_range *range);
 
 /* ---- For stream/ ----------------------------------------------------------------------------- */
 

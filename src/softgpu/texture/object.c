@@ -106,6 +106,30 @@ void sg_samplers_context_end(struct sg_context *context) {
 
 /* ---- Textures -------------------------------------------------------------------------------- */
 
+/* What an H200 tells of an object is not all that it was given. */
+static void keep_what_counts(struct sg_sampler *sampler) {
+    CUDA_RESOURCE_DESC *resource = &sampler->resource;
+    const CUaddress_mode *modes = sampler->texture.addressMode;
+    if (resource->resType == CU_RESOURCE_TYPE_LINEAR ||
+        resource->resType == CU_RESOURCE_TYPE_PITCH2D)
+        sampler->has_view = false;
+    if (resource->resType == CU_RESOURCE_TYPE_PITCH2D && resource->res.pitch2D.height == 0) {
+        CUDA_RESOURCE_DESC row = {.resType = CU_RESOURCE_TYPE_LINEAR, .flags = resource->flags};
+        row.res.linear.devPtr = resource->res.pitch2D.devPtr;
+        row.res.linear.format = resource->res.pitch2D.format;
+        row.res.linear.numChannels = resource->res.pitch2D.numChannels;
+        row.res.linear.sizeInBytes = resource->res.pitch2D.pitchInBytes;
+        *resource = row;
+    } else if (resource->resType == CU_RESOURCE_TYPE_PITCH2D && resource->res.pitch2D.height == 1) {
+        resource->res.pitch2D.pitchInBytes = 0;
+    }
+    bool border = false;
+    for (int i = 0; i < 3; i++)
+        border |= modes[i] == CU_TR_ADDRESS_MODE_BORDER;
+    if (!border)
+        memset(sampler->texture.borderColor, 0, sizeof sampler->texture.borderColor);
+}
+
 CUresult sg_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC *pResDesc,
                               const CUDA_TEXTURE_DESC *pTexDesc,
                               const CUDA_RESOURCE_VIEW_DESC *pResViewDesc) {
@@ -123,7 +147,10 @@ CUresult sg_cuTexObjectCreate(CUtexObject *pTexObject, const CUDA_RESOURCE_DESC 
     result = sg_texture_check(&sampler, context);
     if (result != CUDA_SUCCESS && pResViewDesc && pResViewDesc->format == CU_RES_VIEW_FORMAT_NONE)
         *pTexObject = 0; /* as an H200 does, which finds this mistake later than the others */
-    return result == CUDA_SUCCESS ? add(context, &sampler, pTexObject) : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    keep_what_counts(&sampler);
+    return add(context, &sampler, pTexObject);
 }
 
 CUresult sg_cuTexObjectDestroy(CUtexObject texObject) {
