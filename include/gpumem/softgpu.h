@@ -50,7 +50,8 @@ typedef enum softgpu_function_state {
     /* Implemented, and `test` fails when it does nothing; or `test` says why nobody can see what it
      * does. */
     SOFTGPU_FUNCTION_REAL = 1,
-    SOFTGPU_FUNCTION_REFUSED = 2,  /* answers an error, whatever is asked for */
+    SOFTGPU_FUNCTION_REFUSED = 2,  /* answers an error, whatever is asked for; of launches a capture
+                                       may make a node */
     SOFTGPU_FUNCTION_UNPROVED = 3, /* implemented, but no test shows an effect */
 } softgpu_function_state;
 

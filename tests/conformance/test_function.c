@@ -99,6 +99,8 @@ static void the_first_way_to_launch_is_checked(void **state) {
     OK(cu.cuFuncSetBlockShape(f, 128, 1, 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetBlockShape(f, 129, 1, 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetBlockShape(heavy, 0, 1, 1));
+    /* More than its registers allow: the launch's business. */
+    OK(cu.cuFuncSetBlockShape(heavy, 1024, 1, 1));
     OK(cu.cuFuncSetSharedSize(f, 49152));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuFuncSetSharedSize(f, 49153));
     OK(cu.cuParamSetSize(f, 8));

@@ -32,7 +32,6 @@ static void shapes_and_parameters(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 49153, params, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, missing, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, params, end));
     FAILS(CUDA_ERROR_INVALID_VALUE, launch(f, 1, 1, 0, NULL, end));
     FAILS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, launch(heavy, 1, 1024, 0, params, NULL));
     FAILS(CUDA_ERROR_INVALID_CLUSTER_SIZE, launch(pair, 3, 1, 0, params, NULL));
@@ -113,6 +112,24 @@ static void captured_launches_are_nodes(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
+/* Missing arguments are noticed before the stream is looked at: the capture goes on. */
+static void missing_arguments_spare_captures(void **state) {
+    (void)state;
+    CUfunction f = function("bounded");
+    CUstream stream;
+    CUgraph graph = NULL;
+    size_t count = 1;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    OK(cu.cuGraphGetNodes(graph, NULL, &count));
+    assert_int_equal(count, 0);
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuModuleUnload(module));
+}
+
 /* A launch that is refused ends the capture. */
 static void bad_launches_invalidate_captures(void **state) {
     (void)state;
@@ -133,21 +150,30 @@ static void bad_launches_invalidate_captures(void **state) {
 static void softgpu_runs_no_kernels(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware runs them");
-    CUfunction f = function("empty");
+    CUfunction f = function("empty"), bounded;
     CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, NULL, NULL, 0};
+    CUdeviceptr p = 0;
+    void *params[] = {&p, &p}, *end[] = {CU_LAUNCH_PARAM_END};
+    OK(cu.cuModuleGetFunction(&bounded, module, "bounded"));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(f, 1, 1, 0, NULL, NULL));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunchKernelEx(&config, f, NULL, NULL));
     FAILS(CUDA_ERROR_NOT_SUPPORTED,
           cu.cuLaunchCooperativeKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));
+    /* An empty list beside the arguments: hardware takes the arguments. */
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, launch(bounded, 1, 1, 0, params, end));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuLaunch(f));
     OK(cu.cuModuleUnload(module));
 }
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(shapes_and_parameters),       TEST(attributes),
-        TEST(cooperative_launches_fit),    TEST(other_contexts_functions_are_refused),
-        TEST(captured_launches_are_nodes), TEST(bad_launches_invalidate_captures),
+        TEST(shapes_and_parameters),
+        TEST(attributes),
+        TEST(cooperative_launches_fit),
+        TEST(other_contexts_functions_are_refused),
+        TEST(captured_launches_are_nodes),
+        TEST(bad_launches_invalidate_captures),
+        TEST(missing_arguments_spare_captures),
         TEST(softgpu_runs_no_kernels),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

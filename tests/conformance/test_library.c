@@ -44,6 +44,36 @@ static void kernels_are_found_and_listed(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
+/* nvcc's host programs hand over a wrapper that points to the fatbin. */
+static void wrappers_are_taken(void **state) {
+    (void)state;
+    struct {
+        unsigned magic, version;
+        const void *data;
+        void *unused;
+    } wrapper = {0x466243b1, 1, image_small_fatbin, NULL};
+    CUlibrary library = load(&wrapper);
+    unsigned count = 0;
+    kernel(library, "small");
+    OK(cu.cuLibraryGetKernelCount(&count, library));
+    assert_int_equal(count, 1);
+    OK(cu.cuLibraryUnload(library));
+}
+
+/* An image that cannot be read makes a library without kernels; asking for one says why. */
+static void what_cannot_be_read_is_empty(void **state) {
+    (void)state;
+    CUlibrary library = load("no program");
+    CUkernel found = NULL;
+    unsigned count = 9;
+    OK(cu.cuLibraryGetKernelCount(&count, library));
+    assert_int_equal(count, 0);
+    OK(cu.cuLibraryEnumerateKernels(&found, 1, library));
+    assert_null(found);
+    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLibraryGetKernel(&found, library, "small"));
+    OK(cu.cuLibraryUnload(library));
+}
+
 static void files_are_loaded(void **state) {
     (void)state;
     CUlibrary library = NULL;
@@ -222,7 +252,8 @@ int main(int argc, char **argv) {
         TEST(bad_images_are_found_late),    TEST(the_module_of_the_current_context),
         TEST(settings_of_kernels),          TEST(managed_variables),
         TEST(unloading_waits_for_work),     TEST(no_unified_functions),
-        TEST(a_context_is_not_needed),
+        TEST(a_context_is_not_needed),      TEST(wrappers_are_taken),
+        TEST(what_cannot_be_read_is_empty),
     };
     const struct child children[] = {{"without", without_context}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

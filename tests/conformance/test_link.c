@@ -107,18 +107,27 @@ static void what_is_missing_or_twice(void **state) {
 
 static void inputs_are_of_their_kind(void **state) {
     (void)state;
-    CUlinkState link = create();
-    void *text = (void *)(uintptr_t)GIVER;
-    FAILS(CUDA_ERROR_INVALID_IMAGE,
-          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, text, sizeof GIVER, "a", 0, NULL, NULL));
-    FAILS(CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_NVVM, text, sizeof GIVER, "a", 0, NULL, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLinkAddData_v2(link, CU_JIT_NUM_INPUT_TYPES, text,
-                                                        sizeof GIVER, "a", 0, NULL, NULL));
-    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
-          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, (void *)(uintptr_t)image_small_cubin,
-                              sizeof image_small_cubin, "a", 0, NULL, NULL));
-    OK(cu.cuLinkDestroy(link));
+    void *text = (void *)(uintptr_t)GIVER, *cubin = (void *)(uintptr_t)image_small_cubin;
+    const struct {
+        CUresult answer;
+        CUjitInputType type;
+        void *bytes;
+        size_t size;
+    } inputs[] = {
+        {CUDA_ERROR_INVALID_IMAGE, CU_JIT_INPUT_CUBIN, text, sizeof GIVER},
+        {CUDA_ERROR_INVALID_IMAGE, CU_JIT_INPUT_OBJECT, cubin, sizeof image_small_cubin},
+        {CUDA_ERROR_UNKNOWN, CU_JIT_INPUT_LIBRARY, cubin, sizeof image_small_cubin},
+        {CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CU_JIT_INPUT_NVVM, cubin, sizeof image_small_cubin},
+        {CUDA_ERROR_INVALID_VALUE, CU_JIT_NUM_INPUT_TYPES, cubin, sizeof image_small_cubin},
+        {CUDA_ERROR_NO_BINARY_FOR_GPU, CU_JIT_INPUT_CUBIN, cubin, sizeof image_small_cubin},
+    };
+    /* A linker each: what one has refused, it may answer to all that come after. */
+    for (size_t i = 0; i < COUNT(inputs); i++) {
+        CUlinkState link = create();
+        FAILS(inputs[i].answer, cu.cuLinkAddData_v2(link, inputs[i].type, inputs[i].bytes,
+                                                    inputs[i].size, "a", 0, NULL, NULL));
+        OK(cu.cuLinkDestroy(link));
+    }
 }
 
 /* Size options become what was used; the buffers are the linker's until it ends. */

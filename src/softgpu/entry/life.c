@@ -5,6 +5,7 @@
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
+#include "softgpu/image/loading.h"
 #include "softgpu/memory/memory.h"
 #include "softgpu/report/coredump.h"
 #include "softgpu/stream/stream.h"
@@ -51,7 +52,8 @@ static void begin_exit(void) {
 
 /* Stages that succeeded are kept, so that a second cuInit takes up where the first one failed. */
 static CUresult initialize(void) {
-    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init, sg_streams_init};
+    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init, sg_streams_init,
+                                               sg_loading_init};
     static unsigned done;
     while (done < sizeof stages / sizeof stages[0]) {
         CUresult result = stages[done]();

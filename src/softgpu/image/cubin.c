@@ -258,6 +258,7 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     if (result != CUDA_SUCCESS)
         return result;
     read_target(cubin);
+    cubin->image->to_be_linked = cubin->elf.type == ET_REL;
     if (!runs(cubin)) {
         sg_image_log_error(cubin->log, cubin->options->name, 0,
                            "code for sm_%d does not run on sm_%d", cubin->image->target,

@@ -152,7 +152,7 @@ CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf) {
         return CUDA_ERROR_INVALID_IMAGE;
     /* The answers of an H200 to each of these. */
     if (bytes.data[EI_CLASS] != ELFCLASS64)
-        return CUDA_ERROR_UNKNOWN;
+        return bytes.data[EI_CLASS] == ELFCLASS32 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
     if (bytes.data[EI_DATA] != ELFDATA2LSB || sg_bytes_number(bytes, 18, 2) != EM_CUDA)
         return CUDA_ERROR_INVALID_IMAGE;
     if (bytes.data[EI_OSABI] != 0x33 && bytes.data[EI_OSABI] != 0x41)

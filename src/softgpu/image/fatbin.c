@@ -70,7 +70,8 @@ static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, 
 
 static bool fits(const struct entry *entry, const struct sg_image_options *options) {
     int device = options->architecture;
-    if (!(entry->flags & IS_64_BIT))
+    /* Text says itself for how many bits it is, and an H200 looks there alone. */
+    if (entry->kind == KIND_ELF && !(entry->flags & IS_64_BIT))
         return false;
     if (device < 0)
         return true;
@@ -83,11 +84,13 @@ static bool fits(const struct entry *entry, const struct sg_image_options *optio
     return entry->architecture <= device;
 }
 
-/* Whether `entry` is to be taken rather than `best`, of the same kind: newer, or more special. */
-static bool better(const struct entry *entry, const struct entry *best) {
+/* Whether `entry` is to be taken rather than `best`, of the same kind: newer, or more special. Of
+ * equals an H200 took the last that is for the device itself, and the first of older ones. */
+static bool better(const struct entry *entry, const struct entry *best, int device) {
     if (best->kind == 0 || entry->architecture != best->architecture)
         return best->kind == 0 || entry->architecture > best->architecture;
-    return (entry->flags & IS_SPECIFIC) > (best->flags & IS_SPECIFIC);
+    bool special = entry->flags & IS_SPECIFIC, before = best->flags & IS_SPECIFIC;
+    return special == before ? entry->architecture == device : special;
 }
 
 static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *options,
@@ -102,7 +105,7 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
         struct entry *best = entry.kind == KIND_ELF   ? &machine
                              : entry.kind == KIND_PTX ? &text
                                                       : NULL;
-        if (best && fits(&entry, options) && better(&entry, best))
+        if (best && fits(&entry, options) && better(&entry, best, options->architecture))
             *best = entry;
     }
     if (!whole)
@@ -136,7 +139,8 @@ static CUresult decompress(const struct entry *entry, unsigned char **plain) {
         return CUDA_SUCCESS;
     free(*plain);
     *plain = NULL;
-    return CUDA_ERROR_INVALID_IMAGE;
+    /* As recorded; damage to LZ4 kills an H200's driver. */
+    return entry->flags & IS_ZSTD ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
 }
 
 static CUresult read_plain(unsigned kind, struct sg_bytes plain,

@@ -119,11 +119,11 @@ int sg_function_value(const struct sg_function *function, CUfunction_attribute a
     return value;
 }
 
-/* As the documentation of cuFuncGetAttribute lists them. */
+/* Those of an H200; the documentation of cuFuncGetAttribute has CACHE_MODE_CA for the last. */
 static bool needs_loading(CUfunction_attribute attribute) {
     return attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
            attribute == CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES ||
-           attribute == CU_FUNC_ATTRIBUTE_CACHE_MODE_CA;
+           attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
 }
 
 CUresult sg_cuFuncGetAttribute(int *pi, CUfunction_attribute attrib, CUfunction hfunc) {

@@ -6,6 +6,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/image/launch_refused.h"
+#include "softgpu/image/occupancy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,15 @@ static CUresult find(CUfunction handle, struct sg_function **function) {
     return CUDA_SUCCESS;
 }
 
+/* What the image says counts; how many registers a thread needs is the launch's business. */
+static bool shape_allowed(const struct sg_function *function, int x, int y, int z) {
+    const unsigned *required = function->image->required_threads;
+    int64_t most = sg_occupancy_allowed_threads(function->image, function->context->device);
+    return (int64_t)x * y * z <= most &&
+           (required[0] == 0 || ((unsigned)x == required[0] && (unsigned)y == required[1] &&
+                                 (unsigned)z == required[2]));
+}
+
 CUresult sg_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
     struct sg_function *function;
     CUresult result = find(hfunc, &function);
@@ -52,8 +62,7 @@ CUresult sg_cuFuncSetBlockShape(CUfunction hfunc, int x, int y, int z) {
     const int *most = sg_device(function->context->device)->attributes;
     if (x <= 0 || y <= 0 || z <= 0 || x > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X] ||
         y > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y] ||
-        z > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] ||
-        (int64_t)x * y * z > sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK))
+        z > most[CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z] || !shape_allowed(function, x, y, z))
         return CUDA_ERROR_INVALID_VALUE;
     function->old->block[0] = (unsigned)x;
     function->old->block[1] = (unsigned)y;

@@ -65,9 +65,12 @@ CUresult sg_cuFuncSetAttribute(CUfunction hfunc, CUfunction_attribute attrib, in
     CUresult result = sg_function_get(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
-    return sg_function_set(function->module->program->image, function->image,
-                           function->context->device, attrib, value, function->settings,
-                           function->setting_set);
+    result = sg_function_set(function->module->program->image, function->image,
+                             function->context->device, attrib, value, function->settings,
+                             function->setting_set);
+    if (result == CUDA_SUCCESS)
+        function->loaded = true;
+    return result;
 }
 
 CUresult sg_cuFuncSetCacheConfig(CUfunction hfunc, CUfunc_cache config) {

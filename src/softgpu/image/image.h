@@ -65,6 +65,7 @@ struct sg_image {
     char *ptx;              /* the text, kept for an engine that runs it; NULL for machine code */
     unsigned char *machine; /* the ELF, kept likewise */
     size_t machine_size;
+    bool to_be_linked;                   /* machine code that is an input of linkers */
     struct sg_image_function *functions; /* entries (kernels), in order of the image */
     size_t function_count;
     struct sg_image_variable *variables;
@@ -85,13 +86,14 @@ struct sg_image_log {
 };
 
 struct sg_image_options {
-    int architecture;    /* compute capability of the device: 90; -1 to take what there is */
-    char suffix;         /* architecture-specific code that the device runs: 'a', or 0 */
-    int newest_ptx;      /* 90 for 9.0: newer .version is refused with UNSUPPORTED_PTX_VERSION */
-    bool prefer_machine; /* CU_PREFER_BINARY, the default, rather than CU_PREFER_PTX */
-    bool wrapped;        /* a fatbin wrapper is taken; cuModuleLoadData refuses it */
-    bool relocatable;    /* input of a link: external functions and variables are allowed */
-    const char *name;    /* of the input in messages; may be NULL */
+    int architecture;     /* compute capability of the device: 90; -1 to take what there is */
+    char suffix;          /* architecture-specific code that the device runs: 'a', or 0 */
+    int newest_ptx;       /* 90 for 9.0: newer .version is refused with UNSUPPORTED_PTX_VERSION */
+    bool prefer_machine;  /* CU_PREFER_BINARY, the default, rather than CU_PREFER_PTX */
+    bool wrapped;         /* a fatbin wrapper is taken, as libraries do; modules refuse it */
+    bool relocatable;     /* input of a link: external functions and variables are allowed */
+    unsigned most_shared; /* bytes that a function of PTX may declare; 0 for any number */
+    const char *name;     /* of the input in messages; may be NULL */
 };
 
 /*

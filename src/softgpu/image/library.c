@@ -115,7 +115,7 @@ static int some_device(void) {
 static CUresult load(CUlibrary *library, const void *code, size_t size, const struct sg_jit *jit) {
     struct sg_program *program = NULL;
     struct sg_library *made;
-    CUresult refusal = sg_program_read(code, size, some_device(), jit, &program);
+    CUresult refusal = sg_program_read(code, size, some_device(), jit, true, &program);
     if (refusal == CUDA_ERROR_OUT_OF_MEMORY)
         return refusal;
     CUresult result = library_new(program, refusal, &made);

@@ -22,9 +22,11 @@ CUresult sg_cuLibraryGetKernelCount(unsigned int *count, CUlibrary lib) {
     if (!count)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_library_from_handle(lib, &library);
-    if (result == CUDA_SUCCESS)
-        *count = (unsigned)library->program->image->function_count;
-    return result;
+    /* What cannot be read has none: kernels that are asked for by name answer why. */
+    if (!library)
+        return result;
+    *count = library->program ? (unsigned)library->program->image->function_count : 0;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels, CUlibrary lib) {
@@ -32,8 +34,10 @@ CUresult sg_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned int numKernels
     if (!kernels)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = sg_library_from_handle(lib, &library);
-    if (result != CUDA_SUCCESS)
+    if (!library)
         return result;
+    if (!library->program)
+        return CUDA_SUCCESS;
     const struct sg_image *image = library->program->image;
     for (size_t i = 0; i < image->function_count && i < numKernels; i++)
         kernels[i] =

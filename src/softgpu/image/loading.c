@@ -14,23 +14,20 @@
 /* Newest .version that the modelled driver's compiler takes: 13.0 came with PTX 9.0. */
 #define NEWEST_PTX 90
 
-/* NVIDIA's environment variables, as they were when the first of them was asked for. */
-static const struct environment { bool read, eager, force_ptx, no_ptx; } * environment(void) {
-    static struct environment found;
-    if (found.read)
-        return &found;
+static bool eager;
+
+/*
+ * CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT are documented, and an H200 with driver 580 loads
+ * text and machine code whatever they are.
+ */
+CUresult sg_loading_init(void) {
     const char *mode = secure_getenv("CUDA_MODULE_LOADING");
-    const char *force = secure_getenv("CUDA_FORCE_PTX_JIT");
-    const char *disable = secure_getenv("CUDA_DISABLE_PTX_JIT");
-    found = (struct environment){.read = true,
-                                 .eager = mode && strcasecmp(mode, "EAGER") == 0,
-                                 .force_ptx = force && strcmp(force, "1") == 0,
-                                 .no_ptx = disable && strcmp(disable, "1") == 0};
-    return &found;
+    eager = mode && strcasecmp(mode, "EAGER") == 0;
+    return CUDA_SUCCESS;
 }
 
 bool sg_loading_eager(void) {
-    return environment()->eager;
+    return eager;
 }
 
 struct sg_image_options sg_loading_options(int device, const char *name) {
@@ -38,15 +35,14 @@ struct sg_image_options sg_loading_options(int device, const char *name) {
     int architecture = attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
                        attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
     /* Features of one architecture alone exist since 9.0. */
-    return (struct sg_image_options){.architecture = architecture,
-                                     .suffix = architecture >= 90 ? 'a' : 0,
-                                     .newest_ptx = NEWEST_PTX,
-                                     .prefer_machine = true,
-                                     .name = name};
+    return (struct sg_image_options){
+        .architecture = architecture,
+        .suffix = architecture >= 90 ? 'a' : 0,
+        .newest_ptx = NEWEST_PTX,
+        .prefer_machine = true,
+        .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
+        .name = name};
 }
-
-/* Host code finds its fat binary through this wrapper; the driver does not take it. */
-#define WRAPPER_MAGIC 0x466243b1u
 
 #define ELF_MAGIC 0x464c457fu
 
@@ -65,33 +61,26 @@ static CUresult read_image(const void *bytes, size_t size, struct sg_image_optio
                            const struct sg_jit *jit, struct sg_image_log *log,
                            struct sg_image **image) {
     uint32_t magic = magic_of(bytes, size);
-    if (magic == WRAPPER_MAGIC)
-        return CUDA_ERROR_INVALID_IMAGE;
     /* Machine code that lacks names loads on H200; text does not. */
     options->relocatable = magic == ELF_MAGIC;
     CUresult result = sg_image_read(bytes, size, options, log, image);
     if (result != CUDA_SUCCESS)
         return result;
-    bool ptx = (*image)->source == SG_IMAGE_PTX;
-    if (ptx && environment()->no_ptx)
-        result = CUDA_ERROR_JIT_COMPILATION_DISABLED;
-    else if (!ptx && environment()->force_ptx)
-        result = CUDA_ERROR_NO_BINARY_FOR_GPU;
-    else
-        result = sg_jit_image(jit, *image, options->architecture, false);
+    result = sg_jit_image(jit, *image, options->architecture, false);
     if (result != CUDA_SUCCESS)
         sg_image_free(*image);
     return result;
 }
 
 CUresult sg_program_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
-                         struct sg_program **program) {
+                         bool wrapped, struct sg_program **program) {
     struct sg_program *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t started = sg_now();
     struct sg_image_options options = sg_loading_options(device, NULL);
-    options.prefer_machine = !jit->prefer_ptx && !environment()->force_ptx;
+    options.prefer_machine = !jit->prefer_ptx;
+    options.wrapped = wrapped;
     struct sg_image_log log = sg_jit_log(jit);
     CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
     sg_jit_answer(jit, &log, started);

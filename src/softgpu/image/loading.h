@@ -28,7 +28,9 @@ struct sg_jit {
     bool fallback, prefer_ptx;    /* CU_JIT_FALLBACK_STRATEGY was given; it is CU_PREFER_PTX */
 };
 
-/* Whether CUDA_MODULE_LOADING wants everything loaded at once. */
+/* Looks at the environment, once: an H200 does so as it is initialized. */
+CUresult sg_loading_init(void);
+/* Whether CUDA_MODULE_LOADING wanted everything loaded at once. */
 bool sg_loading_eager(void);
 
 /* Checks the options as an H200 does. SUCCESS, INVALID_VALUE, and what single options answer. */
@@ -45,9 +47,10 @@ void sg_jit_answer(const struct sg_jit *jit, const struct sg_image_log *log, uin
 /* What a device takes. `name` may be NULL. */
 struct sg_image_options sg_loading_options(int device, const char *name);
 
-/* A program with one reference, from `size` bytes; SIZE_MAX when the length is not known. */
+/* A program with one reference, from `size` bytes; SIZE_MAX when the length is not known.
+ * `wrapped`: what nvcc's host programs have around their fatbin is taken, too. */
 CUresult sg_program_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
-                         struct sg_program **program);
+                         bool wrapped, struct sg_program **program);
 void sg_program_ref(struct sg_program *program);
 void sg_program_unref(struct sg_program *program);
 

@@ -144,6 +144,8 @@ CUresult sg_module_variable(struct sg_module *module, const char *name, CUdevice
     /* An H200 finds those that are not .visible, too. */
     const struct sg_image_variable *found = sg_image_find_variable(image, name);
     const struct sg_range *range = found ? module->variables[found - image->variables].range : NULL;
+    if (found && found->external)
+        return CUDA_ERROR_INVALID_VALUE;
     if (!range)
         return CUDA_ERROR_NOT_FOUND;
     *address = range->start;

@@ -64,6 +64,7 @@ struct sg_ptx_symbol {
     size_t index;    /* of an entry or variable in the image; SIZE_MAX when it is not there */
     size_t line;
     uint64_t size, alignment; /* of a variable in .shared */
+    uint64_t range;           /* how many registers have the name, with a number behind it */
     size_t last_user;         /* the body or call graph that named it last */
     /* A function: what its body declares, and which symbols it names. */
     uint64_t shared, shared_alignment;

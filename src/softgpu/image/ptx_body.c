@@ -104,7 +104,7 @@ static void close_block(struct sg_ptx *ptx) {
 }
 
 /* %r12 of %r<20>: any split of the digits at the end may be the declared one. */
-static bool in_range(const struct sg_ptx *ptx, const struct sg_word *name, size_t *width) {
+static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, size_t *width) {
     uint64_t number = 0, weight = 1;
     size_t length = name->length;
     for (unsigned digits = 0; digits < 9 && length > 1; digits++) {
@@ -120,6 +120,9 @@ static bool in_range(const struct sg_ptx *ptx, const struct sg_word *name, size_
             *width = WIDTH_OF(range);
             return true;
         }
+        const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, length);
+        if (symbol && number < symbol->range)
+            return true;
     }
     return false;
 }

@@ -110,9 +110,9 @@ static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     if (!follow(ptx, walk))
         return false;
     uint64_t local = frame(entry->local);
-    /* An H200 takes more than the 48 KiB that ptxas allows; what a launch may have is its business.
-     */
-    if (walk->shared > UINT32_MAX || local > UINT32_MAX)
+    /* An H200 takes more than the 48 KiB that ptxas allows: all that a block can have. */
+    const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
+    if (walk->shared > most || local > UINT32_MAX)
         return sg_ptx_wrong(ptx, "%s uses too much shared or local memory", function->name);
     function->static_shared = (unsigned)walk->shared;
     function->local = (unsigned)local;

@@ -73,7 +73,8 @@ static bool whole_address(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
 static bool piece(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
                   const struct sg_ptx_value *value, uint64_t at) {
     unsigned number = (unsigned)__builtin_ctzll(value->mask) / 8;
-    if (variable->type.size != 1 || value->mask != (uint64_t)0xff << (8 * number))
+    if (variable->type.size != 1 || variable->type.untyped ||
+        value->mask != (uint64_t)0xff << (8 * number))
         return sg_ptx_wrong(ptx, "a masked address is one byte of it, in an element of one byte");
     if (number == 0) {
         struct sg_relocation *made = relocation(ptx, variable, value, at);

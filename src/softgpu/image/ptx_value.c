@@ -297,6 +297,16 @@ static bool opened(struct expression *e) {
     return push_operator(e, (struct operator){.kind = OP_OPEN});
 }
 
+/* generic(x) + 4, and not generic(x + 4). */
+static bool one_name(struct sg_ptx *ptx) {
+    struct sg_words ahead = ptx->words;
+    struct sg_word name, end;
+    sg_words_next(&ahead, &name);
+    sg_words_next(&ahead, &end);
+    return (name.kind == SG_WORD_NAME && sg_word_is(&end, ")")) ||
+           sg_ptx_wrong(ptx, "generic() wants the name of a variable");
+}
+
 static bool prefix(struct expression *e, bool *more) {
     static const struct {
         const char *text;
@@ -316,7 +326,7 @@ static bool prefix(struct expression *e, bool *more) {
     sg_words_next(&ahead, &next);
     bool open = sg_word_is(&next, "(");
     if (sg_ptx_is(ptx, "generic") && open)
-        return sg_ptx_next(ptx) &&
+        return sg_ptx_next(ptx) && one_name(ptx) &&
                push_operator(e, (struct operator){.kind = OP_GENERIC, .rank = 11});
     if (ptx->word.kind == SG_WORD_INTEGER && open) {
         uint64_t mask = ptx->word.number;

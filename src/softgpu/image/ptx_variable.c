@@ -278,8 +278,7 @@ static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     symbol->alignment = variable->alignment;
     if (variable->type.opaque != SG_OPAQUE_NONE || variable->space == SG_SPACE_TEX)
         return keep_opaque(ptx, variable);
-    if (variable->ranged)
-        return sg_ptx_wrong(ptx, "registers of the module are declared one by one");
+    symbol->range = variable->ranged ? variable->range : 0;
     if (variable->space != SG_SPACE_GLOBAL && variable->space != SG_SPACE_CONST)
         return true;
     return keep(ptx, variable, &symbol->index);

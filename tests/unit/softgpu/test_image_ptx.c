@@ -340,6 +340,8 @@ static void wrong_values(void **state) {
         ".u64 x = y * 2",
         ".u8 x = y",
         ".u8 x = 0xFF00(y)",
+        ".b8 x[2] = {0xFF(y), 1}",
+        ".u64 x = generic(y+4)",
         ".u32 x[-1]",
         ".u32 x[0]",
         ".u32 x[]",
@@ -363,6 +365,24 @@ static void wrong_values(void **state) {
     refused(HEAD ".extern .global .u32 x = 1;\n", CUDA_ERROR_INVALID_PTX);
     refused(HEAD ".const .b8 x[65537];\n", CUDA_ERROR_INVALID_PTX);
     refused(HEAD ".const .attribute(.managed) .u32 x;\n", CUDA_ERROR_INVALID_PTX);
+}
+
+/* As much shared memory as the options allow, and registers of the module in ranges. */
+static void limits_of_options(void **state) {
+    struct sg_image_options options = h200;
+    struct sg_image *image;
+    const char *text = HEAD ".entry k() { .shared .b8 s[1000]; ret; }\n";
+    (void)state;
+    options.most_shared = 1000;
+    assert_int_equal(try_with(&options, text, &image), CUDA_SUCCESS);
+    sg_image_free(image);
+    options.most_shared = 999;
+    assert_int_equal(try_with(&options, text, &image), CUDA_ERROR_INVALID_PTX);
+    text = HEAD ".reg .b32 %q<4>;\n.entry k() { mov.u32 %q3, 1; ret; }\n";
+    assert_int_equal(try_with(&h200, text, &image), CUDA_SUCCESS);
+    sg_image_free(image);
+    text = HEAD ".reg .b32 %q<4>;\n.entry k() { mov.u32 %q4, 1; ret; }\n";
+    assert_int_equal(try_with(&h200, text, &image), CUDA_ERROR_INVALID_PTX);
 }
 
 /* Used by an entry, or by what it calls; declared in it, used or not. */
@@ -449,6 +469,7 @@ int main(void) {
         cmocka_unit_test(values),
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(memory_of_entries),
+        cmocka_unit_test(limits_of_options),
         cmocka_unit_test(messages),
         cmocka_unit_test(large_texts),
     };
