@@ -1,5 +1,6 @@
 #include "softgpu/entry/entry.h"
 
+#include "softgpu/checkpoint/gate.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
@@ -230,9 +231,11 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
 
     struct sg_thread *thread = sg_thread();
     sg_lock();
+    sg_gate_enter(thread);
     if (context_answers(fn, result) || capture_answers(fn, result) ||
         kind_answers(fn, arguments, result)) {
         zero_output(fn, arguments);
+        sg_gate_leave(thread);
         sg_unlock();
         return false;
     }
@@ -269,7 +272,9 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
     if (call->entered) {
         if (__builtin_expect(sg_user_objects_ended != 0, 0))
             sg_user_objects_run();
-        sg_thread()->in_call = false;
+        struct sg_thread *thread = sg_thread();
+        thread->in_call = false;
+        sg_gate_leave(thread);
         sg_unlock();
     }
     unsigned watched = atomic_load_explicit(&watch, memory_order_relaxed);
@@ -284,8 +289,10 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
  * library may have children that call cuInit. */
 static void in_child(void) {
     sg_fault_fork_done();
-    if (sg_life_begun())
-        atomic_store(&sg_forked, true);
+    if (!sg_life_begun())
+        return;
+    atomic_store(&sg_forked, true);
+    sg_gate_in_child();
 }
 
 __attribute__((constructor(101))) static void watch_forks(void) {

@@ -1,4 +1,5 @@
 /* Putting operations into streams, running them, and completing them. */
+#include "softgpu/checkpoint/gate.h"
 #include "softgpu/stream/schedule.h"
 
 struct sg_stream *sg_working;
@@ -23,6 +24,7 @@ static bool is_blocking(const struct sg_stream *stream) {
 
 static void start_working(struct sg_stream *stream) {
     sg_stream_ref(stream);
+    sg_gate_add(&sg_control->working, 1);
     stream->work_previous = working_last;
     stream->work_next = NULL;
     if (working_last)
@@ -48,6 +50,9 @@ static void stop_working(struct sg_stream *stream) {
     if (stream->destroyed)
         sg_stream_unlist(stream);
     sg_stream_unref(stream);
+    sg_gate_add(&sg_control->working, (uint32_t)-1);
+    if (!sg_gate_open())
+        sg_gate_changed();
 }
 
 /* ---- The head of a stream ------------------------------------------------------------------- */

@@ -1,0 +1,196 @@
+/*
+ * Locking, checkpointing and restoring a process, this one or another of the same user.
+ *
+ * A checkpoint on hardware moves what is in the device's memory to the host, so that the process
+ * holds nothing of the device while it is away. softgpu's memory is the host's already and belongs
+ * to the process: its bytes stay where they are, nothing is given back, and all that changes is
+ * what the process may do.
+ *
+ * These calls take no lock and pass no gate: who is locked can be unlocked from any thread.
+ */
+#include "softgpu/checkpoint/find.h"
+#include "softgpu/checkpoint/futex.h"
+#include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
+#include "softgpu/device/device.h"
+#include "softgpu/ipc/process.h"
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+
+/* Longest sleep of who locks: what it waits for wakes it, unless that process dies. */
+#define LOOK_AFTER 50000000u /* ns */
+
+/* A forked child may not use the driver. From within a call it would wait for itself. */
+static CUresult begin(int pid, struct sg_control **control) {
+    if (atomic_load(&sg_forked))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    CUresult result = sg_control_open(pid, control);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (*control == sg_control && sg_thread()->calls > 0)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    sg_gate_look_after(*control);
+    return CUDA_SUCCESS;
+}
+
+static bool all_zero(const void *bytes, size_t size) {
+    const unsigned char *at = bytes;
+    for (size_t i = 0; i < size; i++)
+        if (at[i])
+            return false;
+    return true;
+}
+
+static CUresult move(int pid, uint32_t from, uint32_t to) {
+    struct sg_control *control;
+    CUresult result = begin(pid, &control);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!atomic_compare_exchange_strong(&control->state, &from, to))
+        result = CUDA_ERROR_ILLEGAL_STATE;
+    else if (to == CU_PROCESS_STATE_RUNNING)
+        sg_futex_wake(&control->state);
+    sg_control_close(control);
+    return result;
+}
+
+CUresult sg_cuCheckpointProcessGetState(int pid, CUprocessState *state) {
+    struct sg_control *control;
+    if (!state)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = begin(pid, &control);
+    if (result == CUDA_ERROR_ILLEGAL_STATE) { /* within a call: which the gate let through */
+        *state = CU_PROCESS_STATE_RUNNING;
+        return CUDA_SUCCESS;
+    }
+    if (result != CUDA_SUCCESS)
+        return result;
+    uint32_t now = atomic_load(&control->state);
+    *state = now == SG_STATE_LOCKING ? CU_PROCESS_STATE_RUNNING : (CUprocessState)now;
+    sg_control_close(control);
+    return CUDA_SUCCESS;
+}
+
+/* ---- Locking --------------------------------------------------------------------------------- */
+
+static bool is_gone(const struct sg_control *control) {
+    char state;
+    uint64_t started;
+    return !sg_process_status(control->pid, &state, &started) || started != control->started ||
+           state == 'Z' || state == 'X';
+}
+
+static bool is_quiet(struct sg_control *control) {
+    return atomic_load(&control->calls) == 0 && atomic_load(&control->working) == 0;
+}
+
+/* Until no call has passed the gate and no stream has work. NOT_READY when that takes longer. */
+static CUresult wait_until_quiet(struct sg_control *control, uint64_t limit) {
+    uint64_t begun = sg_now();
+    for (;;) {
+        uint32_t changes = atomic_load(&control->changes);
+        if (is_quiet(control))
+            return CUDA_SUCCESS;
+        uint64_t spent = sg_now() - begun, rest = LOOK_AFTER;
+        if (limit && spent >= limit)
+            return CUDA_ERROR_NOT_READY;
+        if (limit && limit - spent < rest)
+            rest = limit - spent;
+        sg_futex_wait(&control->changes, changes, rest);
+        if (control != sg_control && is_gone(control))
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+/* The state is written and every thread has seen it; see gate.h. */
+static CUresult close_gate(struct sg_control *control) {
+    uint32_t running = CU_PROCESS_STATE_RUNNING;
+    char state;
+    uint64_t started;
+    if (!sg_process_status((uint64_t)getpid(), &state, &started))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (!atomic_compare_exchange_strong(&control->state, &running, SG_STATE_LOCKING))
+        return CUDA_ERROR_ILLEGAL_STATE;
+    atomic_store(&control->locker, 0);
+    atomic_fetch_add(&control->turn, 1);
+    atomic_store(&control->locker_started, started);
+    atomic_store(&control->locker, (uint32_t)getpid());
+    if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0)
+        return CUDA_SUCCESS;
+    sg_log(1, "cannot lock a process: membarrier: %s", strerror(errno));
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult lock(struct sg_control *control, uint64_t limit) {
+    CUresult result = close_gate(control);
+    if (result == CUDA_ERROR_ILLEGAL_STATE)
+        return result;
+    if (result == CUDA_SUCCESS)
+        result = wait_until_quiet(control, limit);
+    uint32_t from = SG_STATE_LOCKING;
+    uint32_t to = result == CUDA_SUCCESS ? CU_PROCESS_STATE_LOCKED : CU_PROCESS_STATE_RUNNING;
+    if (!atomic_compare_exchange_strong(&control->state, &from, to))
+        return result == CUDA_SUCCESS ? CUDA_ERROR_ILLEGAL_STATE : result;
+    sg_futex_wake(&control->state);
+    return result;
+}
+
+CUresult sg_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args) {
+    struct sg_control *control;
+    if (args && (args->reserved0 || !all_zero(args->reserved1, sizeof args->reserved1)))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = begin(pid, &control);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = lock(control, args ? (uint64_t)args->timeoutMs * 1000000u : 0);
+    sg_control_close(control);
+    return result;
+}
+
+CUresult sg_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args) {
+    if (args && !all_zero(args, sizeof *args))
+        return CUDA_ERROR_INVALID_VALUE;
+    return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING);
+}
+
+/* ---- Away and back --------------------------------------------------------------------------- */
+
+CUresult sg_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args) {
+    if (args && !all_zero(args, sizeof *args))
+        return CUDA_ERROR_INVALID_VALUE;
+    return move(pid, CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED);
+}
+
+/* Memory stays where it is, so each device can only be restored as itself. */
+static CUresult check_pairs(const CUcheckpointRestoreArgs *args) {
+    if (!all_zero(args->reserved, sizeof args->reserved) || args->reserved1 ||
+        (args->gpuPairsCount > 0 && !args->gpuPairs))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < args->gpuPairsCount; i++) {
+        const CUcheckpointGpuPair *pair = &args->gpuPairs[i];
+        if (memcmp(&pair->oldUuid, &pair->newUuid, sizeof pair->oldUuid) != 0)
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
+    CUresult result = args ? check_pairs(args) : CUDA_SUCCESS;
+    return result == CUDA_SUCCESS
+               ? move(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED)
+               : result;
+}
+
+/* A restore is done by the thread that calls for it: a process has none of its own for that. */
+CUresult sg_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
+    struct sg_control *control;
+    if (!tid)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = begin(pid, &control);
+    if (result != CUDA_SUCCESS)
+        return result;
+    sg_control_close(control);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,13 @@
+/* The control file of a process. */
+#ifndef SG_CHECKPOINT_FIND_H
+#define SG_CHECKPOINT_FIND_H
+
+#include "softgpu/checkpoint/gate.h"
+
+/* Of this process, or mapped from another one: then sg_control_close ends the mapping.
+ * INVALID_VALUE when there is no such process or it does not use softgpu, NOT_SUPPORTED when it is
+ * not ours to look at. */
+CUresult sg_control_open(int pid, struct sg_control **control);
+void sg_control_close(struct sg_control *control);
+
+#endif

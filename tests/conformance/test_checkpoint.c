@@ -1,0 +1,397 @@
+/*
+ * Locking, checkpointing and restoring a process, the own one and others. Nobody has asked
+ * hardware: the answers are the documentation's.
+ */
+#include "harness.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NEEDS() NEEDS_SOFTGPU("a checkpoint stops a device that others use")
+
+static CUprocessState state_of(int pid) {
+    CUprocessState state = (CUprocessState)77;
+    OK(cu.cuCheckpointProcessGetState(pid, &state));
+    return state;
+}
+
+static void lock(int pid) {
+    OK(cu.cuCheckpointProcessLock(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
+}
+
+static void unlock(int pid) {
+    OK(cu.cuCheckpointProcessUnlock(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
+}
+
+/* ---- States ---------------------------------------------------------------------------------- */
+
+static void each_step_wants_its_state(void **unused) {
+    (void)unused;
+    NEEDS();
+    int pid = getpid();
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(pid, NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessRestore(pid, NULL));
+    lock(pid);
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessRestore(pid, NULL));
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(pid, NULL));
+    OK(cu.cuCheckpointProcessRestore(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
+    unlock(pid);
+}
+
+static void arguments_are_checked(void **unused) {
+    (void)unused;
+    NEEDS();
+    int pid = getpid(), tid;
+    CUprocessState state;
+    CUcheckpointLockArgs locks = {.reserved0 = 1};
+    CUcheckpointCheckpointArgs checkpoints = {.reserved = {0, 1}};
+    CUcheckpointRestoreArgs restores = {.gpuPairsCount = 1};
+    CUcheckpointUnlockArgs unlocks = {.reserved = {1}};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(0, &state));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(-1, &state));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(INT_MAX, &state));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(INT_MAX, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(pid, &locks));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessUnlock(pid, &unlocks));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessCheckpoint(pid, &checkpoints));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessRestore(pid, &restores));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(pid, NULL));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
+}
+
+/* softgpu leaves memory where it is, so a device comes back as itself or not at all. */
+static void a_device_comes_back_as_itself(void **unused) {
+    (void)unused;
+    NEEDS();
+    int pid = getpid();
+    CUcheckpointGpuPair pair;
+    CUcheckpointRestoreArgs args = {.gpuPairs = &pair, .gpuPairsCount = 1};
+    OK(cu.cuDeviceGetUuid_v2(&pair.oldUuid, dev));
+    pair.newUuid = pair.oldUuid;
+    lock(pid);
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    pair.newUuid.bytes[3] ^= 1;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuCheckpointProcessRestore(pid, &args));
+    pair.newUuid = pair.oldUuid;
+    OK(cu.cuCheckpointProcessRestore(pid, &args));
+    unlock(pid);
+}
+
+/* ---- Calls of a locked process --------------------------------------------------------------- */
+
+struct caller {
+    pthread_t thread;
+    CUdeviceptr to;
+    atomic_int tid, done;
+    CUresult result;
+};
+
+static void *call(void *argument) {
+    struct caller *caller = argument;
+    CUresult result = CUDA_ERROR_UNKNOWN;
+    atomic_store(&caller->tid, (int)syscall(SYS_gettid));
+    result = cu.cuCtxSetCurrent(ctx);
+    if (result == CUDA_SUCCESS)
+        result = cu.cuMemsetD8_v2(caller->to, 0x77, 64);
+    caller->result = result;
+    atomic_store(&caller->done, 1);
+    return NULL;
+}
+
+static char thread_state(int pid, int tid) {
+    char path[64], text[512], state = '?';
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, tid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return '?';
+    if (fgets(text, sizeof text, file) && strrchr(text, ')'))
+        state = strrchr(text, ')')[2];
+    fclose(file);
+    return state;
+}
+
+/* The thread sleeps, and it has nothing to sleep for but the lock of its process. */
+static void until_blocked(struct caller *caller) {
+    while (!atomic_load(&caller->tid) || thread_state(getpid(), atomic_load(&caller->tid)) != 'S') {
+        assert_int_equal(atomic_load(&caller->done), 0);
+        sched_yield();
+    }
+    assert_int_equal(atomic_load(&caller->done), 0);
+}
+
+static void start(struct caller *caller, CUdeviceptr to) {
+    *caller = (struct caller){.to = to};
+    assert_int_equal(pthread_create(&caller->thread, NULL, call, caller), 0);
+}
+
+static void calls_wait_and_memory_stays(void **unused) {
+    (void)unused;
+    NEEDS();
+    int pid = getpid();
+    struct caller caller;
+    unsigned char bytes[128];
+    CUdeviceptr p;
+    OK(cu.cuMemAlloc_v2(&p, sizeof bytes));
+    OK(cu.cuMemsetD8_v2(p, 0x11, sizeof bytes));
+    lock(pid);
+    start(&caller, p);
+    until_blocked(&caller);
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    until_blocked(&caller);
+    OK(cu.cuCheckpointProcessRestore(pid, NULL));
+    until_blocked(&caller);
+    unlock(pid);
+    pthread_join(caller.thread, NULL);
+    assert_int_equal(caller.result, CUDA_SUCCESS);
+    OK(cu.cuMemcpyDtoH_v2(bytes, p, sizeof bytes));
+    assert_int_equal(bytes[63], 0x77);
+    assert_int_equal(bytes[64], 0x11);
+    OK(cu.cuMemFree_v2(p));
+}
+
+/* What asks about nothing of the process answers all the same. */
+static void what_needs_no_device_goes_on(void **unused) {
+    (void)unused;
+    NEEDS();
+    int version = 0;
+    const char *name;
+    lock(getpid());
+    OK(cu.cuDriverGetVersion(&version));
+    OK(cu.cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &name));
+    assert_true(version > 0);
+    unlock(getpid());
+}
+
+static void locking_waits_for_queued_work(void **unused) {
+    (void)unused;
+    NEEDS();
+    CUcheckpointLockArgs args = {.timeoutMs = 5};
+    CUstream stream;
+    struct gate gate;
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
+    assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream)); /* and calls go on */
+    gate_release(&gate);
+    lock(getpid());
+    unlock(getpid());
+    OK(cu.cuStreamQuery(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+}
+
+/* A call that waits holds up the lock, too, until it has ended. */
+static void *synchronize(void *argument) {
+    struct caller *caller = argument;
+    atomic_store(&caller->tid, (int)syscall(SYS_gettid));
+    caller->result = cu.cuStreamSynchronize((CUstream)(uintptr_t)caller->to);
+    return NULL;
+}
+
+static void locking_waits_for_calls(void **unused) {
+    (void)unused;
+    NEEDS();
+    CUcheckpointLockArgs args = {.timeoutMs = 5};
+    struct caller caller = {.done = 0};
+    struct gate gate;
+    CUstream stream;
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    caller.to = (uintptr_t)stream;
+    assert_int_equal(pthread_create(&caller.thread, NULL, synchronize, &caller), 0);
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuCheckpointProcessLock(getpid(), &args));
+    gate_release(&gate);
+    lock(getpid());
+    unlock(getpid());
+    pthread_join(caller.thread, NULL);
+    assert_int_equal(caller.result, CUDA_SUCCESS);
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+}
+
+static void CUDA_CB ask(void *result) {
+    CUprocessState state;
+    *(CUresult *)result = cu.cuCheckpointProcessGetState(getpid(), &state);
+}
+
+static void host_functions_may_not(void **unused) {
+    (void)unused;
+    NEEDS();
+    CUresult result = CUDA_SUCCESS;
+    OK(cu.cuLaunchHostFunc(CU_STREAM_LEGACY, ask, &result));
+    OK(cu.cuStreamSynchronize(CU_STREAM_LEGACY));
+    assert_int_equal(result, CUDA_ERROR_NOT_PERMITTED);
+}
+
+/* ---- Other processes ------------------------------------------------------------------------- */
+
+struct page {
+    atomic_int ready, stop;
+    atomic_ulong calls;
+};
+
+static struct page *map_page(const char *path) {
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    struct page *page =
+        mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file), 0);
+    assert_true(page != MAP_FAILED);
+    fclose(file);
+    return page;
+}
+
+static struct page *make_page(char *path) {
+    strcpy(path, "/tmp/checkpointXXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, sizeof(struct page)), 0);
+    close(fd);
+    return map_page(path);
+}
+
+/* Calls until it is told to stop. */
+static int works(int argc, char **argv) {
+    (void)argc;
+    struct page *page = map_page(argv[1]);
+    CUdeviceptr p;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    atomic_store(&page->ready, 1);
+    while (!atomic_load(&page->stop)) {
+        OK(cu.cuMemsetD8_v2(p, 5, 4096));
+        atomic_fetch_add(&page->calls, 1);
+    }
+    OK(cu.cuMemFree_v2(p));
+    return 0;
+}
+
+static void wait_for(atomic_int *flag) {
+    while (!atomic_load(flag))
+        sched_yield();
+}
+
+static void another_process_is_held(void **unused) {
+    (void)unused;
+    NEEDS();
+    char path[64];
+    struct page *page = make_page(path);
+    int pid = start_child("works", path, NULL);
+    wait_for(&page->ready);
+    for (int round = 0; round < 20; round++) {
+        lock(pid);
+        while (thread_state(pid, pid) != 'S')
+            sched_yield();
+        unsigned long calls = atomic_load(&page->calls);
+        OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+        assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+        OK(cu.cuCheckpointProcessRestore(pid, NULL));
+        assert_true(atomic_load(&page->calls) == calls);
+        unlock(pid);
+        while (atomic_load(&page->calls) == calls)
+            sched_yield();
+    }
+    atomic_store(&page->stop, 1);
+    assert_int_equal(wait_child(pid), 0);
+    CUprocessState state;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, &state));
+    munmap(page, sizeof *page);
+    unlink(path);
+}
+
+/* Locks its parent, however often that must be tried. */
+static int locks(int argc, char **argv) {
+    (void)argc;
+    CUresult result;
+    OK(cu.cuInit(0));
+    do
+        result = cu.cuCheckpointProcessLock(atoi(argv[1]), NULL);
+    while (result == CUDA_ERROR_ILLEGAL_STATE);
+    return 1; /* not reached: it is killed while it waits */
+}
+
+static void who_dies_while_locking_is_forgotten(void **unused) {
+    (void)unused;
+    NEEDS();
+    CUcheckpointLockArgs args = {.timeoutMs = 1};
+    char self[16];
+    CUstream stream;
+    CUresult result;
+    struct gate gate;
+    snprintf(self, sizeof self, "%d", getpid());
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, stream);
+    int pid = start_child("locks", self, NULL);
+    while ((result = cu.cuCheckpointProcessLock(getpid(), &args)) == CUDA_ERROR_NOT_READY)
+        sched_yield();
+    assert_int_equal(result, CUDA_ERROR_ILLEGAL_STATE); /* the child's turn */
+    kill(pid, SIGKILL);
+    assert_int_equal(wait_child(pid), 128 + SIGKILL);
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessUnlock(getpid(), NULL));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(stream));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+}
+
+/* It has its parent's descriptors, and is not its parent. */
+static void a_forked_child_is_nobody(void **unused) {
+    (void)unused;
+    NEEDS();
+    int ends[2], status = 0;
+    CUprocessState state;
+    char byte;
+    assert_int_equal(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CUresult result = cu.cuCheckpointProcessGetState(getppid(), &state);
+        close(ends[1]);
+        if (read(ends[0], &byte, 1) != 0)
+            _exit(2);
+        _exit(result == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+    }
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, &state));
+    close(ends[0]);
+    close(ends[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(each_step_wants_its_state),     TEST(arguments_are_checked),
+        TEST(a_device_comes_back_as_itself), TEST(calls_wait_and_memory_stays),
+        TEST(what_needs_no_device_goes_on),  TEST(locking_waits_for_queued_work),
+        TEST(locking_waits_for_calls),       TEST(host_functions_may_not),
+        TEST(another_process_is_held),       TEST(who_dies_while_locking_is_forgotten),
+        TEST(a_forked_child_is_nobody),
+    };
+    const struct child children[] = {{"works", works}, {"locks", locks}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
