@@ -438,8 +438,10 @@ static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult res
     assert_ptr_equal(info.errorNode, node);
     FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE,
           cu.cuGraphExecUpdate(exec, graph, &old_node, &old_result));
-    assert_int_equal(old_result, result);
-    assert_ptr_equal(old_node, node);
+    /* As seen on an H200: the first version says something else where no node is to blame. */
+    assert_int_equal(old_result, node ? result : CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED);
+    if (node)
+        assert_ptr_equal(old_node, node);
     OK(cu.cuGraphDestroy(graph));
 }
 

@@ -2,7 +2,8 @@
  * Allocation nodes by address, and the nodes that free what they allocate.
  *
  * "It is not possible to free an allocation in both the owning graph and another graph", and in one
- * graph only once. Nothing can be freed once the allocation node is gone.
+ * graph only once. On H200 the owning graph cannot even when that other graph is gone. Nothing can
+ * be freed once the allocation node is gone.
  */
 #include "softgpu/graph/nodes.h"
 #include "softgpu/memory/tree.h"
@@ -13,6 +14,7 @@ struct sg_allocation {
     struct sg_tree_node by_address;
     struct sg_node *node;
     struct sg_node *frees; /* nodes that free it */
+    bool freed_elsewhere;  /* by a node of another graph, which may be gone */
 };
 
 static struct sg_tree allocations;
@@ -39,13 +41,15 @@ CUresult sg_allocation_may_free(const struct sg_graph *graph, CUdeviceptr addres
     if (!allocation)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_graph *owner = allocation->node->graph;
+    if (graph == owner && allocation->freed_elsewhere)
+        return CUDA_ERROR_INVALID_VALUE;
     for (const struct sg_node *other = allocation->frees; other; other = other->next_free)
         if (graph == owner || other->graph == owner || other->graph == graph)
             return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
 }
 
-void sg_allocation_free_by(struct sg_node *node) {
+void sg_allocation_free_by(struct sg_node *node, const struct sg_graph *graph) {
     struct sg_allocation *allocation = find(node->params.free.dptr);
     node->allocation = allocation;
     node->previous_free = NULL;
@@ -53,6 +57,7 @@ void sg_allocation_free_by(struct sg_node *node) {
     if (allocation->frees)
         allocation->frees->previous_free = node;
     allocation->frees = node;
+    allocation->freed_elsewhere |= graph != allocation->node->graph;
 }
 
 static void end_allocation(struct sg_allocation *allocation) {

@@ -148,19 +148,19 @@ CUresult sg_node_embed(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS 
 }
 
 CUresult sg_node_embed_again(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
-    const struct sg_graph *wanted = sg_graph_get(params->graph);
-    if (!wanted || wanted == node->child ||
-        params->ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
+    struct sg_graph *old = node->child;
+    if (sg_graph_get(params->graph) == old)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_graph_may_copy(wanted);
-    if (result != CUDA_SUCCESS)
+    CUresult result = sg_graph_may_embed(node->graph, params);
+    if (result == CUDA_SUCCESS)
+        result = sg_node_embed(node, params);
+    if (result != CUDA_SUCCESS) {
+        node->child = old;
         return result;
-    struct sg_graph *old = node->child, *child = clone_into(wanted, node);
-    if (!child)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    sg_graph_count_memory(node->graph, -(int64_t)old->memory_nodes);
-    node->child = child;
-    node->params.graph.graph = SG_HANDLE_POINTER(CUgraph, child->handle);
+    }
+    sg_graph_count_memory(node->graph,
+                          (int64_t)node->child->memory_nodes - (int64_t)old->memory_nodes);
+    node->params.graph.graph = SG_HANDLE_POINTER(CUgraph, node->child->handle);
     sg_graph_free(old);
     return CUDA_SUCCESS;
 }

@@ -26,8 +26,10 @@ static struct loop *loop_of(struct sg_op *op) {
 }
 
 static void free_loop(struct loop *loop) {
-    for (size_t i = 0; i < loop->count; i++)
-        sg_op_free(loop->items[i].op);
+    for (size_t i = 0; i < loop->count; i++) {
+        const CUgraphNodeParams params = {.type = loop->items[i].type};
+        sg_work_discard(&params, loop->items[i].op);
+    }
     free(loop->items);
     free(loop);
 }
@@ -118,10 +120,12 @@ static CUresult run_body(struct sg_op *op) {
     struct loop *loop = loop_of(op);
     CUresult result = CUDA_SUCCESS;
     for (size_t i = loop->due ? loop->again : 0; i < loop->count && result == CUDA_SUCCESS; i++) {
-        struct sg_op *work = loop->items[i].op;
-        work->stream = op->stream;
-        if (work->run)
-            result = work->run(work);
+        struct sg_op *work = loop->items[i].op; /* of a batch there are several */
+        for (; work && result == CUDA_SUCCESS; work = work->next) {
+            work->stream = op->stream;
+            if (work->run)
+                result = work->run(work);
+        }
     }
     return result;
 }

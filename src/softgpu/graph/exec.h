@@ -145,7 +145,8 @@ bool sg_condition_loops(const struct sg_exec_node *node);
  */
 CUresult sg_work_make(struct sg_context *context, const CUgraphNodeParams *params,
                       struct sg_op **op);
-/* Frees operations that sg_work_make made and that will not be queued. */
+/* Frees operations that sg_work_make made and that will not be queued. Of the parameters only the
+ * type is looked at. */
 void sg_work_discard(const CUgraphNodeParams *params, struct sg_op *op);
 /* The operation of a WHILE node whose condition holds: runs its body again and again. */
 CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *node,

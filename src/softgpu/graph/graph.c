@@ -203,7 +203,8 @@ static bool reserve_edges(struct sg_node *node, struct sg_node *const *dependenc
 }
 
 /* What only a node of its type owns. */
-static CUresult furnish(struct sg_node *node, CUgraphNodeParams *params) {
+static CUresult furnish(const struct sg_graph *graph, struct sg_node *node,
+                        CUgraphNodeParams *params) {
     CUresult result = CUDA_SUCCESS;
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
@@ -217,7 +218,7 @@ static CUresult furnish(struct sg_node *node, CUgraphNodeParams *params) {
         node->params.alloc.dptr = params->alloc.dptr;
         return sg_allocation_begin(node) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     case CU_GRAPH_NODE_TYPE_MEM_FREE:
-        sg_allocation_free_by(node);
+        sg_allocation_free_by(node, graph);
         return CUDA_SUCCESS;
     default:
         return CUDA_SUCCESS;
@@ -241,8 +242,8 @@ CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencie
         return result;
     if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         made->params.alloc.dptr = 0; /* what came in is no address of this node's to give back */
-    result =
-        reserve_edges(made, dependencies, count) ? furnish(made, params) : CUDA_ERROR_OUT_OF_MEMORY;
+    result = reserve_edges(made, dependencies, count) ? furnish(graph, made, params)
+                                                      : CUDA_ERROR_OUT_OF_MEMORY;
     if (result != CUDA_SUCCESS) {
         sg_node_free(made);
         return result;

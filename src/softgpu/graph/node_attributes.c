@@ -2,6 +2,8 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/nodes.h"
+#include "softgpu/image/function.h"
+#include "softgpu/image/launch_refused.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>
@@ -23,6 +25,9 @@ bool sg_node_attributes_copy(struct sg_node *to, const struct sg_node *from) {
     memcpy(to->attributes, from->attributes, CU_LAUNCH_ATTRIBUTE_MAX * sizeof *to->attributes);
     memcpy(to->attribute_set, from->attribute_set,
            CU_LAUNCH_ATTRIBUTE_MAX * sizeof *to->attribute_set);
+    if (sg_node_is_updatable(to))
+        to->attributes[CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE]
+            .deviceUpdatableKernelNode.devNode = SG_HANDLE_POINTER(CUgraphDeviceNode, to->handle);
     return true;
 }
 
@@ -96,17 +101,21 @@ CUresult sg_cuGraphKernelNodeGetAttribute(CUgraphNode hNode, CUkernelNodeAttrID 
 
 static CUresult check_cluster(const struct sg_node *node, const CUkernelNodeAttrValue *value) {
     const CUDA_KERNEL_NODE_PARAMS_v3 *kernel = &node->params.kernel;
+    const unsigned grid[3] = {kernel->gridDimX, kernel->gridDimY, kernel->gridDimZ};
     unsigned x = value->clusterDim.x, y = value->clusterDim.y, z = value->clusterDim.z;
+    struct sg_cluster cluster = {.size = {x, y, z}, .given = true};
+    struct sg_function *function;
     if (x == 0 && y == 0 && z == 0)
         return CUDA_SUCCESS;
-    bool fits = x && y && z && kernel->gridDimX % x == 0 && kernel->gridDimY % y == 0 &&
-                kernel->gridDimZ % z == 0;
-    return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    CUresult result = sg_function_from_handle(kernel->func, &function);
+    return result == CUDA_SUCCESS ? sg_cluster_check(function, grid, &cluster) : result;
 }
 
 static bool is_window(const CUaccessPolicyWindow *window) {
+    int most = sg_device(0)->attributes[CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE];
     return window->hitRatio >= 0 && window->hitRatio <= 1 &&
-           window->missProp != CU_ACCESS_PROPERTY_PERSISTING;
+           window->missProp != CU_ACCESS_PROPERTY_PERSISTING &&
+           window->num_bytes <= (size_t)(most > 0 ? most : 0);
 }
 
 static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
@@ -126,6 +135,12 @@ static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
         valid = value->memSyncDomain <= CU_LAUNCH_MEM_SYNC_DOMAIN_REMOTE;
         break;
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        valid = (unsigned)value->deviceUpdatableKernelNode.deviceUpdatable <= 1;
+        if (valid && sg_node_is_updatable(node) &&
+            !value->deviceUpdatableKernelNode.deviceUpdatable)
+            return CUDA_ERROR_NOT_SUPPORTED; /* once is for good */
+        break;
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         valid = value->sharedMemCarveout <= 100;
         break;
@@ -133,6 +148,15 @@ static CUresult check_value(const struct sg_node *node, CUkernelNodeAttrID attr,
         break;
     }
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Of the context whose function it is. */
+static CUresult fault_of(const struct sg_node *node) {
+    struct sg_function *function;
+    CUresult result = sg_function_from_handle(node->params.kernel.func, &function);
+    if (result == CUDA_ERROR_INVALID_HANDLE)
+        return CUDA_SUCCESS; /* unloaded meanwhile: the launch finds out */
+    return result == CUDA_SUCCESS ? function->context->sticky : result;
 }
 
 /* Priorities outside the range become its end; an updatable node gets the handle that device code
@@ -159,13 +183,16 @@ CUresult sg_cuGraphKernelNodeSetAttribute(CUgraphNode hNode, CUkernelNodeAttrID 
     struct sg_node *node = sg_node_get(hNode);
     if (!is_kernel(node) || !value)
         return CUDA_ERROR_INVALID_VALUE;
-    /* It can be set to what it is, and not be read. */
+    CUresult result = fault_of(node);
+    if (result != CUDA_SUCCESS)
+        return result;
+    /* It can be set, and not be read: where kernels run has no links to care for. */
     if (attr == CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING &&
-        value->nvlinkUtilCentricScheduling == 0)
+        value->nvlinkUtilCentricScheduling <= 1)
         return CUDA_SUCCESS;
     if (size_of(attr) == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = check_value(node, attr, value);
+    result = check_value(node, attr, value);
     if (result == CUDA_SUCCESS && !make_room(node))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)

@@ -27,7 +27,13 @@ static CUresult resolve_optional(CUcontext *handle) {
         return resolve(handle);
     if (!current)
         return CUDA_SUCCESS;
-    return current->alive ? resolve(handle) : CUDA_ERROR_INVALID_VALUE;
+    if (!current->alive)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct sg_context *context;
+    CUresult result = sg_context_from_handle(NULL, &context);
+    if (result == CUDA_SUCCESS) /* of one that is not named, H200 does not look at faults */
+        *handle = SG_HANDLE_POINTER(CUcontext, context->handle);
+    return result;
 }
 
 CUresult sg_params_resolve(CUgraphNodeParams *params) {

@@ -17,18 +17,20 @@ CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *para
 
 /* Whether a graph may be copied: not with nodes that exist only once (restrict.c). */
 CUresult sg_graph_may_copy(const struct sg_graph *graph);
+/* Whether it may become the child of a node in another graph, as a copy or moved there. */
+CUresult sg_graph_may_embed(struct sg_graph *graph, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
 bool sg_node_is_updatable(const struct sg_node *node);
 
 /* allocations.c: which addresses allocation nodes have handed out, and who frees them. The first
  * is false when out of memory. */
 bool sg_allocation_begin(struct sg_node *node);
 CUresult sg_allocation_may_free(const struct sg_graph *graph, CUdeviceptr address);
-void sg_allocation_free_by(struct sg_node *node);
+void sg_allocation_free_by(struct sg_node *node, const struct sg_graph *graph);
 void sg_allocation_node_gone(struct sg_node *node);
 
 /* clone.c: the embedded graph of a child graph node, copied or moved. */
 CUresult sg_node_embed(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
-/* Puts a copy of another graph in place of the embedded one. */
+/* Puts another graph in place of the embedded one. */
 CUresult sg_node_embed_again(struct sg_node *node, const CUDA_CHILD_GRAPH_NODE_PARAMS *params);
 /* clone.c: what finds a node by its original: for one node that goes, and for all. */
 void sg_graph_forget_copy(struct sg_graph *graph, const struct sg_node *node);

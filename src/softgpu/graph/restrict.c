@@ -6,30 +6,35 @@
  */
 #include "softgpu/graph/nodes.h"
 
-/* Nodes that exist once: their address, handle or place on the device cannot be had twice. */
-static bool exists_once(const struct sg_node *node) {
-    return node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL || sg_node_is_updatable(node);
+static bool has_conditional(const struct sg_graph *graph) {
+    for (const struct sg_node *node = graph->first; node; node = node->next)
+        if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ||
+            (node->child && has_conditional(node->child)))
+            return true;
+    return false;
+}
+
+static bool has_updatable(const struct sg_graph *graph) {
+    for (const struct sg_node *node = graph->first; node; node = node->next)
+        if (sg_node_is_updatable(node) || (node->child && has_updatable(node->child)))
+            return true;
+    return false;
 }
 
 CUresult sg_graph_may_copy(const struct sg_graph *graph) {
-    if (graph->memory_nodes)
-        return CUDA_ERROR_NOT_SUPPORTED;
-    for (const struct sg_node *node = graph->first; node; node = node->next)
-        if (exists_once(node) || (node->child && sg_graph_may_copy(node->child) != CUDA_SUCCESS))
-            return CUDA_ERROR_NOT_SUPPORTED;
-    return CUDA_SUCCESS;
+    bool may = !graph->memory_nodes && !has_conditional(graph) && !has_updatable(graph);
+    return may ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* A graph in itself crashes an H200, copied or not. */
-static CUresult may_embed(struct sg_graph *graph, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
+/* A graph in itself crashes an H200, copied or not. What is no MOVE copies, whatever the value. */
+CUresult sg_graph_may_embed(struct sg_graph *graph, const CUDA_CHILD_GRAPH_NODE_PARAMS *params) {
     const struct sg_graph *child = sg_graph_get(params->graph);
-    if (params->ownership > CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE ||
-        child == sg_graph_outermost(graph))
-        return CUDA_ERROR_INVALID_VALUE;
-    if (child->owner)
-        return CUDA_ERROR_NOT_SUPPORTED;
     bool moved = params->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
-    return moved ? CUDA_SUCCESS : sg_graph_may_copy(child);
+    if (!child || child == sg_graph_outermost(graph))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (child->owner || has_conditional(child) || (!moved && child->memory_nodes))
+        return CUDA_ERROR_NOT_SUPPORTED;
+    return CUDA_SUCCESS;
 }
 
 static bool in_child_node(const struct sg_graph *graph) {
@@ -39,7 +44,7 @@ static bool in_child_node(const struct sg_graph *graph) {
 CUresult sg_graph_may_hold(struct sg_graph *graph, const CUgraphNodeParams *params) {
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
-        return may_embed(graph, &params->graph);
+        return sg_graph_may_embed(graph, &params->graph);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         return in_child_node(graph) ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
     case CU_GRAPH_NODE_TYPE_MEM_FREE:

@@ -286,12 +286,14 @@ CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
     return result;
 }
 
+/* This version says NOT_SUPPORTED, not TOPOLOGY_CHANGED, where no node is to blame: as on H200. */
 CUresult sg_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
                               CUgraphExecUpdateResult *updateResult_out) {
     CUgraphExecUpdateResultInfo info;
     CUresult result = sg_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
+    bool blameless = info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED && !info.errorNode;
     if (updateResult_out)
-        *updateResult_out = info.result;
+        *updateResult_out = blameless ? CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED : info.result;
     if (hErrorNode_out)
         *hErrorNode_out = info.errorNode;
     return result;

@@ -26,7 +26,8 @@ static bool set_allows(const CUDA_MEMSET_NODE_PARAMS_v2 *now,
             now->pitch == wanted->pitch && now->elementSize == wanted->elementSize);
 }
 
-/* ---- Copies: the kinds of memory and the number of dimensions stay --------------------------- */
+/* ---- Copies: the kinds of memory and the number of dimensions stay, of rows all of the shape ---
+ */
 
 static int dimensions(const CUDA_MEMCPY3D *copy) {
     return copy->Depth > 1 ? 3 : copy->Height > 1 ? 2 : 1;
@@ -40,12 +41,23 @@ static bool end_allows(CUmemorytype now_type, CUdeviceptr now, CUmemorytype type
     return !known || device_at(now) == device_at(wanted);
 }
 
+static bool same_rows(const CUDA_MEMCPY3D *now, const CUDA_MEMCPY3D *wanted) {
+    return now->WidthInBytes == wanted->WidthInBytes && now->Height == wanted->Height &&
+           now->Depth == wanted->Depth && now->srcXInBytes == wanted->srcXInBytes &&
+           now->srcY == wanted->srcY && now->srcZ == wanted->srcZ &&
+           now->srcPitch == wanted->srcPitch && now->srcHeight == wanted->srcHeight &&
+           now->dstXInBytes == wanted->dstXInBytes && now->dstY == wanted->dstY &&
+           now->dstZ == wanted->dstZ && now->dstPitch == wanted->dstPitch &&
+           now->dstHeight == wanted->dstHeight;
+}
+
 static bool copy_allows(const CUDA_MEMCPY3D *now, const CUDA_MEMCPY3D *wanted) {
     return end_allows(now->dstMemoryType, now->dstDevice, wanted->dstMemoryType,
                       wanted->dstDevice) &&
            end_allows(now->srcMemoryType, now->srcDevice, wanted->srcMemoryType,
                       wanted->srcDevice) &&
-           dimensions(now) == dimensions(wanted);
+           dimensions(now) == dimensions(wanted) &&
+           (dimensions(now) == 1 || same_rows(now, wanted));
 }
 
 /* ---- Events: of one context ----------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/capture.h"
+#include "softgpu/memory/old.h"
 #include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/schedule.h"
 
@@ -191,6 +192,10 @@ static CUresult capture_one(struct sg_stream *stream, const struct access *acces
 static CUresult submit_one(CUstream handle, struct access access, CUresult flags) {
     struct sg_stream *stream;
     CUresult result = sg_stream_find_valid(handle, &stream);
+    CUdeviceptr wide;
+    if (result == CUDA_SUCCESS && sg_old_is(stream->context) && access.address <= UINT32_MAX &&
+        sg_old_translate((CUdeviceptr_v1)access.address, &wide) == CUDA_SUCCESS)
+        access.address = wide;
     if (result == CUDA_SUCCESS)
         result = flags;
     if (result == CUDA_SUCCESS)
