@@ -29,27 +29,59 @@ static CUmemPoolProps pool_props(void) {
     return props;
 }
 
-/* A machine with a channel is not what this is about. */
-static void refused_without_a_channel(void **state) {
-    (void)state;
+#define HAS_A_FABRIC 77
+
+static void create_is_refused(void) {
     CUmemAllocationProp prop = device_prop();
-    CUmemPoolProps props = pool_props();
+    CUmemGenericAllocationHandle memory = 5;
+    CUresult result = cu.cuMemCreate(&memory, PAGE, &prop, 0);
+    if (result == CUDA_SUCCESS)
+        exit(HAS_A_FABRIC);
+    FAILS(CUDA_ERROR_NOT_PERMITTED, result);
+    assert_int_equal(memory, 5);
+}
+
+static void import_is_refused(void) {
     CUmemGenericAllocationHandle memory = 5;
     CUmemFabricHandle handle;
-    CUmemoryPool pool;
     memset(&handle, 0x5c, sizeof handle);
-    CUresult result = cu.cuMemCreate(&memory, PAGE, &prop, 0);
-    if (result == CUDA_SUCCESS) {
-        OK(cu.cuMemRelease(memory));
-        SKIP("this machine has a fabric");
-    }
-    FAILS(CUDA_ERROR_NOT_PERMITTED, result);
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuMemImportFromShareableHandle(&memory, &handle, FABRIC));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemImportFromShareableHandle(&memory, NULL, FABRIC));
     assert_int_equal(memory, 5);
+}
+
+static void export_is_refused(void) {
+    CUmemPoolProps props = pool_props();
+    CUmemFabricHandle handle;
+    CUmemoryPool pool;
     OK(cu.cuMemPoolCreate(&pool, &props));
     FAILS(CUDA_ERROR_NOT_PERMITTED, cu.cuMemPoolExportToShareableHandle(&handle, pool, FABRIC, 0));
-    OK(cu.cuMemPoolDestroy(pool));
+}
+
+/* refused NAME: in a process that asked nothing else of the fabric, as on H200 when it was
+ * recorded. */
+static int refused(int argc, char **argv) {
+    if (argc != 2)
+        return 9;
+    init_driver();
+    if (strcmp(argv[1], "create") == 0)
+        create_is_refused();
+    else if (strcmp(argv[1], "import") == 0)
+        import_is_refused();
+    else
+        export_is_refused();
+    return 0;
+}
+
+/* A machine with a channel is not what this is about. */
+static void refused_without_a_channel(void **state) {
+    (void)state;
+    int status = run_child("refused", "create", NULL);
+    if (status == HAS_A_FABRIC)
+        SKIP("this machine has a fabric");
+    assert_int_equal(status, 0);
+    assert_int_equal(run_child("refused", "import", NULL), 0);
+    assert_int_equal(run_child("refused", "export", NULL), 0);
 }
 
 static CUdeviceptr map(CUmemGenericAllocationHandle handle) {
@@ -177,6 +209,6 @@ static void between_processes(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {TEST(refused_without_a_channel), TEST(between_processes)};
     const struct child children[] = {
-        {"exporter", exporter}, {"importer", importer}, {"late", late}};
+        {"exporter", exporter}, {"importer", importer}, {"late", late}, {"refused", refused}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

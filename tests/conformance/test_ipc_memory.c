@@ -151,7 +151,8 @@ static int trying(int argc, char **argv) {
     return result == CUDA_SUCCESS ? 1 : 0;
 }
 
-/* Also when something else lies there since, which on softgpu the next one of its size does. */
+/* When something else lies there since, H200 does not refuse the handle; softgpu tells the two
+ * apart. */
 static void a_handle_ends_with_its_allocation(void **state) {
     (void)state;
     CUdeviceptr p, next;
@@ -162,6 +163,8 @@ static void a_handle_ends_with_its_allocation(void **state) {
     OK(cu.cuMemFree_v2(p));
     to_text(&handle, text);
     assert_int_equal(run_child("trying", text, NULL), 0);
+    if (!soft)
+        return;
     OK(cu.cuMemAlloc_v2(&next, SIZE));
     assert_int_equal(run_child("trying", text, NULL), 0);
     OK(cu.cuIpcGetMemHandle(&other, next));

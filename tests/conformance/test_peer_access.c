@@ -200,12 +200,82 @@ static void links_come_from_the_profile(void **state) {
     assert_int_equal(status, 0);
 }
 
+/* What the other device has there is not the stream's to write. */
+static void sets_need_access(void **state) {
+    (void)state;
+    needs_peers();
+    CUcontext other;
+    CUdeviceptr p;
+    CUstream stream, others;
+    unsigned word = 0;
+    OK(cu.cuStreamCreate(&stream, 0));
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    OK(cu.cuStreamCreate(&others, 0));
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK(cu.cuMemsetD32_v2(p, 0x11, 4));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuCtxPushCurrent_v2(ctx));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(p, 0x22, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32Async(p, 0x22, 4, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuStreamWriteValue32_v2(stream, p, 0x22, 0));
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    assert_int_equal(word, 0x11);
+    OK(cu.cuMemsetD32Async(p, 0x33, 4, others)); /* the stream's device counts */
+    OK(cu.cuStreamSynchronize(others));
+    OK(cu.cuCtxEnablePeerAccess(other, 0));
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    assert_int_equal(word, 0x33);
+    OK(cu.cuMemsetD32Async(p, 0x44, 4, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamWriteValue32_v2(stream, p + 4, 0x55, 0));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    assert_int_equal(word, 0x44);
+    OK(cu.cuMemcpyDtoH_v2(&word, p + 4, 4));
+    assert_int_equal(word, 0x55);
+    OK(cu.cuCtxDisablePeerAccess(other));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuCtxPopCurrent_v2(NULL));
+    OK(cu.cuCtxDestroy_v2(other));
+}
+
+/* A mapping is open to the devices that cuMemSetAccess named, whoever has the memory. */
+static void mappings_need_access(void **state) {
+    (void)state;
+    needs_peers();
+    const size_t size = (size_t)2 << 20;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemAccessDesc access;
+    CUmemGenericAllocationHandle handle;
+    CUdeviceptr p;
+    unsigned word = 7;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = 1;
+    access_of(&access, 1);
+    OK(cu.cuMemCreate(&handle, size, &prop, 0));
+    OK(cu.cuMemAddressReserve(&p, size, 0, 0, 0));
+    OK(cu.cuMemMap(p, size, 0, handle, 0));
+    OK(cu.cuMemSetAccess(p, size, &access, 1));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, p, 4));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemsetD32_v2(p, 1, 4));
+    assert_int_equal(word, 7);
+    access_of(&access, 0);
+    OK(cu.cuMemSetAccess(p, size, &access, 1));
+    OK(cu.cuMemsetD32_v2(p, 9, 4));
+    OK(cu.cuMemcpyDtoH_v2(&word, p, 4));
+    assert_int_equal(word, 9);
+    OK(cu.cuMemUnmap(p, size));
+    OK(cu.cuMemAddressFree(p, size));
+    OK(cu.cuMemRelease(handle));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(links_are_described),         TEST(enabled_once_and_in_one_direction),
         TEST(shown_in_the_state),          TEST(arguments_are_checked),
         TEST(same_device_needs_none),      TEST(ends_with_either_context),
-        TEST(links_come_from_the_profile),
+        TEST(links_come_from_the_profile), TEST(sets_need_access),
+        TEST(mappings_need_access),
     };
     const struct child children[] = {{"strangers", strangers}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
