@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NEEDS() NEEDS_SOFTGPU("a checkpoint stops a device that others use")
@@ -33,6 +35,21 @@ static void lock(int pid) {
 static void unlock(int pid) {
     OK(cu.cuCheckpointProcessUnlock(pid, NULL));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
+}
+
+/* For what comes at once or not at all: a turn of a loop that waits, and the test's failure when it
+ * has waited for long. */
+#define PATIENCE 5 /* s */
+
+static time_t seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+static void be_patient(time_t since) {
+    assert_true(seconds() - since <= PATIENCE);
+    sched_yield();
 }
 
 /* ---- States ---------------------------------------------------------------------------------- */
@@ -134,9 +151,10 @@ static char thread_state(int pid, int tid) {
 
 /* The thread sleeps, and it has nothing to sleep for but the lock of its process. */
 static void until_blocked(struct caller *caller) {
+    time_t begun = seconds();
     while (!atomic_load(&caller->tid) || thread_state(getpid(), atomic_load(&caller->tid)) != 'S') {
         assert_int_equal(atomic_load(&caller->done), 0);
-        sched_yield();
+        be_patient(begun);
     }
     assert_int_equal(atomic_load(&caller->done), 0);
 }
@@ -279,6 +297,7 @@ static int works(int argc, char **argv) {
     (void)argc;
     struct page *page = map_page(argv[1]);
     CUdeviceptr p;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else tells it to stop */
     init_driver();
     OK(cu.cuMemAlloc_v2(&p, 4096));
     atomic_store(&page->ready, 1);
@@ -291,8 +310,9 @@ static int works(int argc, char **argv) {
 }
 
 static void wait_for(atomic_int *flag) {
+    time_t begun = seconds();
     while (!atomic_load(flag))
-        sched_yield();
+        be_patient(begun);
 }
 
 static void another_process_is_held(void **unused) {
@@ -303,9 +323,10 @@ static void another_process_is_held(void **unused) {
     int pid = start_child("works", path, NULL);
     wait_for(&page->ready);
     for (int round = 0; round < 20; round++) {
+        time_t begun = seconds();
         lock(pid);
         while (thread_state(pid, pid) != 'S')
-            sched_yield();
+            be_patient(begun);
         unsigned long calls = atomic_load(&page->calls);
         OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
         assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
@@ -313,7 +334,7 @@ static void another_process_is_held(void **unused) {
         assert_true(atomic_load(&page->calls) == calls);
         unlock(pid);
         while (atomic_load(&page->calls) == calls)
-            sched_yield();
+            be_patient(begun);
     }
     atomic_store(&page->stop, 1);
     assert_int_equal(wait_child(pid), 0);
@@ -327,6 +348,7 @@ static void another_process_is_held(void **unused) {
 static int locks(int argc, char **argv) {
     (void)argc;
     CUresult result;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     OK(cu.cuInit(0));
     do
         result = cu.cuCheckpointProcessLock(atoi(argv[1]), NULL);
@@ -347,8 +369,9 @@ static void who_dies_while_locking_is_forgotten(void **unused) {
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     gate_hold(&gate, stream);
     int pid = start_child("locks", self, NULL);
+    time_t begun = seconds();
     while ((result = cu.cuCheckpointProcessLock(getpid(), &args)) == CUDA_ERROR_NOT_READY)
-        sched_yield();
+        be_patient(begun);
     assert_int_equal(result, CUDA_ERROR_ILLEGAL_STATE); /* the child's turn */
     kill(pid, SIGKILL);
     assert_int_equal(wait_child(pid), 128 + SIGKILL);
@@ -382,6 +405,25 @@ static void a_forked_child_is_nobody(void **unused) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }
+
+/* A test that failed may leave the process locked, and then no call of the harness would return. */
+static int end(void **state) {
+    CUprocessState now = CU_PROCESS_STATE_RUNNING;
+    if (soft) {
+        cu.cuCheckpointProcessRestore(getpid(), NULL);
+        cu.cuCheckpointProcessUnlock(getpid(), NULL);
+        now = CU_PROCESS_STATE_FAILED;
+        cu.cuCheckpointProcessGetState(getpid(), &now);
+    }
+    if (now != CU_PROCESS_STATE_RUNNING) {
+        print_error("the process is still locked\n");
+        _exit(1);
+    }
+    return test_end(state);
+}
+
+#undef TEST
+#define TEST(function) cmocka_unit_test_setup_teardown(function, test_begin, end)
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
