@@ -193,6 +193,59 @@ static void modes_are_checked(void **state) {
     OK(cu.cuStreamDestroy_v2(s));
 }
 
+static void asking_the_legacy_stream_is_use_of_it(void **state) {
+    (void)state;
+    unsigned flags;
+    int priority;
+    CUcontext context;
+    CUstream s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuStreamGetFlags(NULL, &flags));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_DEFAULT, CU_STREAM_CAPTURE_MODE_RELAXED);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cu.cuStreamGetPriority(NULL, &priority));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetPriority(s, &priority));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamGetCtx(s, &context));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
+static void events_of_captures_that_are_over_mean_nothing(void **state) {
+    (void)state;
+    CUevent event, timed;
+    float time;
+    OK(cu.cuEventCreate(&event, 0));
+    OK(cu.cuEventCreate(&timed, 0));
+    OK(cu.cuEventRecord(timed, NULL));
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cu.cuEventRecord(event, s));
+    FAILS(CUDA_ERROR_CAPTURED_EVENT, cu.cuEventElapsedTime(&time, event, timed));
+    finish(s, CUDA_SUCCESS);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventElapsedTime(&time, event, timed));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuEventElapsedTime(&time, timed, event));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCtxWaitEvent(ctx, event));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuEventDestroy_v2(timed));
+}
+
+static void what_changes_or_asks_pools_is_unsafe(void **state) {
+    (void)state;
+    CUmemoryPool pool;
+    cuuint64_t value;
+    OK(cu.cuDeviceGetMemPool(&pool, dev));
+    CUstream s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuDeviceSetMemPool(dev, pool));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+          cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuGraphExecDestroy(NULL));
+    finish(s, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    s = captured_stream(CU_STREAM_NON_BLOCKING, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleUnload(NULL));
+    finish(s, CUDA_SUCCESS);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(waiting_for_a_captured_stream_is_refused),
@@ -202,6 +255,9 @@ int main(int argc, char **argv) {
         TEST(the_thread_that_began_ends_it),
         TEST(the_legacy_stream_is_unusable_beside_a_blocking_one),
         TEST(modes_are_checked),
+        TEST(asking_the_legacy_stream_is_use_of_it),
+        TEST(events_of_captures_that_are_over_mean_nothing),
+        TEST(what_changes_or_asks_pools_is_unsafe),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -147,6 +147,48 @@ static void a_loop_runs_until_its_context_ends(void **state) {
     end_graph(graph, exec);
 }
 
+/* Of a batch in a body each operation is done. */
+static void a_loop_does_all_of_a_batch(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
+    CUcontext context;
+    CUstream looping, other;
+    CUdeviceptr cell;
+    CUgraph body[1], graph;
+    CUgraphNode node;
+    uint32_t value = 0;
+    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    OK(cu.cuStreamCreate(&looping, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuMemAlloc_v2(&cell, 64));
+    OK(cu.cuMemsetD8_v2(cell, 0, 64));
+    CUcontext primary = ctx;
+    ctx = context;
+    graph = new_graph();
+    add_condition(graph, CU_GRAPH_COND_TYPE_WHILE, 1, 1, body);
+    CUstreamBatchMemOpParams ops[2];
+    memset(ops, 0, sizeof ops);
+    for (unsigned i = 0; i < 2; i++) {
+        ops[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+        ops[i].writeValue.address = cell + i * 4ull;
+        ops[i].writeValue.value = 7 + i;
+    }
+    CUDA_BATCH_MEM_OP_NODE_PARAMS params = {.ctx = ctx, .count = 2, .paramArray = ops};
+    OK(cu.cuGraphAddBatchMemOpNode(&node, body[0], NULL, 0, &params));
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphLaunch(exec, looping));
+    for (int i = 0; i < 200 && value != 8; i++) {
+        usleep(500);
+        OK(cu.cuMemcpyDtoHAsync_v2(&value, cell + 4, 4, other));
+        OK(cu.cuStreamSynchronize(other));
+    }
+    assert_int_equal(value, 8);
+    OK(cu.cuCtxDestroy_v2(context));
+    ctx = primary;
+    OK(cu.cuCtxSetCurrent(ctx));
+    end_graph(graph, exec);
+}
+
 static int exit_in_a_loop(int argc, char **argv) {
     (void)argc, (void)argv;
     init_driver();
@@ -172,6 +214,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(conditions_in_conditions),
         GRAPH_TEST(an_update_changes_the_value),
         GRAPH_TEST(a_loop_runs_until_its_context_ends),
+        GRAPH_TEST(a_loop_does_all_of_a_batch),
         GRAPH_TEST(a_loop_does_not_keep_the_process),
     };
     const struct child children[] = {{"exit_in_a_loop", exit_in_a_loop}};

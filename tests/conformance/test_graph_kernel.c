@@ -192,6 +192,60 @@ static void updatable_nodes_exist_once(void **state) {
     assert_non_null(out.deviceUpdatableKernelNode.devNode);
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphClone(&copy, graph));
     FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuGraphDestroyNode(node));
+    value.deviceUpdatableKernelNode.deviceUpdatable = 0;
+    FAILS(CUDA_ERROR_NOT_SUPPORTED,
+          cu.cuGraphKernelNodeSetAttribute(node, CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE,
+                                           &value));
+}
+
+/* Who waits for a programmatic event depends on the kernel by its programmatic port. */
+static void captured_programmatic_events_give_edges_data(void **state) {
+    (void)state;
+    CUstream s, t;
+    CUevent event, join;
+    CUgraph captured, of;
+    CUlaunchConfig config;
+    CUlaunchAttribute attribute;
+    CUstreamCaptureStatus status;
+    const CUgraphNode *nodes;
+    const CUgraphEdgeData *data;
+    size_t count;
+    OK(cu.cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&t, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+    memset(&config, 0, sizeof config);
+    memset(&attribute, 0, sizeof attribute);
+    config.gridDimX = config.gridDimY = config.gridDimZ = 1;
+    config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = s;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT;
+    attribute.value.programmaticEvent.event = event;
+    OK(cu.cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    OK(cu.cuStreamGetCaptureInfo_v3(t, &status, NULL, &of, &nodes, &data, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(data[0].from_port, CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC);
+    assert_int_equal(data[0].type, CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC);
+    FAILS(CUDA_ERROR_LOSSY_QUERY,
+          cu.cuStreamGetCaptureInfo_v2(t, &status, NULL, &of, &nodes, &count));
+    config.hStream = t;
+    config.numAttrs = 0;
+    OK(cu.cuLaunchKernelEx(&config, nothing, NULL, NULL));
+    OK(cu.cuEventRecord(join, t));
+    OK(cu.cuStreamWaitEvent(s, join, 0));
+    OK(cu.cuStreamEndCapture(s, &captured));
+    count = 0;
+    OK(cu.cuGraphGetEdges_v2(captured, NULL, NULL, NULL, &count));
+    assert_int_equal(count, 1);
+    OK(cu.cuGraphDestroy(captured));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuEventDestroy_v2(join));
+    OK(cu.cuStreamDestroy_v2(s));
+    OK(cu.cuStreamDestroy_v2(t));
 }
 
 static void edges_with_data(void **state) {
@@ -240,6 +294,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(the_first_layout),
         GRAPH_TEST(attributes),
         GRAPH_TEST(updatable_nodes_exist_once),
+        GRAPH_TEST(captured_programmatic_events_give_edges_data),
         GRAPH_TEST(edges_with_data),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -352,6 +352,55 @@ static void deferred_arrays_say_what_they_need(void **state) {
     end(&s);
 }
 
+/* The body of a loop, which ends with its context, lets go of the tiles that it reads. */
+static void a_loop_gives_its_tiles_back(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("on hardware the loop would keep the device busy");
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_SPARSE_CUDA_ARRAY_SUPPORTED);
+    CUcontext context;
+    CUgraph graph, body;
+    CUgraphExec exec;
+    CUgraphNode node;
+    CUgraphNodeParams loop;
+    size_t before, after, total;
+    OK(cu.cuMemGetInfo_v2(&before, &total));
+    OK(cu.cuCtxCreate_v2(&context, 0, dev));
+    struct scene s = make(CUDA_ARRAY3D_SPARSE);
+    CUarrayMapInfo map = entry(&s, 0, 0, 256, ROWS);
+    OK(cu.cuMemMapArrayAsync(&map, 1, s.stream));
+    OK(cu.cuStreamSynchronize(s.stream));
+    OK(cu.cuGraphCreate(&graph, 0));
+    memset(&loop, 0, sizeof loop);
+    loop.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    loop.conditional.type = CU_GRAPH_COND_TYPE_WHILE;
+    loop.conditional.size = 1;
+    loop.conditional.ctx = context;
+    OK(cu.cuGraphConditionalHandleCreate(&loop.conditional.handle, graph, context, 1,
+                                         CU_GRAPH_COND_ASSIGN_DEFAULT));
+    OK(cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &loop));
+    body = loop.conditional.phGraph_out[0];
+    CUDA_MEMCPY3D c;
+    memset(&c, 0, sizeof c);
+    c.srcMemoryType = CU_MEMORYTYPE_ARRAY;
+    c.srcArray = s.array;
+    c.dstMemoryType = CU_MEMORYTYPE_HOST;
+    c.dstHost = s.out;
+    c.WidthInBytes = 64;
+    c.Height = c.Depth = 1;
+    OK(cu.cuGraphAddMemcpyNode(&node, body, NULL, 0, &c, context));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, s.stream));
+    OK(cu.cuCtxDestroy_v2(context));
+    OK(cu.cuCtxSetCurrent(ctx));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuMemRelease(s.pool));
+    OK(cu.cuMemGetInfo_v2(&after, &total));
+    assert_int_equal(after, before);
+    free(s.in);
+    free(s.out);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(tiles_of_floats_are_128_square),
@@ -364,6 +413,7 @@ int main(int argc, char **argv) {
         TEST(tiles_are_mapped_whole),
         TEST(mipmaps_have_tiles_and_a_tail),
         TEST(deferred_arrays_say_what_they_need),
+        TEST(a_loop_gives_its_tiles_back),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }
