@@ -108,6 +108,25 @@ static void several_attributes_at_once(void **state) {
           cu.cuMemRangeGetAttributes(data, sizes, which, COUNT(which), m, SIZE));
 }
 
+/* Small allocations have pages in common; the end of one takes the advice of its pages along. */
+static void an_end_takes_advice_along(void **state) {
+    (void)state;
+    NEEDS_MANAGED();
+    CUdeviceptr a, b;
+    OK(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
+    OK(cu.cuMemAllocManaged(&b, 600, CU_MEM_ATTACH_GLOBAL));
+    bool together = a / PAGE == b / PAGE;
+    OK(cu.cuMemAdvise(a, 600, CU_MEM_ADVISE_SET_READ_MOSTLY, dev));
+    if (together)
+        assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, 600), 1);
+    OK(cu.cuMemFree_v2(a));
+    assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, b, 600), 0);
+    OK(cu.cuMemAllocManaged(&a, 600, CU_MEM_ATTACH_GLOBAL));
+    assert_int_equal(get(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, a, 600), 0);
+    OK(cu.cuMemFree_v2(a));
+    OK(cu.cuMemFree_v2(b));
+}
+
 static void bad_advice_is_refused(void **state) {
     (void)state;
     NEEDS_MANAGED();
@@ -136,6 +155,7 @@ int main(int argc, char **argv) {
         TEST_MANAGED(accessors_are_listed),
         TEST_MANAGED(several_attributes_at_once),
         TEST_MANAGED(bad_advice_is_refused),
+        TEST_MANAGED(an_end_takes_advice_along),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

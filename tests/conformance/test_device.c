@@ -165,6 +165,10 @@ static void atomics_are_told_by_operation(void **state) {
     assert_int_equal(capabilities[2], 77);
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuDeviceGetHostAtomicCapabilities(capabilities, operations, 0, 0));
+    operations[1] = CU_ATOMIC_OPERATION_MAX;
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuDeviceGetHostAtomicCapabilities(capabilities, operations, 2, 0));
+    operations[1] = CU_ATOMIC_OPERATION_CAS;
     FAILS(CUDA_ERROR_INVALID_DEVICE,
           cu.cuDeviceGetP2PAtomicCapabilities(capabilities, operations, 2, 0, 0));
     if (device_count < 2)

@@ -105,11 +105,39 @@ static void what_cannot_be_made_is_refused(void **state) {
     }
 }
 
+static void access_is_told_as_advice(void **state) {
+    (void)state;
+    NEEDS_POOLS();
+    CUmemPoolProps props = props_of(CU_MEM_LOCATION_TYPE_HOST, 0);
+    CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    CUmemoryPool pool;
+    CUdeviceptr p;
+    int list[2] = {77, 77};
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = 99;
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK(cu.cuMemAllocFromPoolAsync(&p, SIZE, pool, NULL));
+    FAILS(CUDA_ERROR_INVALID_DEVICE, cu.cuMemPoolSetAccess(pool, &access, 1));
+    access.location.id = dev;
+    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK(cu.cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, SIZE));
+    assert_int_equal(list[0], dev);
+    assert_int_equal(list[1], CU_DEVICE_INVALID);
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_NONE;
+    OK(cu.cuMemPoolSetAccess(pool, &access, 1));
+    OK(cu.cuMemRangeGetAttribute(list, 8, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, p, SIZE));
+    assert_int_equal(list[0], CU_DEVICE_INVALID);
+    OK(cu.cuMemFreeAsync(p, NULL));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(the_cpu_reads_and_writes),
         TEST(each_kind_has_its_current_pool),
         TEST(what_cannot_be_made_is_refused),
+        TEST(access_is_told_as_advice),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

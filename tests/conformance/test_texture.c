@@ -96,6 +96,22 @@ static void surfaces_are_no_textures(void **state) {
     OK(cu.cuArrayDestroy(array));
 }
 
+/* A border counts where fetches can be there. */
+static void only_what_counts_is_told(void **state) {
+    (void)state;
+    CUarray array = make_array(0);
+    CUDA_RESOURCE_DESC resource = of_array(array);
+    CUDA_TEXTURE_DESC texture, got;
+    CUtexObject object;
+    memset(&texture, 0, sizeof texture);
+    texture.borderColor[0] = 0.5f;
+    OK(cu.cuTexObjectCreate(&object, &resource, &texture, NULL));
+    OK(cu.cuTexObjectGetTextureDesc(&got, object));
+    assert_true(got.borderColor[0] == 0);
+    OK(cu.cuTexObjectDestroy(object));
+    OK(cu.cuArrayDestroy(array));
+}
+
 static void many_objects(void **state) {
     (void)state;
     CUarray array = make_array(0);
@@ -112,6 +128,7 @@ static void many_objects(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {TEST(reads_back), TEST(checks_descriptions),
-                                       TEST(surfaces_are_no_textures), TEST(many_objects)};
+                                       TEST(surfaces_are_no_textures), TEST(many_objects),
+                                       TEST(only_what_counts_is_told)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }
