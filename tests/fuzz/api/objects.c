@@ -69,10 +69,8 @@ void forget_objects(void) {
     EACH(EXTERNAL_MEMORIES, CUexternalMemory, cuDestroyExternalMemory);
     EACH(EXTERNAL_SEMAPHORES, CUexternalSemaphore, cuDestroyExternalSemaphore);
     EACH(LOG_CALLBACKS, CUlogsCallbackHandle, cuLogsUnregisterCallback);
-    for (CUdevice device = 0; device < DEVICES; device++) {
-        cuDeviceGraphMemTrim(device);
+    for (CUdevice device = 0; device < DEVICES; device++)
         for (unsigned i = 0; i < world.counts[NOTIFICATIONS]; i++)
             cuDeviceUnregisterAsyncNotification(
                 device, (CUasyncCallbackHandle)(uintptr_t)world.values[NOTIFICATIONS][i]);
-    }
 }

@@ -252,17 +252,24 @@ static void end_pools(void) {
     static const CUmemLocation places[] = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
                                            {CU_MEM_LOCATION_TYPE_DEVICE, 1},
                                            {CU_MEM_LOCATION_TYPE_HOST, 0},
-                                           {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0}};
+                                           {CU_MEM_LOCATION_TYPE_HOST_NUMA, 0},
+                                           {CU_MEM_LOCATION_TYPE_NONE, 0}};
     for (unsigned i = 0; i < world.counts[POOLS]; i++)
         cuMemPoolDestroy((CUmemoryPool)(uintptr_t)world.values[POOLS][i]);
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        CUmemLocation place = places[i];
-        CUmemoryPool pool;
-        if (cuMemGetDefaultMemPool(&pool, &place, CU_MEM_ALLOCATION_TYPE_PINNED) != CUDA_SUCCESS)
-            continue;
-        cuMemSetMemPool(&place, CU_MEM_ALLOCATION_TYPE_PINNED, pool);
-        mend_pool(pool);
+        for (int managed = 0; managed < 2; managed++) {
+            CUmemAllocationType type =
+                managed ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
+            CUmemLocation place = places[i];
+            CUmemoryPool pool;
+            if (cuMemGetDefaultMemPool(&pool, &place, type) != CUDA_SUCCESS)
+                continue;
+            cuMemSetMemPool(&place, type, pool);
+            mend_pool(pool);
+        }
     }
+    for (CUdevice device = 0; device < DEVICES; device++)
+        cuDeviceGraphMemTrim(device);
 }
 
 static void close_descriptors(void) {
