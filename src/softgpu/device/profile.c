@@ -192,7 +192,7 @@ static int read_machine(struct reader *reader, const char *key, const char *valu
 
 static int read_links(struct reader *reader, const char *key, const char *value) {
     enum link_key which = find_link_key(key);
-    int number;
+    int number = 0;
     if (which == LINK_KEYS)
         return read_machine(reader, key, value);
     if (!first_time(reader, &reader->links[which], key) ||
@@ -219,7 +219,7 @@ static bool *has_of(struct sg_pair_links *pair, enum link_key which) {
 
 static int read_pair(struct reader *reader, const char *pair, const char *key, const char *value) {
     enum link_key which = find_link_key(key);
-    int a, b, number;
+    int a, b, number = 0;
     if (!parse_pair(pair, &a, &b))
         return wrong(reader,
                      "[links %s]: wanted two device numbers from 0 to %d, the smaller first", pair,

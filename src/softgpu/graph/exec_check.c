@@ -35,7 +35,7 @@ static const struct sg_node *find_circle(const struct sg_graph *graph, size_t *w
     if (count == graph->count)
         return NULL;
     const struct sg_node *node = graph->first;
-    while (waiting[node->mark - first] == 0)
+    while (node && waiting[node->mark - first] == 0)
         node = node->next;
     return node;
 }

@@ -321,7 +321,8 @@ static bool choose_lane(struct sg_exec *exec, struct sg_plan *plan, const struct
     for (size_t i = 0; i < vertex->handed_count; i++) {
         size_t step = layout->vertices[layout->handed.list[vertex->handed + i]].step;
         *lane = plan->steps[step].lane;
-        if (plan->lanes[*lane].last == step && fits(&plan->lanes[*lane], vertex->node))
+        if (*lane < plan->lane_count && plan->lanes[*lane].last == step &&
+            fits(&plan->lanes[*lane], vertex->node))
             return true;
     }
     unsigned most = may_block(vertex->node) ? LANES_BLOCKING : LANES;

@@ -41,7 +41,8 @@ static bool same_attribute(const struct sg_exec_node *now, const struct sg_node 
     bool will_be_set = wanted->attribute_set && wanted->attribute_set[id];
     const CUkernelNodeAttrValue *a = set ? &now->attributes[id] : &none;
     const CUkernelNodeAttrValue *b = will_be_set ? &wanted->attributes[id] : &none;
-    return memcmp(a, b, sizeof *a) == 0;
+    /* Values are kept whole, with whatever the application left in what they do not use. */
+    return memcmp(a, b, sizeof *a) == 0; /* NOLINT(bugprone-suspicious-memory-comparison) */
 }
 
 /* What of a kernel node's attributes is settled by the instantiation. */
@@ -289,7 +290,7 @@ CUresult sg_cuGraphExecUpdate_v2(CUgraphExec hGraphExec, CUgraph hGraph,
 /* This version says NOT_SUPPORTED, not TOPOLOGY_CHANGED, where no node is to blame: as on H200. */
 CUresult sg_cuGraphExecUpdate(CUgraphExec hGraphExec, CUgraph hGraph, CUgraphNode *hErrorNode_out,
                               CUgraphExecUpdateResult *updateResult_out) {
-    CUgraphExecUpdateResultInfo info;
+    CUgraphExecUpdateResultInfo info = {.result = CU_GRAPH_EXEC_UPDATE_SUCCESS};
     CUresult result = sg_cuGraphExecUpdate_v2(hGraphExec, hGraph, &info);
     bool blameless = info.result == CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED && !info.errorNode;
     if (updateResult_out)

@@ -54,6 +54,8 @@ static bool thread_runs;
 /* The lock is released while the application's function runs. */
 static void run_first(struct queue *queue) {
     struct sg_user_object *object = queue->first;
+    if (!object)
+        return;
     queue->first = object->next;
     struct sg_thread *thread = sg_thread();
     bool in_host_function = thread->in_host_function, in_call = thread->in_call;

@@ -109,8 +109,7 @@ const struct sg_elf_section *sg_elf_section(const struct sg_elf *elf, const char
     char small[256], *text = length < sizeof small ? small : malloc(length + 1);
     if (!text)
         return NULL;
-    memcpy(text, prefix, strlen(prefix));
-    memcpy(text + strlen(prefix), name, strlen(name) + 1);
+    stpcpy(stpcpy(text, prefix), name);
     bool found = sg_names_find(&elf->names, 0, text, length, &index);
     if (text != small)
         free(text);

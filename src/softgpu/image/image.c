@@ -120,7 +120,7 @@ bool sg_bytes_slice(struct sg_bytes from, uint64_t offset, uint64_t size, struct
 uint64_t sg_bytes_number(struct sg_bytes from, uint64_t offset, unsigned width) {
     struct sg_bytes slice;
     uint64_t number = 0;
-    if (!sg_bytes_slice(from, offset, width, &slice))
+    if (!sg_bytes_slice(from, offset, width, &slice) || !slice.data)
         return 0;
     for (unsigned i = 0; i < width; i++)
         number |= (uint64_t)slice.data[i] << (8 * i);

@@ -396,9 +396,9 @@ static bool location(struct sg_ptx *ptx) {
         if (!sg_ptx_next(ptx))
             return false;
         if (inlined) {
-            if (!sg_ptx_integer(ptx, &number) || !sg_ptx_integer(ptx, &number) ||
-                !sg_ptx_integer(ptx, &number))
-                return false;
+            for (unsigned i = 0; i < 3; i++)
+                if (!sg_ptx_integer(ptx, &number))
+                    return false;
         } else if (ptx->word.kind != SG_WORD_NAME || !sg_ptx_next(ptx) ||
                    (sg_ptx_accept(ptx, "+") && !sg_ptx_integer(ptx, &number))) {
             return sg_ptx_unexpected(ptx, "a place in a section");

@@ -438,14 +438,19 @@ CUresult sg_cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEn
     if (!pMilliseconds)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult result = start->context->sticky;
+    sg_event_ref(start);
+    sg_event_ref(end);
     if (result == CUDA_SUCCESS)
         result = query(start);
     if (result == CUDA_SUCCESS)
         result = query(end);
-    if (result != CUDA_SUCCESS)
-        return result;
-    *pMilliseconds = (float)((double)(int64_t)(end->time - start->time) * 1e-6);
-    return CUDA_SUCCESS;
+    /* Both are held here. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    uint64_t between = end->time - start->time;
+    if (result == CUDA_SUCCESS)
+        *pMilliseconds = (float)((double)(int64_t)between * 1e-6);
+    sg_event_unref(start);
+    sg_event_unref(end);
+    return result;
 }
 
 CUresult sg_cuEventElapsedTime_v2(float *pMilliseconds, CUevent hStart, CUevent hEnd) {
