@@ -129,7 +129,8 @@ static void failed_memory_shows_by_environment(void **state) {
     (void)state;
     NEEDS_SOFTGPU("injects a fault");
     in_a_child("failed_by_environment", "SOFTGPU_FAULT",
-               "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");
+               twins ? "cuStreamSynchronize_ptsz:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky"
+                     : "cuStreamSynchronize:1:CUDA_ERROR_ECC_UNCORRECTABLE:sticky");
 }
 
 static void the_address_space_fills_and_empties(void **state) {
