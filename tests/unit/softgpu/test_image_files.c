@@ -278,6 +278,77 @@ static void fatbins(void **state) {
     }
 }
 
+/* ---- fatbins made here
+ * --------------------------------------------------------------------------------- */
+
+#define TEXT_OF(entries) ".version 8.0\n.target sm_80\n.address_size 64\n" entries
+
+struct made {
+    unsigned char bytes[1024];
+    size_t size;
+};
+
+static void put_number(struct made *made, size_t at, uint64_t number, unsigned width) {
+    for (unsigned i = 0; i < width; i++)
+        made->bytes[at + i] = (unsigned char)(number >> (8 * i));
+}
+
+/* An entry of text behind those that are there. */
+static void add_text(struct made *made, const char *text, unsigned architecture, unsigned flags) {
+    size_t at = made->size ? made->size : 16, size = strlen(text) + 1;
+    put_number(made, 0, 0xba55ed50, 4);
+    put_number(made, 4, 1, 2);
+    put_number(made, 6, 16, 2);
+    put_number(made, at, 1, 2);
+    put_number(made, at + 4, 64, 4);
+    put_number(made, at + 8, size, 8);
+    put_number(made, at + 16, size, 4);
+    put_number(made, at + 28, architecture, 4);
+    put_number(made, at + 40, flags, 4);
+    put_number(made, at + 56, size, 8);
+    memcpy(made->bytes + at + 64, text, size);
+    made->size = at + 64 + size;
+    put_number(made, 8, made->size - 16, 8);
+}
+
+static CUresult count_entries(const struct made *made, size_t *count) {
+    const struct sg_image_options options = {
+        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .prefer_machine = true};
+    struct sg_image_log log = {0};
+    struct sg_image *image;
+    CUresult result = sg_image_read(made->bytes, made->size, &options, &log, &image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    *count = image->function_count;
+    sg_image_free(image);
+    return result;
+}
+
+/* As an H200 chose: the last of those for the device itself, the first of older ones. */
+static void equal_entries(void **state) {
+    (void)state;
+    for (unsigned architecture = 80; architecture <= 90; architecture += 10) {
+        struct made made = {.size = 0};
+        size_t count = 0;
+        add_text(&made, TEXT_OF(".entry a() { ret; }\n"), architecture, 0x11);
+        add_text(&made, TEXT_OF(".entry a() { ret; }\n.entry b() { ret; }\n"), architecture, 0x11);
+        assert_int_equal(count_entries(&made, &count), CUDA_SUCCESS);
+        assert_int_equal(count, architecture == 90 ? 2 : 1);
+    }
+}
+
+/* Text without the mark for 64 bits is taken; what is no zstd is damage of an unknown kind. */
+static void marks_of_entries(void **state) {
+    struct made made = {.size = 0}, broken = {.size = 0};
+    size_t count = 0;
+    (void)state;
+    add_text(&made, TEXT_OF(".entry a() { ret; }\n"), 80, 0);
+    assert_int_equal(count_entries(&made, &count), CUDA_SUCCESS);
+    assert_int_equal(count, 1);
+    add_text(&broken, TEXT_OF(".entry a() { ret; }\n"), 80, 0x8011);
+    assert_int_equal(count_entries(&broken, &count), CUDA_ERROR_UNKNOWN);
+}
+
 /* In a program's memory, where nobody says how long it is. */
 static void unknown_size(void **state) {
     struct {
@@ -358,6 +429,7 @@ int main(void) {
         cmocka_unit_test(text),          cmocka_unit_test(cubins),
         cmocka_unit_test(clusters),      cmocka_unit_test(other_devices),
         cmocka_unit_test(fatbins),       cmocka_unit_test(unknown_size),
+        cmocka_unit_test(equal_entries), cmocka_unit_test(marks_of_entries),
         cmocka_unit_test(damaged_files), cmocka_unit_test(inputs_of_a_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
