@@ -42,6 +42,7 @@ static void reads_back(void **state) {
     texture.filterMode = CU_TR_FILTER_MODE_LINEAR;
     texture.flags = CU_TRSF_NORMALIZED_COORDINATES;
     memset(&view, 0, sizeof view);
+    memset(&got_resource, 0, sizeof got_resource);
     view.format = CU_RES_VIEW_FORMAT_UINT_4X8;
     view.width = 64;
     view.height = 32;

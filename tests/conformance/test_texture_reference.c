@@ -32,6 +32,7 @@ static void keeps_modes(void **state) {
     OK(cu.cuTexRefGetFilterMode(&filter, ref));
     assert_int_equal(filter, CU_TR_FILTER_MODE_LINEAR);
     OK(cu.cuTexRefSetMipmapFilterMode(ref, CU_TR_FILTER_MODE_LINEAR));
+    filter = CU_TR_FILTER_MODE_POINT;
     OK(cu.cuTexRefGetMipmapFilterMode(&filter, ref));
     assert_int_equal(filter, CU_TR_FILTER_MODE_LINEAR);
     OK(cu.cuTexRefSetFlags(ref, CU_TRSF_NORMALIZED_COORDINATES));
