@@ -4,4 +4,5 @@
 static const struct calls *const chapters[] = {&context_calls, &memory_calls, &vmm_calls,
                                                &pool_calls,    &copy_calls,   &stream_calls,
                                                &stream_calls,  &share_calls};
-const struct target target = {chapters, sizeof chapters / sizeof chapters[0], DESCRIPTORS + 1};
+const struct target target = {chapters, sizeof chapters / sizeof chapters[0], DESCRIPTORS + 1,
+                              NULL};

@@ -42,6 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     world.input = (struct input){data, data + size};
     world_start();
     begin_in_context();
+    if (target.begin)
+        target.begin();
     choose_schedule(softgpu_get_control(SOFTGPU_CONTROL_VERSION));
     for (unsigned i = 0; i < CALLS && world.input.at < world.input.end; i++) {
         unsigned pick = byte();

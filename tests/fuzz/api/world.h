@@ -168,7 +168,8 @@ extern const struct calls graph_calls, exec_calls, capture_calls, image_calls, k
 struct target {
     const struct calls *const *chapters;
     unsigned count;
-    unsigned kinds; /* that a value of the wrong kind is drawn from */
+    unsigned kinds;      /* that a value of the wrong kind is drawn from */
+    void (*begin)(void); /* makes what calls are made with; may be NULL */
 };
 extern const struct target target;
 
