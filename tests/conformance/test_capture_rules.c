@@ -195,6 +195,7 @@ static void modes_are_checked(void **state) {
 
 static void asking_the_legacy_stream_is_use_of_it(void **state) {
     (void)state;
+    NEEDS_LEGACY_STREAM();
     unsigned flags;
     int priority;
     CUcontext context;

@@ -412,8 +412,8 @@ static int end(void **state) {
     if (soft) {
         cu.cuCheckpointProcessRestore(getpid(), NULL);
         cu.cuCheckpointProcessUnlock(getpid(), NULL);
-        now = CU_PROCESS_STATE_FAILED;
-        cu.cuCheckpointProcessGetState(getpid(), &now);
+        if (cu.cuCheckpointProcessGetState(getpid(), &now) != CUDA_SUCCESS)
+            now = CU_PROCESS_STATE_FAILED;
     }
     if (now != CU_PROCESS_STATE_RUNNING) {
         print_error("the process is still locked\n");

@@ -60,8 +60,9 @@ static int failed_at_a_call(int argc, char **argv) {
     (void)argc, (void)argv;
     struct scene scene;
     begin(&scene);
-    assert_int_equal(
-        soft->fault_arm("cuStreamQuery", 2, CUDA_ERROR_ECC_UNCORRECTABLE, SOFTGPU_FAULT_STICKY), 0);
+    assert_int_equal(soft->fault_arm(twins ? "cuStreamQuery_ptsz" : "cuStreamQuery", 2,
+                                     CUDA_ERROR_ECC_UNCORRECTABLE, SOFTGPU_FAULT_STICKY),
+                     0);
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(scene.stream));
     FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuStreamQuery(scene.stream));
     assert_int_equal(soft->fault_disarm(), 1);
