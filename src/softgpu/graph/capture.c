@@ -160,7 +160,9 @@ static void release_graph(struct sg_capture *capture) {
     if (!graph)
         return;
     graph->captures--;
-    sg_graph_free(graph);
+    /* A body, or one that was moved into a node meanwhile, ends with its node. */
+    if (!graph->owner)
+        sg_graph_free(graph);
 }
 
 void sg_capture_end(struct sg_capture *capture) {
