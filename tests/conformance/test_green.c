@@ -291,6 +291,7 @@ static void what_is_made_in_it_belongs_to_the_primary(void **state) {
     OK(cu.cuPointerGetAttribute(&owner, CU_POINTER_ATTRIBUTE_CONTEXT, p));
     assert_ptr_equal(owner, ctx);
     OK(cu.cuMemsetD8_v2(p, 0x5a, sizeof bytes));
+    OK(cu.cuCtxSynchronize());
     OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     OK(cu.cuCtxSetCurrent(ctx));
     OK(cu.cuGreenCtxDestroy(green));
