@@ -79,8 +79,11 @@ static void queue_and_drain(CUstream *streams, unsigned count, CUdeviceptr memor
     size_t before = heap(), pages = resident();
     for (unsigned i = 0; i < count; i++)
         gate_hold(&gate, streams[i]);
+    /* Each stream writes bytes of its own: what two of them wrote would be a race. */
+    unsigned part = 4096 / count;
     for (unsigned i = 0; i < OPERATIONS; i++)
-        OK(cu.cuMemsetD8Async(memory + i % 4096, (unsigned char)i, 1, streams[i % count]));
+        OK(cu.cuMemsetD8Async(memory + i % count * part + i / count % part, (unsigned char)i, 1,
+                              streams[i % count]));
     FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(streams[0]));
     size_t each = (heap() - before) / OPERATIONS;
     if (MEASURED) {
