@@ -36,16 +36,19 @@ def program_of(header, number):
     return f"run {number}"
 
 
-def answers_of(key, tables, programs):
-    """Of the runs that could have the line, what each answered."""
-    having = {program for table, program in zip(tables, programs) if key in table}
-    return [table[key].answer if key in table else "(missing)"
-            for table, program in zip(tables, programs) if program in having]
+def answers_of(line, tables, scenarios, programs):
+    """Of the runs that could have the line, what each answered. One that ended at its deadline, or was
+    asked for some scenarios only, could not have those that it did not begin."""
+    having = {program for table, program in zip(tables, programs) if line.key in table}
+    return [table[line.key].answer if line.key in table else "(missing)"
+            for table, begun, program in zip(tables, scenarios, programs)
+            if program in having and line.scenario in begun]
 
 
 def merge(runs, programs, needed):
     """Lines in the order of the first run that has them, with their mark."""
     tables = [{line.key: line for line in run} for run in runs]
+    scenarios = [{line.scenario for line in run} for run in runs]
     newest = {key for table, program in zip(tables, programs) if program == programs[-1] for key in table}
     merged, done = [], set()
     for run in runs:
@@ -53,7 +56,7 @@ def merge(runs, programs, needed):
             if line.key in done or line.key not in newest:
                 continue
             done.add(line.key)
-            answers = answers_of(line.key, tables, programs)
+            answers = answers_of(line, tables, scenarios, programs)
             if len(set(answers)) > 1:
                 line.mark = "unstable"
                 line.answer = " | ".join(answers)
