@@ -134,10 +134,14 @@ def print_differences(differing, reasons, verbose):
 
 
 def print_early_ends(actual_lines, recorded_lines, reasons):
-    """Scenarios that this run could not set up; the number of those without a reason."""
+    """Scenarios that this run could not set up; the number of those without a reason. A recording may
+    be of some scenarios only."""
     recorded = {line.key for line in recorded_lines}
+    scenarios = {line.scenario for line in recorded_lines}
     unexplained = 0
     for line in actual_lines:
+        if line.scenario not in scenarios:
+            continue
         if (line.ended or "SETUP_FAILED" in line.answer) and line.key not in recorded:
             reason = reason_for(line, reasons)
             unexplained += reason is None
