@@ -29,7 +29,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|for now|placeholder|dummy)\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.$})-])/(work|root|home/\w+|Users/\w+)/")
 # Marks of the text of NVIDIA's headers and manuals: its licence, and how its comments are written.
 FOREIGN = re.compile(r"Copyright[^\n]*NVIDIA|NVIDIA CORPORATION|NVIDIA Corporation|LICENSEE|"
-                     r"\\param(\[\w+\])?\s|\\note_\w+|\\sa\b|@param|::CUDA_SUCCESS,")
+                     r"\\param(\[\w+\])?\s|\\note_\w+|\\sa\b|^\s*\*\s*@param|::CUDA_SUCCESS,", re.M)
 
 
 def text_files(root):
