@@ -157,10 +157,14 @@ struct heard {
 };
 
 static void CUDAAPI listen(void *data, CUlogLevel level, char *message, size_t length) {
+    static pthread_mutex_t lock =
+        PTHREAD_MUTEX_INITIALIZER; /* each thread tells of its own calls */
     struct heard *heard = data;
+    pthread_mutex_lock(&lock);
     heard->thread = pthread_self();
     heard->level = level;
     heard->whole = strlen(message) == length && length > 0;
+    pthread_mutex_unlock(&lock);
     atomic_fetch_add(&heard->calls, 1);
 }
 

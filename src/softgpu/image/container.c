@@ -140,7 +140,7 @@ static char *take_text(struct cursor *from) {
         return NULL;
     }
     from->at += length;
-    char *text = strndup((const char *)slice.data, slice.size);
+    char *text = sg_image_text((const char *)slice.data, slice.size);
     from->no_memory = from->no_memory || !text;
     return text;
 }
@@ -246,7 +246,7 @@ static void take_images(struct cursor *from, struct sg_image *image, uint64_t co
         uint64_t size, source = take(from, 1);
         unsigned char *bytes = take_bytes(from, &size);
         if (count == 1 && source == SG_IMAGE_PTX && bytes) {
-            image->ptx = strndup((const char *)bytes, (size_t)size);
+            image->ptx = sg_image_text((const char *)bytes, (size_t)size);
             from->no_memory = from->no_memory || !image->ptx;
         }
         free(bytes);

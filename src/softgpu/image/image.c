@@ -7,6 +7,16 @@
 /* ---- what is grown while it is read -------------------------------------------------------------
  */
 
+char *sg_image_text(const char *bytes, size_t size) {
+    size_t length = strnlen(bytes, size);
+    char *text = malloc(length + 1);
+    if (!text)
+        return NULL;
+    memcpy(text, bytes, length);
+    text[length] = '\0';
+    return text;
+}
+
 void *sg_image_grow(void *array, size_t *count, size_t size) {
     /* Powers of two are full. */
     bool full = (*count & (*count - 1)) == 0;
@@ -24,7 +34,7 @@ void *sg_image_grow(void *array, size_t *count, size_t size) {
 }
 
 bool sg_image_add_name(char ***names, size_t *count, const char *name, size_t length) {
-    char *copy = strndup(name, length);
+    char *copy = sg_image_text(name, length);
     char **grown = copy ? sg_image_grow(*names, count, sizeof **names) : NULL;
     if (!grown) {
         free(copy);

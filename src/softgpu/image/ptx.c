@@ -225,17 +225,6 @@ static bool read_all(struct sg_ptx *ptx) {
     return sg_ptx_close(ptx);
 }
 
-/* Not strndup: AddressSanitizer's strict string checks want an end in the bytes themselves. */
-static char *keep_text(const char *bytes, size_t size) {
-    size_t length = strnlen(bytes, size);
-    char *text = malloc(length + 1);
-    if (!text)
-        return NULL;
-    memcpy(text, bytes, length);
-    text[length] = '\0';
-    return text;
-}
-
 CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *options,
                      struct sg_image_log *log, struct sg_image *image) {
     struct sg_ptx ptx = {
@@ -245,7 +234,7 @@ CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *optio
         .image = image,
     };
     image->source = SG_IMAGE_PTX;
-    image->ptx = keep_text((const char *)bytes.data, bytes.size);
+    image->ptx = sg_image_text((const char *)bytes.data, bytes.size);
     if (!image->ptx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool good = read_all(&ptx);

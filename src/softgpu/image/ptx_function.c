@@ -266,7 +266,7 @@ static struct sg_image_function *add_entry(struct sg_ptx *ptx, const struct sg_w
     if (grown) {
         image->functions = grown;
         grown += image->function_count - 1;
-        grown->name = strndup(name->text, name->length);
+        grown->name = sg_image_text(name->text, name->length);
         if (grown->name)
             return grown;
     }

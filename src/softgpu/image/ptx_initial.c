@@ -53,7 +53,7 @@ static struct sg_relocation *relocation(struct sg_ptx *ptx, struct sg_ptx_variab
     grown->offset = at;
     grown->addend = (int64_t)value->number;
     grown->generic = value->generic;
-    grown->symbol = strndup(symbol->name, symbol->length);
+    grown->symbol = sg_image_text(symbol->name, symbol->length);
     if (!grown->symbol)
         sg_ptx_no_memory(ptx);
     return grown->symbol ? grown : NULL;

@@ -212,7 +212,7 @@ static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t *i
         image->variables = to;
         *index = image->variable_count - 1;
         to += *index;
-        to->name = strndup(variable->name.text, variable->name.length);
+        to->name = sg_image_text(variable->name.text, variable->name.length);
         if (!to->name)
             return sg_ptx_no_memory(ptx);
     } else {

@@ -15,7 +15,11 @@ void sg_image_log_info(struct sg_image_log *log, const char *format, ...)
  * The room doubles, so that n elements cost n.
  */
 void *sg_image_grow(void *array, size_t *count, size_t size);
-/* The same for a list of names, of which a copy is appended; false when there is no memory. */
+/* strndup for bytes that need not end: AddressSanitizer's strict string checks want an end in what
+ * strndup reads. NULL when out of memory. */
+char *sg_image_text(const char *bytes, size_t size);
+/* As sg_image_grow, for a list of names, of which a copy is appended; false when there is no
+ * memory. */
 bool sg_image_add_name(char ***names, size_t *count, const char *name, size_t length);
 
 /* A table from name to number. Names are not copied: their text must stay. */
