@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import venv
 from pathlib import Path
 
@@ -44,8 +43,7 @@ def build_pycuda(folder, driver):
     pip(folder, "download", "--no-deps", "--no-build-isolation", "--no-binary", "pycuda",
         "--dest", work, "pycuda")
     archive = next(work.glob("pycuda-*.tar.gz"))
-    with tarfile.open(archive) as file:
-        file.extractall(work, filter="data")
+    run("tar", "-xzf", archive, "-C", work)
     source = next(path for path in work.glob("pycuda-*") if path.is_dir())
     headers = next((folder / "lib").glob("python*/site-packages/nvidia/*/include/cuda.h"))
     settings = {"BOOST_INC_DIR": [], "BOOST_LIB_DIR": [], "USE_SHIPPED_BOOST": True,
