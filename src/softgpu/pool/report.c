@@ -31,14 +31,15 @@ static void dump_blocks(struct sg_text *text, unsigned number, const struct sg_p
 }
 
 static void dump_pool(struct sg_text *text, unsigned number, const struct sg_pool *pool) {
-    sg_text_line(
-        text,
-        "pool %u %s%s location %d:%d handles %d reserved %llu used %llu threshold %llu "
-        "reuse %d%d%d devices 0x%x",
-        number, kind_of(pool), pool->managed ? " managed" : "", (int)pool->props.location.type,
-        pool->props.location.id, (int)pool->props.handleTypes, (unsigned long long)pool->reserved,
-        (unsigned long long)pool->used, (unsigned long long)pool->threshold, pool->reuse_follow,
-        pool->reuse_opportunistic, pool->reuse_internal, pool->devices);
+    sg_text_line(text,
+                 "pool %u %s%s location %d:%d handles %d reserved %llu used %llu threshold %llu "
+                 "reuse %d%d%d devices 0x%x",
+                 number, kind_of(pool), pool->managed ? " managed" : "",
+                 (int)pool->props.location.type, pool->props.location.id,
+                 (int)pool->props.handleTypes, (unsigned long long)pool->reserved,
+                 (unsigned long long)pool->used, (unsigned long long)pool->threshold,
+                 pool->reuse_follow, pool->reuse_opportunistic, pool->reuse_internal,
+                 pool->managed ? pool->told : pool->devices);
     dump_blocks(text, number, pool);
 }
 

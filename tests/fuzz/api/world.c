@@ -245,6 +245,8 @@ static void mend_pool(CUmemoryPool pool) {
         CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, device}};
         cuMemPoolSetAccess(pool, &access, 1); /* its own device's access stays */
     }
+    CUmemAccessDesc host = {.location = {CU_MEM_LOCATION_TYPE_HOST, 0}};
+    cuMemPoolSetAccess(pool, &host, 1); /* managed pools keep what they were told of the CPU, too */
     cuMemPoolTrimTo(pool, 0);
 }
 
