@@ -47,9 +47,7 @@ static bool seal(int file) {
 static bool try_one_page(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct udmabuf_create_list *list = new_list(1);
-    int file = list && access("/dev/udmabuf", R_OK | W_OK) == 0
-                   ? sg_memfile_new("softgpu probe", page)
-                   : -1;
+    int file = list ? sg_memfile_new("softgpu probe", page) : -1;
     int fd = -1;
     if (file >= 0 && seal(file)) {
         list->list[0] = (struct udmabuf_create_item){.memfd = (uint32_t)file, .size = page};
@@ -77,18 +75,34 @@ static CUdeviceptr end_of(const struct sg_range *range) {
     return range->start + (alone ? range->size : range->phys->size - range->phys_offset);
 }
 
+/* As documented: what this process allocated or mapped. The files of legacy IPC and of external
+ * memory are closed as soon as they are mapped; a multicast object has no bytes of its own. */
 static bool exportable(const struct sg_range *range) {
-    return range && range->device >= 0 && range->phys && range->phys->device >= 0;
+    return range && range->device >= 0 && range->kind != SG_RANGE_IPC &&
+           range->kind != SG_RANGE_EXTERNAL && range->phys && range->phys->device >= 0 &&
+           range->phys->kind != SG_PHYS_TEAM;
 }
 
-/* The bytes behind [address, end): how many pieces, or 0 when some of it is no device memory. Fills
- * `list` unless it is NULL. */
+/* As documented: what is exported together is on one device and has the same properties. */
+static bool alike(const struct sg_phys *a, const struct sg_phys *b) {
+    const CUmemAllocationProp *p = &a->prop, *q = &b->prop;
+    return a->device == b->device && p->type == q->type &&
+           p->requestedHandleTypes == q->requestedHandleTypes &&
+           p->allocFlags.compressionType == q->allocFlags.compressionType &&
+           p->allocFlags.gpuDirectRDMACapable == q->allocFlags.gpuDirectRDMACapable &&
+           p->allocFlags.usage == q->allocFlags.usage;
+}
+
+/* The bytes behind [address, end): how many pieces, or 0 when they cannot be exported together.
+ * Fills `list` unless it is NULL. */
 static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_create_list *list) {
+    const struct sg_phys *first = NULL;
     size_t count = 0;
     while (address < end) {
         const struct sg_range *range = sg_range_find(address);
-        if (!exportable(range))
+        if (!exportable(range) || (first && !alike(first, range->phys)))
             return 0;
+        first = range->phys;
         CUdeviceptr stop = end_of(range);
         size_t size = (size_t)((stop < end ? stop : end) - address);
         if (list)
@@ -123,7 +137,9 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
     int made = seal_all(list, count) ? make(list, count) : -1;
     free(list);
     if (made < 0) {
-        sg_log(0, "making a DMA buffer of %zu bytes: %s", size, strerror(errno));
+        const char *hint =
+            errno == EINVAL ? " (/sys/module/udmabuf/parameters has the kernel's limits)" : "";
+        sg_log(0, "making a DMA buffer of %zu bytes: %s%s", size, strerror(errno), hint);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     *fd = made;

@@ -1,0 +1,268 @@
+/* Address ranges as DMA buffers: which bytes a buffer has. softgpu makes them with /dev/udmabuf; a
+ * stand-in takes its place where there is none. Hardware's buffers are for other devices, and not
+ * to be mapped by a program. */
+#include "harness.h"
+#include "udmabuf.h"
+
+#include <dirent.h>
+
+#define CHUNK ((size_t)2 << 20)
+#define PAGE  ((size_t)4096)
+#define FD    CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
+
+static unsigned char host[4 * CHUNK];
+
+static int export_range(CUdeviceptr at, size_t size) {
+    int fd = -2;
+    OK(cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
+    assert_true(fd >= 0);
+    assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    return fd;
+}
+
+static void refused(CUresult error, CUdeviceptr at, size_t size) {
+    int fd = 7;
+    FAILS(error, cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
+    assert_int_equal(fd, -1);
+}
+
+/* A buffer of the range has its bytes: what either side writes, the other one reads. */
+static void shares_bytes(CUdeviceptr at, size_t size) {
+    assert_true(size <= sizeof host);
+    int fd = export_range(at, size);
+    unsigned char *map = udmabuf_map(fd, size);
+    assert_non_null(map);
+    fill_pattern(host, size, 1);
+    OK(cu.cuMemcpyHtoD_v2(at, host, size));
+    assert_true(has_pattern(map, size, 1));
+    fill_pattern(map, size, 2);
+    OK(cu.cuMemcpyDtoH_v2(host, at, size));
+    assert_true(has_pattern(host, size, 2));
+    munmap(map, size);
+    udmabuf_close(fd);
+}
+
+static unsigned count_descriptors(void) {
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    unsigned count = 0;
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static CUmemGenericAllocationHandle create(CUdevice device, unsigned types) {
+    CUmemGenericAllocationHandle memory;
+    CUmemAllocationProp prop;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device;
+    prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
+    OK(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
+    return memory;
+}
+
+/* Maps it there, to be given back by cuMemUnmap alone. */
+static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
+    CUmemAccessDesc access;
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = dev;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    OK(cu.cuMemMap(at, CHUNK, 0, memory, 0));
+    OK(cu.cuMemRelease(memory));
+    OK(cu.cuMemSetAccess(at, CHUNK, &access, 1));
+}
+
+/* ---- Tests ------------------------------------------------------------------------------------
+ */
+
+static void the_attribute_says_that_buffers_are_made(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("/dev/udmabuf, or a stand-in for it");
+    assert_int_equal(device_attribute(CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED), 1);
+}
+
+static void a_buffer_has_the_bytes_of_its_range(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("maps a DMA buffer");
+    CUdeviceptr d, small;
+    OK(cu.cuMemAlloc_v2(&d, 4 * CHUNK));
+    OK(cu.cuMemAlloc_v2(&small, PAGE));
+    shares_bytes(d, 4 * CHUNK);
+    shares_bytes(d + 65536, CHUNK);
+    shares_bytes(d + 3 * CHUNK, CHUNK);
+    shares_bytes(d + PAGE, PAGE);
+    shares_bytes(small & ~(CUdeviceptr)(PAGE - 1), PAGE);
+    /* Nothing beside it: of two buffers of neighbours each has its own. */
+    int first = export_range(d, PAGE), second = export_range(d + PAGE, PAGE);
+    unsigned char *one = udmabuf_map(first, PAGE), *other = udmabuf_map(second, PAGE);
+    assert_non_null(one);
+    assert_non_null(other);
+    OK(cu.cuMemsetD8_v2(d, 5, PAGE));
+    OK(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
+    assert_true(one[0] == 5 && one[PAGE - 1] == 5);
+    assert_true(other[0] == 6 && other[PAGE - 1] == 6);
+    munmap(one, PAGE);
+    munmap(other, PAGE);
+    udmabuf_close(first);
+    udmabuf_close(second);
+    OK(cu.cuMemFree_v2(small));
+    OK(cu.cuMemFree_v2(d));
+}
+
+/* Pieces lie as they are mapped, not as they were made. */
+static void mappings_side_by_side_are_one_buffer(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("maps a DMA buffer");
+    CUdeviceptr range;
+    OK(cu.cuMemAddressReserve(&range, 4 * CHUNK, 0, 0, 0));
+    CUmemGenericAllocationHandle first = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
+                                 second = create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    place(range + CHUNK, first);
+    place(range, second);
+    shares_bytes(range, 2 * CHUNK);
+    shares_bytes(range + CHUNK - PAGE, 2 * PAGE);
+    CUmemGenericAllocationHandle third = create(dev, 0), fourth = create(dev, 0);
+    place(range + 3 * CHUNK, third);
+    place(range + 2 * CHUNK, fourth);
+    shares_bytes(range + 2 * CHUNK, 2 * CHUNK);
+    shares_bytes(range + 3 * CHUNK - PAGE, 2 * PAGE);
+    OK(cu.cuMemUnmap(range, 4 * CHUNK));
+    OK(cu.cuMemAddressFree(range, 4 * CHUNK));
+}
+
+static void memory_of_pools_is_exported(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("maps a DMA buffer");
+    CUmemPoolProps props;
+    CUmemoryPool pool;
+    CUdeviceptr own, shared;
+    memset(&props, 0, sizeof props);
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.location.id = dev;
+    props.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK(cu.cuMemAllocFromPoolAsync(&shared, 65536, pool, NULL));
+    OK(cu.cuMemAllocAsync(&own, 65536, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    shares_bytes(own, 65536);
+    shares_bytes(shared, 65536);
+    OK(cu.cuMemFreeAsync(own, NULL));
+    OK(cu.cuMemFreeAsync(shared, NULL));
+    OK(cu.cuStreamSynchronize(NULL));
+    OK(cu.cuMemPoolDestroy(pool));
+}
+
+/* As documented: all of a range is mapped, of one device, with the same properties. */
+static void unlike_pieces_are_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("documented, but not how hardware answers");
+    CUdeviceptr range;
+    OK(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
+    place(range, create(dev, 0));
+    refused(CUDA_ERROR_INVALID_VALUE, range, 2 * CHUNK);
+    place(range + CHUNK, create(dev, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+    refused(CUDA_ERROR_INVALID_VALUE, range, 2 * CHUNK);
+    shares_bytes(range + CHUNK, CHUNK);
+    if (device_count > 1) {
+        place(range + 2 * CHUNK, create(1, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+        refused(CUDA_ERROR_INVALID_VALUE, range + CHUNK, 2 * CHUNK);
+        OK(cu.cuMemUnmap(range + 2 * CHUNK, CHUNK));
+    }
+    OK(cu.cuMemUnmap(range, 2 * CHUNK));
+    OK(cu.cuMemAddressFree(range, 3 * CHUNK));
+}
+
+/* A file that is imported is closed, and its number may be another file's by now. */
+static void memory_of_others_is_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("imports a plain memory file");
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC desc;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC part;
+    CUexternalMemory memory;
+    CUdeviceptr buffer;
+    int fd = memfd_create("external", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(ftruncate(fd, (off_t)CHUNK), 0);
+    assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+    memset(&desc, 0, sizeof desc);
+    desc.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+    desc.handle.fd = fd;
+    desc.size = CHUNK;
+    memset(&part, 0, sizeof part);
+    part.size = CHUNK;
+    OK(cu.cuImportExternalMemory(&memory, &desc));
+    OK(cu.cuExternalMemoryGetMappedBuffer(&buffer, memory, &part));
+    int another = memfd_create("another", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    assert_int_equal(another, fd);
+    assert_int_equal(ftruncate(another, (off_t)CHUNK), 0);
+    refused(CUDA_ERROR_INVALID_VALUE, buffer, CHUNK);
+    close(another);
+    OK(cu.cuMemFree_v2(buffer));
+    OK(cu.cuDestroyExternalMemory(memory));
+}
+
+static void multicast_has_no_bytes_to_export(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("multicast objects are made nowhere else by tests");
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
+    CUmulticastObjectProp prop;
+    CUmemGenericAllocationHandle team;
+    CUmemAccessDesc access;
+    CUdeviceptr range;
+    memset(&prop, 0, sizeof prop);
+    prop.numDevices = 1;
+    prop.size = CHUNK;
+    OK(cu.cuMulticastCreate(&team, &prop));
+    OK(cu.cuMulticastAddDevice(team, dev));
+    OK(cu.cuMemAddressReserve(&range, CHUNK, 0, 0, 0));
+    OK(cu.cuMemMap(range, CHUNK, 0, team, 0));
+    access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    access.location.id = dev;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    OK(cu.cuMemSetAccess(range, CHUNK, &access, 1));
+    refused(CUDA_ERROR_INVALID_VALUE, range, CHUNK);
+    OK(cu.cuMemUnmap(range, CHUNK));
+    OK(cu.cuMemRelease(team));
+    OK(cu.cuMemAddressFree(range, CHUNK));
+}
+
+/* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
+ * state of softgpu. */
+static void a_kernel_that_refuses(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("makes the kernel's device fail");
+    if (!udmabuf_stands_in)
+        SKIP("/dev/udmabuf is the kernel's");
+    CUdeviceptr d;
+    const size_t large = UDMABUF_SIZE_LIMIT + CHUNK;
+    OK(cu.cuMemAlloc_v2(&d, large));
+    unsigned before = count_descriptors();
+    static const int errors[] = {ENOMEM, EINVAL, EBADFD, EMFILE};
+    for (size_t i = 0; i < COUNT(errors); i++) {
+        udmabuf_failure = errors[i];
+        refused(CUDA_ERROR_OUT_OF_MEMORY, d, CHUNK);
+        assert_int_equal(udmabuf_failure, 0);
+    }
+    refused(CUDA_ERROR_OUT_OF_MEMORY, d, large);
+    assert_int_equal(count_descriptors(), before);
+    shares_bytes(d, CHUNK);
+    assert_int_equal(count_descriptors(), before);
+    OK(cu.cuMemFree_v2(d));
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_attribute_says_that_buffers_are_made),
+        TEST(a_buffer_has_the_bytes_of_its_range),
+        TEST(mappings_side_by_side_are_one_buffer),
+        TEST(memory_of_pools_is_exported),
+        TEST(unlike_pieces_are_refused),
+        TEST(memory_of_others_is_refused),
+        TEST(multicast_has_no_bytes_to_export),
+        TEST(a_kernel_that_refuses),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
