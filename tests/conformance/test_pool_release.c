@@ -160,10 +160,42 @@ static void cached_memory_is_available(void **state) {
     end();
 }
 
+/* A pool that was destroyed ends with its last free; a dump has noticed that before it tells what
+ * is in use. */
+static void one_dump_is_like_the_next(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its state");
+    struct gate gate;
+    gate_make(&gate);
+    begin(0);
+    CUdeviceptr p = pool_take(pool, 32 * MIB, s);
+    gate_hold(&gate, s);
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuMemPoolDestroy(pool));
+    gate_release(&gate);
+    CUresult done;
+    while ((done = cu.cuStreamQuery(s)) == CUDA_ERROR_NOT_READY)
+        ;
+    OK(done);
+    char *first = soft->state_dump(), *second = soft->state_dump();
+    assert_non_null(first);
+    assert_non_null(second);
+    assert_string_equal(first, second);
+    soft->free_text(first);
+    soft->free_text(second);
+    stream_end(s);
+    gate_free(&gate);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(trim),  TEST(trim_leaves_pending),          TEST(threshold),
-        TEST(limit), TEST(threshold_and_another_stream), TEST(cached_memory_is_available),
+        TEST(trim),
+        TEST(trim_leaves_pending),
+        TEST(threshold),
+        TEST(limit),
+        TEST(threshold_and_another_stream),
+        TEST(cached_memory_is_available),
+        TEST(one_dump_is_like_the_next),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

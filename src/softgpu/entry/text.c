@@ -3,6 +3,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/memory/memory.h"
+#include "softgpu/pool/pool.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -44,7 +45,9 @@ void sg_text_line(struct sg_text *text, const char *format, ...) {
     text->bytes[text->length] = '\0';
 }
 
+/* First, because when it was noticed that a free is complete is no part of the state. */
 static void dump_devices(struct sg_text *text) {
+    sg_pools_collect();
     for (int i = 0; i < sg_device_count(); i++)
         sg_text_line(text, "device %d used %" PRIu64, i, sg_memory_used(i));
 }

@@ -47,4 +47,9 @@ uint32_t sg_pool_told(const struct sg_range *range);
  */
 void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream);
 
+/* ---- For entry/ ------------------------------------------------------------------------------ */
+
+/* Gives back what pools that were destroyed still hold and nothing uses any more. */
+void sg_pools_collect(void);
+
 #endif

@@ -43,14 +43,16 @@ static void dump_pool(struct sg_text *text, unsigned number, const struct sg_poo
     dump_blocks(text, number, pool);
 }
 
-void sg_dump_pools(struct sg_text *text) {
-    unsigned number = 0;
+void sg_pools_collect(void) {
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool; pool = next) {
         next = pool->next;
-        /* When a free was noticed to be complete is no part of the state. */
         sg_pool_collect(pool);
     }
+}
+
+void sg_dump_pools(struct sg_text *text) {
+    unsigned number = 0;
     for (struct sg_pool *pool = sg_pools; pool; pool = pool->next)
         if (!is_pristine(pool))
             dump_pool(text, ++number, pool);

@@ -286,9 +286,6 @@ static void close_descriptors(void) {
 }
 
 static void check_state(void) {
-    /* A dump tells what memory is used before it notices that pools that were destroyed are empty.
-     */
-    soft->free_text(soft->state_dump());
     char *now = soft->state_dump();
     require(now, "no state dump");
     if (state_at_start && strcmp(now, state_at_start) != 0) {
