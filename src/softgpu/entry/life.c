@@ -53,8 +53,8 @@ static void begin_exit(void) {
 
 /* Stages that succeeded are kept, so that a second cuInit takes up where the first one failed. */
 static CUresult initialize(void) {
-    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init, sg_streams_init,
-                                               sg_loading_init, sg_gate_init};
+    static CUresult (*const stages[])(void) = {sg_devices_init, sg_memory_init,    sg_streams_init,
+                                               sg_loading_init, sg_coredumps_init, sg_gate_init};
     static unsigned done;
     while (done < sizeof stages / sizeof stages[0]) {
         CUresult result = stages[done]();

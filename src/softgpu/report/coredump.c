@@ -13,7 +13,7 @@
 /* Guarded by the big lock. */
 static struct sg_coredump process_settings, initial;
 static char pipe_name[SG_COREDUMP_NAME];
-static bool begun;
+static unsigned fixed; /* by the environment: a bit for each of CUcoredumpSettings */
 
 static void name_default(char *name, const char *prefix) {
     char host[256] = "";
@@ -22,21 +22,19 @@ static void name_default(char *name, const char *prefix) {
     snprintf(name, SG_COREDUMP_NAME, "%s.%s.%ld", prefix, host, (long)getpid());
 }
 
-/* The names hold the process's id, so not before it is the process that uses the driver. */
-static struct sg_coredump *of_process(void) {
-    if (!begun) {
-        memset(&initial, 0, sizeof initial); /* it is compared as bytes */
-        initial.trigger_host = 1;
-        name_default(initial.file, "core.cuda");
-        process_settings = initial;
-        name_default(pipe_name, "corepipe.cuda");
-        begun = true;
-    }
-    return &process_settings;
+/* The names hold the process's id: cuInit knows which process uses the driver. */
+CUresult sg_coredumps_init(void) {
+    memset(&initial, 0, sizeof initial); /* it is compared as bytes */
+    initial.trigger_host = 1;
+    name_default(initial.file, "core.cuda");
+    name_default(pipe_name, "corepipe.cuda");
+    fixed = sg_coredump_environment(&initial, pipe_name);
+    process_settings = initial;
+    return CUDA_SUCCESS;
 }
 
 void sg_coredump_begin(struct sg_coredump *settings, unsigned flags) {
-    *settings = *of_process();
+    *settings = process_settings;
     if (flags & (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE))
         settings->on_exception = 1;
 }
@@ -49,9 +47,10 @@ struct setting {
     size_t size; /* 0 for a value that is no setting of this scope */
     bool text;
     bool truth; /* what is kept is 0 or 1 */
+    bool fixed; /* by the environment */
 };
 
-static struct setting find(struct sg_coredump *in, bool process, CUcoredumpSettings which) {
+static struct setting locate(struct sg_coredump *in, bool process, CUcoredumpSettings which) {
     switch ((int)which) {
     case CU_COREDUMP_ENABLE_ON_EXCEPTION:
         return (struct setting){.bytes = &in->on_exception, .size = 1};
@@ -73,6 +72,12 @@ static struct setting find(struct sg_coredump *in, bool process, CUcoredumpSetti
     }
 }
 
+static struct setting find(struct sg_coredump *in, bool process, CUcoredumpSettings which) {
+    struct setting setting = locate(in, process, which);
+    setting.fixed = setting.size > 0 && (fixed >> which & 1) != 0;
+    return setting;
+}
+
 /* Text is cut to the room; what is of a fixed size wants just that much. */
 static CUresult get(struct setting from, void *value, size_t *size) {
     if (from.size == 0)
@@ -92,15 +97,14 @@ static CUresult get(struct setting from, void *value, size_t *size) {
     return CUDA_SUCCESS;
 }
 
-static CUresult set_text(char *name, const char *value, size_t size) {
-    size_t length = strnlen(value, size);
-    if (length >= SG_COREDUMP_NAME)
-        return CUDA_ERROR_INVALID_VALUE;
+static void set_text(char *name, const char *value, size_t size) {
     memset(name, 0, SG_COREDUMP_NAME);
-    memcpy(name, value, length);
-    return CUDA_SUCCESS;
+    memcpy(name, value, strnlen(value, size));
 }
 
+/* Documented: a value of the environment has precedence over one that is set, for good. What the
+ * call answers is not: here it has looked at its arguments, succeeds and changes nothing, because
+ * the program need not know of the variable. */
 static CUresult set(struct setting to, const void *value, size_t *size) {
     if (to.size == 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -108,10 +112,14 @@ static CUresult set(struct setting to, const void *value, size_t *size) {
         *size = to.size;
         return CUDA_SUCCESS;
     }
-    if (to.text)
-        return set_text(to.bytes, value, *size);
-    if (*size != to.size)
+    if (to.text ? strnlen(value, *size) >= SG_COREDUMP_NAME : *size != to.size)
         return CUDA_ERROR_INVALID_VALUE;
+    if (to.fixed)
+        return CUDA_SUCCESS;
+    if (to.text) {
+        set_text(to.bytes, value, *size);
+        return CUDA_SUCCESS;
+    }
     memcpy(to.bytes, value, to.size);
     unsigned char *byte = to.bytes;
     if (to.truth)
@@ -143,7 +151,8 @@ CUresult sg_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_
 }
 
 CUresult sg_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) {
-    return size ? get(find(of_process(), true, attrib), value, size) : CUDA_ERROR_INVALID_VALUE;
+    return size ? get(find(&process_settings, true, attrib), value, size)
+                : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sg_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_t *size) {
@@ -155,9 +164,9 @@ CUresult sg_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_
 CUresult sg_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) {
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
-    if (attrib == CU_COREDUMP_PIPE && of_process()->user_trigger)
+    if (attrib == CU_COREDUMP_PIPE && process_settings.user_trigger)
         return CUDA_ERROR_NOT_SUPPORTED; /* the pipe that is listened to keeps its name */
-    return set(find(of_process(), true, attrib), value, size);
+    return set(find(&process_settings, true, attrib), value, size);
 }
 
 /* ---- State ------------------------------------------------------------------------------------
@@ -174,7 +183,7 @@ static void dump(struct sg_text *text, const char *of, const struct sg_coredump 
 }
 
 void sg_dump_coredumps(struct sg_text *text) {
-    dump(text, "process", of_process());
+    dump(text, "process", &process_settings);
     const struct sg_context *context = sg_context_peek();
     if (context && context->alive)
         dump(text, "current-context", &context->coredump);

@@ -1,11 +1,12 @@
 /*
  * Core dump settings, and what softgpu writes instead of a core dump.
  *
- * A context copies the settings of the process when it begins, and has its own from then on.
- * When they are enabled and the context faults, a text is written to the file that they name: which
- * device, context and queued work, what error, what the device held. It is softgpu's own, not the
- * format of NVIDIA's core dumps; no program is ended after it, whatever the flags say, and nothing
- * listens to the pipe that can be named.
+ * A context copies the settings of the process when it begins, and has its own from then on. What
+ * an environment variable has set stays as it is, for the process and for its contexts. When they
+ * are enabled and the context faults, a text is written to the file that they name: which device,
+ * context and queued work, what error, what the device held. It is softgpu's own, not the format of
+ * NVIDIA's core dumps; no program is ended after it, whatever the flags say, and nothing listens to
+ * the pipe that can be named.
  *
  * In the file's name %h is the host, %p the process, %t the time in seconds, %% a percent sign.
  */
@@ -25,6 +26,12 @@ struct sg_coredump {
     unsigned flags; /* CUCoredumpGenerationFlags */
     char file[SG_COREDUMP_NAME];
 };
+
+/* cuInit's work: the settings of the process begin, with what the environment says of them. */
+CUresult sg_coredumps_init(void);
+/* Puts what the environment says into `settings` and `pipe`, and tells which settings those are: a
+ * bit (1 << CUcoredumpSettings) for each. */
+unsigned sg_coredump_environment(struct sg_coredump *settings, char pipe[SG_COREDUMP_NAME]);
 
 /* What a context begins with; `flags` are the context's own. */
 void sg_coredump_begin(struct sg_coredump *settings, unsigned flags);

@@ -1,6 +1,7 @@
 #include "softgpu/report/error_log.h"
 
 #include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 
 #include <errno.h>
@@ -90,6 +91,67 @@ static size_t write_message(const struct entry *entry, char *text, size_t room) 
     return length < 0 ? 0 : (size_t)length < room ? (size_t)length : room - 1;
 }
 
+/* With a newline at its end. */
+static size_t write_line(const struct entry *entry, char text[SG_LOG_ROOM]) {
+    struct tm utc;
+    gmtime_r(&entry->when.tv_sec, &utc);
+    size_t length = strftime(text, SG_LOG_ROOM, "%Y-%m-%dT%H:%M:%S", &utc);
+    int more = snprintf(text + length, SG_LOG_ROOM - length,
+                        ".%03ldZ pid %ld thread %ld error: ", entry->when.tv_nsec / 1000000,
+                        (long)entry->process, (long)entry->thread);
+    length += (size_t)more;
+    length += write_message(entry, text + length, SG_LOG_ROOM - 1 - length);
+    text[length++] = '\n';
+    return length;
+}
+
+static bool write_all(int fd, const char *text, size_t length) {
+    while (length > 0) {
+        ssize_t written = write(fd, text, length);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return false;
+        text += written;
+        length -= (size_t)written;
+    }
+    return true;
+}
+
+/* ---- CUDA_LOG_FILE ----------------------------------------------------------------------------
+ */
+
+static int log_file = -1;
+
+/* Added to, because children have the variable too. Once: the descriptor stays open. */
+static void open_log_file(void) {
+    const char *name = secure_getenv("CUDA_LOG_FILE");
+    if (!name || !name[0])
+        return;
+    if (strcmp(name, "stdout") == 0)
+        log_file = STDOUT_FILENO;
+    else if (strcmp(name, "stderr") == 0)
+        log_file = STDERR_FILENO;
+    else
+        log_file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    if (log_file < 0)
+        sg_log(1, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
+}
+
+/* A line is one write, so that those of several threads do not mix. */
+static void write_to_file(const struct entry *entry) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char line[SG_LOG_ROOM];
+    int error = errno;
+    pthread_once(&once, open_log_file);
+    if (log_file >= 0)
+        (void)write_all(log_file, line, write_line(entry, line));
+    errno = error;
+}
+
+/* ---- A refused call ---------------------------------------------------------------------------
+ */
+
 static void tell(const struct entry *entry) {
     char message[SG_LOG_ROOM];
     write_message(entry, message, sizeof message);
@@ -112,23 +174,10 @@ void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CU
     for (int detail = WHAT; detail <= (inside ? WITH : WHAT); detail++) {
         entry.detail = (enum detail)detail;
         add(&entry);
+        write_to_file(&entry);
         if (sg_error_log_listened())
             tell(&entry);
     }
-}
-
-/* With a newline at its end. */
-static size_t write_line(const struct entry *entry, char text[SG_LOG_ROOM]) {
-    struct tm utc;
-    gmtime_r(&entry->when.tv_sec, &utc);
-    size_t length = strftime(text, SG_LOG_ROOM, "%Y-%m-%dT%H:%M:%S", &utc);
-    int more = snprintf(text + length, SG_LOG_ROOM - length,
-                        ".%03ldZ pid %ld thread %ld error: ", entry->when.tv_nsec / 1000000,
-                        (long)entry->process, (long)entry->thread);
-    length += (size_t)more;
-    length += write_message(entry, text + length, SG_LOG_ROOM - 1 - length);
-    text[length++] = '\n';
-    return length;
 }
 
 /* ---- Reading ----------------------------------------------------------------------------------
@@ -228,19 +277,6 @@ CUresult sg_cuLogsDumpToMemory(CUlogIterator *iterator, char *buffer, size_t *si
     if (atomic_load(&sg_forked))
         return CUDA_ERROR_NOT_INITIALIZED;
     return dump(iterator, buffer, size) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static bool write_all(int fd, const char *text, size_t length) {
-    while (length > 0) {
-        ssize_t written = write(fd, text, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return false;
-        text += written;
-        length -= (size_t)written;
-    }
-    return true;
 }
 
 /* Adds to a file that exists: an iterator gives what is new, and what was dumped before stays. */

@@ -4,6 +4,8 @@
  * with. The last SG_LOG_ENTRIES lines are kept, whether anybody listens or not, and before cuInit
  * too.
  *
+ * Where CUDA_LOG_FILE names a file, or stdout or stderr, each line is written there at once, too.
+ *
  * A lock of its own guards it, because refusals are logged when the big lock is not held. Where
  * both are taken, the big lock comes first.
  *
