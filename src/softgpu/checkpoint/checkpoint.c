@@ -183,7 +183,14 @@ CUresult sg_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
                : result;
 }
 
-/* A restore is done by the thread that calls for it: a process has none of its own for that. */
+/*
+ * Refused by design. The thread that is asked for is one of the process that is restored, which
+ * hardware's driver keeps there to do the work: whoever has stopped all threads of that process
+ * lets this one run. Here nothing of that process runs for a restore. Who calls for it writes a
+ * word of the process's control file, and that is all; no thread serves the file (gate.h), and the
+ * workers of streams have no part in it. So no number would be true, and a thread made to have one
+ * would be let run for nothing.
+ */
 CUresult sg_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
     struct sg_control *control;
     if (!tid)
