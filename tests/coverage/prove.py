@@ -45,6 +45,11 @@ LEAST_SECONDS = 2
 REFUSALS = re.compile("refus|argument|must|cannot|can_not|bad|wrong|needs|not_|first_abi|null")
 # How many further tests are tried for one that fails at once, where one was found that waits.
 BETTER = 4
+# A test that fails by luck of timing is a poor proof: it must fail so often in a row to be chosen.
+TRIES_TO_CHOOSE = 10
+# It may still meet a machine where the skipped call is not missed each time: a proof holds when one of
+# so many tries notices. One that never notices fails whatever the number.
+TRIES_TO_HOLD = 3
 REFUSED, UNPROVED, REAL = 2, 3, 1
 
 Proof = collections.namedtuple("Proof", "twin program test")
@@ -176,6 +181,16 @@ def try_skip(runner, symbol, proof, seconds):
     return FAILS if failed else HOLDS_NOT
 
 
+def steadily(runner, symbol, proof, seconds):
+    """What the test does each time that the function is skipped, or HOLDS_NOT."""
+    kind = try_skip(runner, symbol, proof, seconds)
+    # One that waits is slow to try, and is not chosen where one that fails is found.
+    for _ in range(TRIES_TO_CHOOSE - 1 if kind == FAILS else 1):
+        if try_skip(runner, symbol, proof, seconds) != kind:
+            return HOLDS_NOT
+    return kind
+
+
 def find(runner, symbol, candidates):
     """The first proof among the candidates: those named like the function first, then those that call
     few functions, and last those that by their name are about refusals. One that fails is better than
@@ -188,16 +203,10 @@ def find(runner, symbol, candidates):
         return bool(REFUSALS.search(test.proof.test)), -about, len(test.called), test.proof
     waiting, tries = None, 0
     for test in sorted(candidates, key=order):
-        # Thrice: a test that fails by luck of timing is no proof.
-        kinds_seen = set()
-        for _ in range(3):
-            kind = try_skip(runner, symbol, test.proof, test.seconds)
-            kinds_seen.add(kind)
-            if kind != FAILS:
-                break
-        if kinds_seen == {FAILS}:
+        kind = steadily(runner, symbol, test.proof, test.seconds)
+        if kind == FAILS:
             return test.proof
-        if kinds_seen == {WAITS}:
+        if kind == WAITS:
             waiting = waiting or test.proof
         tries += waiting is not None
         if tries > BETTER:
@@ -242,7 +251,7 @@ def work_out(runner, implemented, refused, pool, known):
 
     def prove(symbol):
         old = by_proof.get(known.get(symbol))
-        if old and try_skip(runner, symbol, old.proof, old.seconds) == FAILS:
+        if old and steadily(runner, symbol, old.proof, old.seconds) == FAILS:
             return old.proof
         return find(runner, symbol, callers[symbol])
     found = dict(zip(implemented, pool.map(prove, implemented)))
@@ -266,7 +275,8 @@ def check(runner, implemented, pool):
 
     def holds(symbol):
         took = seconds[known[symbol]]
-        return took is not None and try_skip(runner, symbol, known[symbol], took) != HOLDS_NOT
+        return took is not None and any(
+            try_skip(runner, symbol, known[symbol], took) != HOLDS_NOT for _ in range(TRIES_TO_HOLD))
     true = list(pool.map(holds, symbols))
 
     print(f"1..{len(symbols) + 2}")
