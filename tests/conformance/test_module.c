@@ -145,6 +145,62 @@ static void variables_are_memory(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&value, counter, 4));
 }
 
+static CUdeviceptr place_of(CUmodule module, const char *name, CUdeviceptr *base, size_t *bytes) {
+    CUdeviceptr address = 0;
+    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, name));
+    OK(cu.cuMemGetAddressRange_v2(base, bytes, address));
+    return address;
+}
+
+/* Constants lie in one bank, whose range is theirs; other variables have a range each. */
+static void constants_lie_together(void **state) {
+    (void)state;
+    static const char text[] =
+        HEAD ".visible .const .align 8 .b8 first[12] = {1, 2, 3};\n.const .u32 second = 7;\n"
+             ".visible .global .align 4 .u32 third = 5;\n.visible .global .align 4 .u32 fourth;\n"
+             ".visible .entry empty()\n{\nret;\n}\n";
+    CUmodule module = load(text);
+    CUdeviceptr bank, base;
+    size_t whole, bytes;
+    uint32_t words[4] = {0};
+    CUdeviceptr first = place_of(module, "first", &bank, &whole);
+    assert_int_equal(bank, first);
+    assert_in_range(whole, 16, SIZE_MAX);
+    CUdeviceptr second = place_of(module, "second", &base, &bytes);
+    assert_int_equal(base, bank);
+    assert_int_equal(second, first + 12);
+    OK(cu.cuMemcpyDtoH_v2(words, first, sizeof words));
+    assert_int_equal(words[0], 0x030201);
+    assert_int_equal(words[3], 7);
+    CUdeviceptr third = place_of(module, "third", &base, &bytes);
+    assert_int_equal(base, third);
+    assert_int_equal(bytes, 4);
+    CUdeviceptr fourth = place_of(module, "fourth", &base, &bytes);
+    assert_int_equal(base, fourth);
+    assert_int_equal(third % 256, 0);
+    assert_int_equal(fourth % 256, 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, third, 5));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(first));
+    OK(cu.cuModuleUnload(module));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, first, 4));
+}
+
+/* Whatever lies between them. */
+static void variables_are_aligned(void **state) {
+    (void)state;
+    static const char text[] =
+        HEAD ".visible .global .align 4 .u32 before = 5;\n"
+             ".visible .global .align 4096 .b8 far[8];\n.visible .const .b8 one = 1;\n"
+             ".visible .const .align 1024 .b8 distant[8];\n.visible .entry empty()\n{\nret;\n}\n";
+    CUmodule module = load(text);
+    CUdeviceptr address;
+    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, "far"));
+    assert_int_equal(address % 4096, 0);
+    OK(cu.cuModuleGetGlobal_v2(&address, NULL, module, "distant"));
+    assert_int_equal(address % 1024, 0);
+    OK(cu.cuModuleUnload(module));
+}
+
 static void each_module_has_its_own(void **state) {
     (void)state;
     CUmodule one = load(TEXT), two = load(TEXT);
@@ -340,6 +396,8 @@ int main(int argc, char **argv) {
         TEST(logs_say_how_much_was_used),
         TEST(functions_are_found_and_listed),
         TEST(variables_are_memory),
+        TEST(constants_lie_together),
+        TEST(variables_are_aligned),
         TEST(each_module_has_its_own),
         TEST(addresses_of_32_bits_are_refused),
         TEST(unloaded_is_gone),

@@ -104,7 +104,7 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary hand
     if (result != CUDA_SUCCESS)
         return result;
     if (dptr)
-        *dptr = module->variables[found - image->variables].range->start;
+        *dptr = sg_variable_address(&module->variables[found - image->variables]);
     if (bytes)
         *bytes = (size_t)found->size;
     return CUDA_SUCCESS;

@@ -11,7 +11,8 @@ struct sg_library;
 /* A variable of an image, in one context; a managed one of a library is in all of them. */
 struct sg_module_variable {
     const struct sg_image_variable *image;
-    struct sg_range *range; /* NULL for an external one */
+    struct sg_range *range; /* its own, or the bank; NULL for an external one */
+    uint64_t offset;        /* in the range */
     bool of_library;        /* the library frees it */
     bool fresh;             /* made by this module, not yet filled */
 };
@@ -23,6 +24,7 @@ struct sg_module {
     struct sg_library *library;           /* whose module of this context it is, or NULL */
     struct sg_function *functions;        /* as many as the image has; handles when asked for */
     struct sg_module_variable *variables; /* likewise */
+    struct sg_range *bank;                /* of its constants; NULL when it has none */
     struct sg_module *next, *previous;    /* all modules, in order of loading */
 };
 
@@ -75,6 +77,8 @@ CUresult sg_module_variable(struct sg_module *module, const char *name, CUdevice
 /* module_variables.c: memory for all of a module's variables, with their first values. */
 CUresult sg_variables_make(struct sg_module *module);
 void sg_variables_free(struct sg_module *module);
+/* Where it lies; 0 for an external one. */
+CUdeviceptr sg_variable_address(const struct sg_module_variable *variable);
 /* A managed variable of a library. */
 void sg_variable_range_free(struct sg_range *range);
 

@@ -1,6 +1,10 @@
 /*
  * Variables of loaded images: memory of their own in the context, filled with what the image says.
  *
+ * As recorded of an H200: constants lie in one bank, which is what the range of an address in it
+ * says, in the compiler's order, and the bank comes first. The other variables have a range each,
+ * in the order of the image, in memory that modules share (memory/small.h).
+ *
  * The bytes are written under the lock, by the CPU: nobody knows the addresses yet, so no work can
  * be under way there.
  */
@@ -18,10 +22,56 @@ void sg_variable_range_free(struct sg_range *range) {
         sg_allocation_free(range);
 }
 
+static bool in_bank(const struct sg_image_variable *variable) {
+    return variable->constant && !variable->managed && !variable->external;
+}
+
+CUdeviceptr sg_variable_address(const struct sg_module_variable *variable) {
+    return variable->range ? variable->range->start + variable->offset : 0;
+}
+
 /* A managed variable of a library is made by its first module, and the others have the same. */
 static struct sg_range **library_place(struct sg_module *module, size_t index) {
     bool managed = module->program->image->variables[index].managed;
     return module->library && managed ? &module->library->managed[index] : NULL;
+}
+
+/* ptxas puts those that other images see before the others. */
+static uint64_t place_constants(struct sg_module *module, bool visible, uint64_t end,
+                                uint64_t *alignment) {
+    for (size_t i = 0; i < module->program->image->variable_count; i++) {
+        struct sg_module_variable *variable = &module->variables[i];
+        const struct sg_image_variable *image = variable->image;
+        if (!in_bank(image) || image->visible != visible)
+            continue;
+        variable->offset = (end + image->alignment - 1) & ~(image->alignment - 1);
+        if (variable->offset < end || image->size > UINT64_MAX - variable->offset)
+            return UINT64_MAX;
+        end = variable->offset + image->size;
+        if (image->alignment > *alignment)
+            *alignment = image->alignment;
+    }
+    return end;
+}
+
+static CUresult allocate_bank(struct sg_module *module) {
+    const struct sg_image *image = module->program->image;
+    bool any = false;
+    for (size_t i = 0; i < image->variable_count; i++)
+        any = any || in_bank(&image->variables[i]);
+    if (!any)
+        return CUDA_SUCCESS;
+    uint64_t alignment = 1, end = place_constants(module, true, 0, &alignment);
+    end = place_constants(module, false, end, &alignment);
+    CUresult result =
+        sg_allocate_variable(module->context, end ? (size_t)end : 1, alignment, &module->bank);
+    for (size_t i = 0; result == CUDA_SUCCESS && i < image->variable_count; i++) {
+        if (!in_bank(&image->variables[i]))
+            continue;
+        module->variables[i].range = module->bank;
+        module->variables[i].fresh = true;
+    }
+    return result;
 }
 
 static CUresult allocate(struct sg_module *module, size_t index) {
@@ -37,7 +87,7 @@ static CUresult allocate(struct sg_module *module, size_t index) {
     CUresult result =
         variable->image->managed
             ? sg_managed_allocate(context, size, CU_MEM_ATTACH_GLOBAL, &variable->range)
-            : sg_allocate(context, context->device, size, 0, &variable->range);
+            : sg_allocate_variable(context, size, variable->image->alignment, &variable->range);
     if (result != CUDA_SUCCESS)
         return result;
     variable->range->variable = true;
@@ -47,13 +97,13 @@ static CUresult allocate(struct sg_module *module, size_t index) {
     return CUDA_SUCCESS;
 }
 
-/* Writes into a variable; offsets beyond its end were refused by the reader of the image. */
-static void put(const struct sg_module *module, const struct sg_range *range, uint64_t offset,
-                const void *bytes, size_t size) {
+/* Writes bytes, or zeros where they are NULL. */
+static void put(const struct sg_module *module, CUdeviceptr address, const void *bytes,
+                size_t size) {
     while (size > 0) {
         size_t span;
-        unsigned char *to = sg_translate(module->context->device, range->start + offset, size,
-                                         SG_READ | SG_WRITE, &span);
+        unsigned char *to =
+            sg_translate(module->context->device, address, size, SG_READ | SG_WRITE, &span);
         if (!to)
             return;
         if (bytes)
@@ -61,7 +111,7 @@ static void put(const struct sg_module *module, const struct sg_range *range, ui
         else
             memset(to, 0, span);
         bytes = bytes ? (const unsigned char *)bytes + span : NULL;
-        offset += span;
+        address += span;
         size -= span;
     }
 }
@@ -69,31 +119,33 @@ static void put(const struct sg_module *module, const struct sg_range *range, ui
 static uint64_t address_of(const struct sg_module *module, const char *symbol) {
     const struct sg_image *image = module->program->image;
     const struct sg_image_variable *found = sg_image_find_variable(image, symbol);
-    const struct sg_range *range = found ? module->variables[found - image->variables].range : NULL;
-    return range ? range->start : 0;
+    return found ? sg_variable_address(&module->variables[found - image->variables]) : 0;
 }
 
 static void relocate(const struct sg_module *module, const struct sg_module_variable *variable) {
-    for (size_t i = 0; i < variable->image->relocation_count; i++) {
-        const struct sg_relocation *one = &variable->image->relocations[i];
+    const struct sg_image_variable *image = variable->image;
+    for (size_t i = 0; i < image->relocation_count; i++) {
+        const struct sg_relocation *one = &image->relocations[i];
         uint64_t target = address_of(module, one->symbol);
         if (!target)
-            sg_log(1, "%s holds the address of %s, which is code: it reads 0",
-                   variable->image->name, one->symbol);
+            sg_log(1, "%s holds the address of %s, which is code: it reads 0", image->name,
+                   one->symbol);
         uint64_t word = target ? target + (uint64_t)one->addend : 0;
-        if (one->offset + one->size <= variable->range->size)
-            put(module, variable->range, one->offset, &word, one->size);
+        if (one->offset + one->size <= image->size)
+            put(module, sg_variable_address(variable) + one->offset, &word, one->size);
     }
 }
 
+/* Offsets beyond a variable's end were refused by the reader of the image. */
 static void fill(const struct sg_module *module, const struct sg_module_variable *variable) {
     const struct sg_image_variable *image = variable->image;
-    size_t given = (size_t)image->initial_size;
-    if (given > variable->range->size)
-        given = variable->range->size;
+    CUdeviceptr address = sg_variable_address(variable);
+    size_t size = (size_t)image->size, given = (size_t)image->initial_size;
+    if (given > size)
+        given = size;
     if (image->initial && given)
-        put(module, variable->range, 0, image->initial, given);
-    put(module, variable->range, given, NULL, variable->range->size - given);
+        put(module, address, image->initial, given);
+    put(module, address + given, NULL, size - given);
     relocate(module, variable);
 }
 
@@ -110,17 +162,19 @@ static void take_back(struct sg_module *module) {
 
 CUresult sg_variables_make(struct sg_module *module) {
     const struct sg_image *image = module->program->image;
-    CUresult result = CUDA_SUCCESS;
-    for (size_t i = 0; i < image->variable_count && result == CUDA_SUCCESS; i++) {
+    for (size_t i = 0; i < image->variable_count; i++)
         module->variables[i].image = &image->variables[i];
-        if (!image->variables[i].external)
+    CUresult result = allocate_bank(module);
+    for (size_t i = 0; i < image->variable_count && result == CUDA_SUCCESS; i++)
+        if (!image->variables[i].external && !in_bank(&image->variables[i]))
             result = allocate(module, i);
-    }
     if (result != CUDA_SUCCESS) {
         take_back(module);
         sg_variables_free(module);
         return result;
     }
+    if (module->bank) /* what lies between constants, too */
+        put(module, module->bank->start, NULL, module->bank->size);
     for (size_t i = 0; i < image->variable_count; i++)
         if (module->variables[i].fresh)
             fill(module, &module->variables[i]);
@@ -130,10 +184,13 @@ CUresult sg_variables_make(struct sg_module *module) {
 void sg_variables_free(struct sg_module *module) {
     for (size_t i = 0; i < module->program->image->variable_count; i++) {
         struct sg_module_variable *variable = &module->variables[i];
-        if (variable->range && !variable->of_library)
+        if (variable->range && variable->range != module->bank && !variable->of_library)
             sg_variable_range_free(variable->range);
         variable->range = NULL;
     }
+    if (module->bank)
+        sg_variable_range_free(module->bank);
+    module->bank = NULL;
 }
 
 CUresult sg_module_variable(struct sg_module *module, const char *name, CUdeviceptr *address,
@@ -143,12 +200,11 @@ CUresult sg_module_variable(struct sg_module *module, const char *name, CUdevice
         return CUDA_ERROR_INVALID_VALUE;
     /* An H200 finds those that are not .visible, too. */
     const struct sg_image_variable *found = sg_image_find_variable(image, name);
-    const struct sg_range *range = found ? module->variables[found - image->variables].range : NULL;
-    if (found && found->external)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!range)
+    if (!found)
         return CUDA_ERROR_NOT_FOUND;
-    *address = range->start;
-    *size = range->size;
+    if (found->external)
+        return CUDA_ERROR_INVALID_VALUE;
+    *address = sg_variable_address(&module->variables[found - image->variables]);
+    *size = found->size ? (size_t)found->size : 1;
     return CUDA_SUCCESS;
 }

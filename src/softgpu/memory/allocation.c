@@ -3,6 +3,7 @@
 #include "softgpu/memory/phys.h"
 #include "softgpu/stream/stream.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 CUmemAllocationProp sg_plain_prop(int device) {
@@ -12,9 +13,9 @@ CUmemAllocationProp sg_plain_prop(int device) {
     return prop;
 }
 
-static CUresult take_slot(struct sg_allocation *made, int device) {
+static CUresult take_slot(struct sg_allocation *made, int place) {
     struct sg_range *range = &made->range;
-    CUresult result = sg_small_take(device, range->size, &made->chunk, &range->start);
+    CUresult result = sg_small_take(place, range->size, &made->chunk, &range->start);
     if (result != CUDA_SUCCESS)
         return result;
     const struct sg_segment *segment = sg_small_segment(made->chunk);
@@ -41,26 +42,46 @@ static CUresult take_pages(struct sg_allocation *made, int device) {
     return result;
 }
 
-CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsigned flags,
-                     struct sg_range **range) {
+#define OWN_PAGES INT_MIN
+
+/* `place`: of small memory, or OWN_PAGES. */
+static CUresult allocate(struct sg_range about, int place, struct sg_range **range) {
     struct sg_allocation *made = calloc(1, sizeof *made);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    made->range = (struct sg_range){.size = size,
-                                    .kind = device < 0 ? SG_RANGE_HOST : SG_RANGE_DEVICE,
-                                    .device = device,
-                                    .context = context,
-                                    .flags = flags,
-                                    .owner = made};
-    CUresult result = size <= SG_SMALL_LIMIT ? take_slot(made, device) : take_pages(made, device);
+    made->range = about;
+    made->range.owner = made;
+    CUresult result = place == OWN_PAGES ? take_pages(made, about.device) : take_slot(made, place);
     if (result != CUDA_SUCCESS) {
         free(made);
         return result;
     }
     sg_range_insert(&made->range);
-    sg_context_ref(context);
+    sg_context_ref(about.context);
     *range = &made->range;
     return CUDA_SUCCESS;
+}
+
+CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsigned flags,
+                     struct sg_range **range) {
+    const struct sg_range about = {.size = size,
+                                   .kind = device < 0 ? SG_RANGE_HOST : SG_RANGE_DEVICE,
+                                   .device = device,
+                                   .context = context,
+                                   .flags = flags};
+    return allocate(about, size <= SG_SMALL_LIMIT ? device : OWN_PAGES, range);
+}
+
+CUresult sg_allocate_variable(struct sg_context *context, size_t size, uint64_t alignment,
+                              struct sg_range **range) {
+    int device = context->device;
+    const struct sg_range about = {.size = size,
+                                   .kind = SG_RANGE_DEVICE,
+                                   .device = device,
+                                   .context = context,
+                                   .variable = true};
+    bool small = size <= SG_SMALL_LIMIT && alignment <= SG_SMALL_VARIABLE_STEP;
+    return allocate(about, small ? SG_SMALL_VARIABLES(device) : OWN_PAGES, range);
 }
 
 void sg_allocation_free(struct sg_range *range) {

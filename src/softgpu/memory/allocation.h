@@ -19,6 +19,10 @@ struct sg_allocation {
  * (referenced). Whole or nothing. */
 CUresult sg_allocate(struct sg_context *context, int device, size_t size, unsigned flags,
                      struct sg_range **range);
+/* The same on the context's device for variables of a module: the range says so, and the
+ * application cannot free it. Alignments beyond a page are not kept. */
+CUresult sg_allocate_variable(struct sg_context *context, size_t size, uint64_t alignment,
+                              struct sg_range **range);
 void sg_allocation_free(struct sg_range *range);
 /* The same for a range that has been taken out of the address map. */
 void sg_allocation_end(struct sg_range *range);

@@ -3,10 +3,8 @@
 #include <stdlib.h>
 
 #define UNIT  ((size_t)512)
-#define UNITS ((unsigned)(SG_PAGE / UNIT))
-#define WORDS (UNITS / 64)
-#define LISTS 13 /* by the power of two below the longest free run: 1 to 4096 units */
-#define HEAPS (SG_MAX_DEVICES + 2)
+#define LISTS 14 /* by the power of two below the longest free run: 1 to 8192 units */
+#define HEAPS (2 * SG_MAX_DEVICES + 2)
 /* How many chunks of the list that may fit are looked at before one that must. */
 #define TRIES 8
 
@@ -14,17 +12,26 @@ struct sg_chunk {
     struct sg_chunk *next, *previous;
     struct sg_segment segment;
     int heap;
-    unsigned taken;       /* units */
-    unsigned bound;       /* no free run is longer; 0: full, and in no list */
-    unsigned first;       /* no unit below is free */
-    uint64_t bits[WORDS]; /* 1: taken */
+    unsigned units;
+    unsigned taken;  /* units */
+    unsigned bound;  /* no free run is longer; 0: full, and in no list */
+    unsigned first;  /* no unit below is free */
+    uint64_t bits[]; /* 1: taken */
 };
 
-/* The last heaps are the host's and managed memory's. */
+/* The devices', their variables', the host's and managed memory's. */
 static struct sg_chunk *lists[HEAPS][LISTS];
 
-static int heap_of(int device) {
-    return device < 0 ? SG_MAX_DEVICES - 1 - device : device;
+static int heap_of(int place) {
+    return place < 0 ? 2 * SG_MAX_DEVICES - 1 - place : place;
+}
+
+static bool of_variables(int heap) {
+    return heap >= SG_MAX_DEVICES && heap < 2 * SG_MAX_DEVICES;
+}
+
+static size_t unit_of(int heap) {
+    return of_variables(heap) ? SG_SMALL_VARIABLE_STEP : UNIT;
 }
 
 static int list_of(unsigned bound) {
@@ -61,32 +68,34 @@ static void set_bound(struct sg_chunk *chunk, unsigned bound) {
     link_chunk(chunk);
 }
 
-/* The first unit from `from` on that is taken (or free); UNITS when there is none. */
+/* The first unit from `from` on that is taken (or free); the chunk's units when there is none. */
 static unsigned next_unit(const struct sg_chunk *chunk, unsigned from, bool taken) {
-    while (from < UNITS) {
+    while (from < chunk->units) {
         uint64_t word = chunk->bits[from / 64];
         uint64_t wanted = (taken ? word : ~word) >> (from % 64);
         if (wanted)
             return from + (unsigned)__builtin_ctzll(wanted);
         from = (from / 64 + 1) * 64;
     }
-    return UNITS;
+    return chunk->units;
 }
 
-/* The lowest free run of `units`; without one, UNITS, and the bound is set to what there is. */
-static unsigned find_run(struct sg_chunk *chunk, unsigned units) {
+/* The lowest free run of `units`; without one, false, and the bound is set to what there is. */
+static bool find_run(struct sg_chunk *chunk, unsigned units, unsigned *found) {
     unsigned longest = 0, start = next_unit(chunk, chunk->first, false);
     chunk->first = start;
-    while (start < UNITS) {
+    while (start < chunk->units) {
         unsigned end = next_unit(chunk, start, true);
-        if (end - start >= units)
-            return start;
+        if (end - start >= units) {
+            *found = start;
+            return true;
+        }
         if (end - start > longest)
             longest = end - start;
         start = next_unit(chunk, end, false);
     }
     set_bound(chunk, longest);
-    return UNITS;
+    return false;
 }
 
 static void mark(struct sg_chunk *chunk, unsigned start, unsigned units, bool taken) {
@@ -112,17 +121,21 @@ static CUresult map_chunk(int device, struct sg_segment *segment) {
     return result;
 }
 
-static CUresult new_chunk(int device, struct sg_chunk **made) {
-    struct sg_chunk *chunk = calloc(1, sizeof *chunk);
+static CUresult new_chunk(int place, struct sg_chunk **made) {
+    int heap = heap_of(place);
+    unsigned units = (unsigned)(SG_PAGE / unit_of(heap));
+    struct sg_chunk *chunk = calloc(1, sizeof *chunk + units / 64 * sizeof *chunk->bits);
     if (!chunk)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = map_chunk(device, &chunk->segment);
+    CUresult result =
+        map_chunk(of_variables(heap) ? place - SG_MAX_DEVICES : place, &chunk->segment);
     if (result != CUDA_SUCCESS) {
         free(chunk);
         return result;
     }
-    chunk->heap = heap_of(device);
-    set_bound(chunk, UNITS);
+    chunk->heap = heap;
+    chunk->units = units;
+    set_bound(chunk, units);
     *made = chunk;
     return CUDA_SUCCESS;
 }
@@ -132,15 +145,14 @@ static struct sg_chunk *find_chunk(int heap, unsigned units, unsigned *start) {
     struct sg_chunk *next;
     for (struct sg_chunk *chunk = lists[heap][list]; chunk && tries-- > 0; chunk = next) {
         next = chunk->next;
-        if (chunk->bound >= units && (*start = find_run(chunk, units)) < UNITS)
+        if (chunk->bound >= units && find_run(chunk, units, start))
             return chunk;
     }
     while (++list < LISTS) {
         /* A search in vain lowers the bound, and the chunk leaves this list. */
         for (struct sg_chunk *chunk; (chunk = lists[heap][list]) != NULL;) {
             unsigned bound = chunk->bound;
-            *start = find_run(chunk, units);
-            if (*start < UNITS)
+            if (find_run(chunk, units, start))
                 return chunk;
             if (chunk->bound == bound)
                 break;
@@ -149,26 +161,25 @@ static struct sg_chunk *find_chunk(int heap, unsigned units, unsigned *start) {
     return NULL;
 }
 
-static unsigned units_of(size_t size) {
-    return (unsigned)((size + UNIT - 1) / UNIT);
+static unsigned units_of(int heap, size_t size) {
+    return (unsigned)((size + unit_of(heap) - 1) / unit_of(heap));
 }
 
-CUresult sg_small_take(int device, size_t size, struct sg_chunk **chunk, CUdeviceptr *address) {
-    unsigned units = units_of(size), start = 0;
-    *chunk = find_chunk(heap_of(device), units, &start);
+CUresult sg_small_take(int place, size_t size, struct sg_chunk **chunk, CUdeviceptr *address) {
+    int heap = heap_of(place);
+    unsigned units = units_of(heap, size), start = 0;
+    *chunk = find_chunk(heap, units, &start);
     if (!*chunk) {
-        CUresult result = new_chunk(device, chunk);
+        CUresult result = new_chunk(place, chunk);
         if (result != CUDA_SUCCESS)
             return result;
         start = 0;
     }
     mark(*chunk, start, units, true);
     (*chunk)->taken += units;
-    if ((*chunk)->taken == UNITS)
-        set_bound(*chunk, 0);
-    else if ((*chunk)->bound > UNITS - (*chunk)->taken)
-        set_bound(*chunk, UNITS - (*chunk)->taken);
-    *address = (*chunk)->segment.address + start * UNIT;
+    if ((*chunk)->bound > (*chunk)->units - (*chunk)->taken)
+        set_bound(*chunk, (*chunk)->units - (*chunk)->taken);
+    *address = (*chunk)->segment.address + start * unit_of(heap);
     return CUDA_SUCCESS;
 }
 
@@ -185,8 +196,8 @@ static unsigned run_around(const struct sg_chunk *chunk, unsigned unit) {
 }
 
 void sg_small_give(struct sg_chunk *chunk, CUdeviceptr address, size_t size) {
-    unsigned units = units_of(size);
-    unsigned start = (unsigned)((address - chunk->segment.address) / UNIT);
+    unsigned units = units_of(chunk->heap, size);
+    unsigned start = (unsigned)((address - chunk->segment.address) / unit_of(chunk->heap));
     chunk->taken -= units;
     if (chunk->taken == 0) {
         unlink_chunk(chunk);
