@@ -130,6 +130,132 @@ static void inputs_are_of_their_kind(void **state) {
     }
 }
 
+/* Whole programs are no inputs, in a fatbin neither; what one spoils stays so. */
+static void whole_programs_are_no_inputs(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
+          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_fatbin,
+                              sizeof image_small_fatbin, "b", 0, NULL, NULL));
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
+          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_ptx_fatbin,
+                              sizeof image_ptx_fatbin, "c", 0, NULL, NULL));
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, add(link, GIVER));
+    OK(cu.cuLinkDestroy(link));
+}
+
+/* As a fatbin, code for another device adds nothing: not even to what was spoilt. */
+static void code_for_others_is_left_out(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU,
+          cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_small_cubin,
+                              sizeof image_small_cubin, "a", 0, NULL, NULL));
+    OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_FATBINARY, (void *)(uintptr_t)image_other_cubin,
+                           sizeof image_other_cubin, "e", 0, NULL, NULL));
+    OK(cu.cuLinkDestroy(link));
+}
+
+static void text_that_does_not_compile_is_left_out(void **state) {
+    (void)state;
+    void *image = NULL;
+    size_t size;
+    CUlinkState link = create();
+    FAILS(CUDA_ERROR_INVALID_IMAGE, add(link, "this is no program"));
+    FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
+    OK(add(link, OUTSIDE));
+    OK(cu.cuLinkComplete(link, &image, &size));
+    OK(cu.cuLinkDestroy(link));
+}
+
+/* What is no machine code, but was given as such, spoils the whole. */
+static void text_as_machine_code_spoils_it(void **state) {
+    (void)state;
+    void *image = NULL;
+    size_t size;
+    char path[] = "/tmp/gpumem-link-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, OUTSIDE, sizeof OUTSIDE - 1), sizeof OUTSIDE - 1);
+    CUlinkState link = create();
+    OK(cu.cuLinkAddFile(link, CU_JIT_INPUT_PTX, path, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_INVALID_IMAGE,
+          cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_CUBIN, path, 0, NULL, NULL));
+    FAILS(CUDA_ERROR_UNKNOWN, cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
+    /* An H200 takes it, and gives no sign that there is no object in it. */
+    (void)cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL);
+    FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLinkComplete(link, &image, &size));
+    assert_null(image);
+    OK(cu.cuLinkDestroy(link));
+    close(fd);
+    unlink(path);
+}
+
+static unsigned char *linked(size_t *size) {
+    void *image = NULL;
+    CUlinkState link = create();
+    OK(add(link, HEAD ".visible .entry k()\n{\nret;\n}\n"));
+    OK(cu.cuLinkComplete(link, &image, size));
+    unsigned char *copy = malloc(*size);
+    assert_non_null(copy);
+    memcpy(copy, image, *size);
+    OK(cu.cuLinkDestroy(link));
+    return copy;
+}
+
+/* What comes out is an ELF for the device, and what its header says is looked at. */
+static void the_output_is_an_elf(void **state) {
+    (void)state;
+    static const struct {
+        size_t at;
+        unsigned char value;
+        CUresult answer;
+    } changes[] = {
+        {4, 1, CUDA_ERROR_UNKNOWN},
+        {5, 2, CUDA_ERROR_INVALID_IMAGE},
+        {7, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {8, 99, CUDA_SUCCESS},
+        {16, 1, CUDA_SUCCESS},
+        {18, 62, CUDA_ERROR_INVALID_IMAGE},
+        {48, 100, CUDA_SUCCESS},
+        {49, 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {60, 0, CUDA_ERROR_INVALID_IMAGE},
+    };
+    size_t size = 0;
+    unsigned char *cubin = linked(&size);
+    assert_true(size > 64);
+    assert_memory_equal(cubin, "\177ELF\2\1\1", 7);
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        CUmodule module = NULL;
+        unsigned count = 0;
+        unsigned char *byte = &cubin[changes[i].at], before = *byte;
+        *byte = changes[i].value;
+        assert_int_equal(cu.cuModuleLoadData(&module, cubin), changes[i].answer);
+        if (module) {
+            OK(cu.cuModuleGetFunctionCount(&count, module));
+            assert_int_equal(count, 1);
+            OK(cu.cuModuleUnload(module));
+        }
+        *byte = before;
+    }
+    free(cubin);
+}
+
+/* It is no text any more that could be compiled for another device. */
+static void the_output_is_compiled(void **state) {
+    (void)state;
+    CUjit_option target = CU_JIT_TARGET;
+    void *value = (void *)80;
+    CUmodule module;
+    size_t size;
+    unsigned char *cubin = linked(&size);
+    FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadDataEx(&module, cubin, 1, &target, &value));
+    value = (void *)90;
+    OK(cu.cuModuleLoadDataEx(&module, cubin, 1, &target, &value));
+    OK(cu.cuModuleUnload(module));
+    free(cubin);
+}
+
 /* Size options become what was used; the buffers are the linker's until it ends. */
 static void logs_are_written_as_it_goes(void **state) {
     (void)state;
@@ -144,6 +270,20 @@ static void logs_are_written_as_it_goes(void **state) {
     FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
     assert_true(strlen(error) > 0);
     assert_int_equal((uintptr_t)values[1], strlen(error));
+    OK(cu.cuLinkDestroy(link));
+}
+
+/* What the linker itself says has no input to name. */
+static void messages_of_the_linker(void **state) {
+    (void)state;
+    char error[512] = "x";
+    CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {error, (void *)sizeof error}, *image;
+    CUlinkState link;
+    OK(cu.cuLinkCreate_v2(2, options, values, &link));
+    OK(add(link, CALLER));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, NULL));
+    assert_memory_equal(error, "error ", 6);
     OK(cu.cuLinkDestroy(link));
 }
 
@@ -180,7 +320,14 @@ int main(int argc, char **argv) {
         TEST(the_first_versions),
         TEST(what_is_missing_or_twice),
         TEST(inputs_are_of_their_kind),
+        TEST(whole_programs_are_no_inputs),
+        TEST(code_for_others_is_left_out),
+        TEST(text_that_does_not_compile_is_left_out),
+        TEST(text_as_machine_code_spoils_it),
+        TEST(the_output_is_an_elf),
+        TEST(the_output_is_compiled),
         TEST(logs_are_written_as_it_goes),
+        TEST(messages_of_the_linker),
         TEST(no_options_of_an_array),
         TEST(it_completes_once),
     };

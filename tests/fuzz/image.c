@@ -1,6 +1,6 @@
 /*
- * Program images: PTX, cubins, fatbins and containers that no tool wrote. A reader refuses them or
- * gives what keeps the promises of image.h; what it takes can be linked, and read again.
+ * Program images: PTX, cubins, fatbins and linked programs that no tool wrote. A reader refuses them
+ * or gives what keeps the promises of image.h; what it takes can be linked, and read again.
  */
 #include "softgpu/image/image.h"
 

@@ -1,8 +1,9 @@
 /*
- * softgpu's own link output. Little-endian, no padding:
+ * What softgpu's linker makes is an ELF as a cubin is (elf_write.c), in which a section says what a
+ * cubin's sections say, because nothing here makes machine code. Little-endian, no padding:
  *
- *     u32 magic "SGLK"   u32 version 1   u64 bytes in all, these included
- *     i32 ptx_version    i32 target      u8 suffix   u8 source
+ *     u32 version 1
+ *     i32 ptx_version    i32 target      u8 source
  *     u32 functions      u32 variables   u32 textures   u32 surfaces   u32 images
  *     each function:  text name, u32 parameter_bytes, max_threads, required_threads[3], cluster[3],
  *                     max_cluster_rank, explicit_cluster, registers, static_shared, local,
@@ -14,10 +15,8 @@
  *     each image that was linked: u8 source, bytes (the PTX text or the ELF)
  *
  * where text is u32 length and so many bytes without a zero among them, and bytes is u64 length and
- * so many bytes. `source` is 0 for PTX, when every image was, else 1 for machine code.
- *
- * What a link gives on hardware is a cubin. This is none, because nothing here makes machine code:
- * it holds what the linked images say of themselves, and the images, for an engine that runs them.
+ * so many bytes. `source` is 0 for PTX, when every image was, else 1 for machine code. `target` is
+ * the newest that an image names; the one that the link was for stands in the ELF's header.
  */
 #include "softgpu/image/container.h"
 
@@ -108,6 +107,11 @@ void sg_container_put_variable(struct sg_container_writer *to, const struct sg_i
     }
 }
 
+void sg_container_free(struct sg_container_writer *to) {
+    free(to->bytes);
+    *to = (struct sg_container_writer){0};
+}
+
 /* ---- reading
  * ----------------------------------------------------------------------------------------- */
 
@@ -145,23 +149,23 @@ static char *take_text(struct cursor *from) {
     return text;
 }
 
-static unsigned char *take_bytes(struct cursor *from, uint64_t *size) {
-    struct sg_bytes slice;
-    *size = take(from, 8);
-    if (from->damaged || !sg_bytes_slice(from->bytes, from->at, *size, &slice)) {
+static struct sg_bytes take_slice(struct cursor *from) {
+    struct sg_bytes slice = {0};
+    uint64_t size = take(from, 8);
+    if (from->damaged || !sg_bytes_slice(from->bytes, from->at, size, &slice))
         from->damaged = true;
-        *size = 0;
-        return NULL;
-    }
-    from->at += *size;
-    if (*size == 0)
-        return NULL;
-    unsigned char *copy = malloc(slice.size);
+    else
+        from->at += size;
+    return slice;
+}
+
+static unsigned char *take_bytes(struct cursor *from, uint64_t *size) {
+    struct sg_bytes slice = take_slice(from);
+    unsigned char *copy = slice.size ? malloc(slice.size) : NULL;
     if (copy)
         memcpy(copy, slice.data, slice.size);
-    else
-        *size = 0;
-    from->no_memory = from->no_memory || !copy;
+    from->no_memory = from->no_memory || (slice.size && !copy);
+    *size = copy ? slice.size : 0;
     return copy;
 }
 
@@ -240,24 +244,23 @@ static void take_names(struct cursor *from, char ***names, size_t *count, uint64
         (*names)[(*count)++] = take_text(from);
 }
 
-/* The text of the only PTX is kept as text; all else as it was linked. */
+/* The text of the only image is kept as text; others are in the ELF that is kept. */
 static void take_images(struct cursor *from, struct sg_image *image, uint64_t count) {
     for (uint64_t i = 0; good(from) && i < count; i++) {
-        uint64_t size, source = take(from, 1);
-        unsigned char *bytes = take_bytes(from, &size);
-        if (count == 1 && source == SG_IMAGE_PTX && bytes) {
-            image->ptx = sg_image_text((const char *)bytes, (size_t)size);
-            from->no_memory = from->no_memory || !image->ptx;
-        }
-        free(bytes);
+        uint64_t source = take(from, 1);
+        struct sg_bytes bytes = take_slice(from);
+        if (count > 1 || source != SG_IMAGE_PTX || bytes.size == 0)
+            continue;
+        image->ptx = sg_image_text((const char *)bytes.data, bytes.size);
+        from->no_memory = from->no_memory || !image->ptx;
     }
 }
 
 static void take_all(struct cursor *from, struct sg_image *image) {
-    from->at = 16;
+    if (take_u32(from) != SG_CONTAINER_VERSION)
+        from->damaged = true;
     image->ptx_version = (int)take_u32(from);
     image->target = (int)take_u32(from);
-    image->target_suffix = (char)take(from, 1);
     image->source = take(from, 1) ? SG_IMAGE_MACHINE : SG_IMAGE_PTX;
     uint64_t functions = take_u32(from), variables = take_u32(from), textures = take_u32(from);
     uint64_t surfaces = take_u32(from), images = take_u32(from);
@@ -272,27 +275,10 @@ static void take_all(struct cursor *from, struct sg_image *image) {
     take_images(from, image, images);
 }
 
-bool sg_container_extent(const void *data, size_t size, uint64_t *extent) {
-    struct sg_bytes bytes = {data, size};
-    *extent = sg_bytes_number(bytes, 8, 8);
-    return size >= 16 && sg_bytes_number(bytes, 4, 4) == 1 && *extent >= 16;
-}
-
-CUresult sg_container_read(struct sg_bytes bytes, const struct sg_image_options *options,
-                           struct sg_image_log *log, struct sg_image *image) {
-    struct cursor from = {.bytes = bytes};
+CUresult sg_container_read(struct sg_bytes section, struct sg_image *image) {
+    struct cursor from = {.bytes = section};
     take_all(&from, image);
     if (from.no_memory)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (from.damaged || from.at != bytes.size) {
-        sg_image_log_error(log, options->name, 0, "the link's output is damaged");
-        return CUDA_ERROR_INVALID_IMAGE;
-    }
-    /* The whole of it, for who wants what was linked. */
-    image->machine = malloc(bytes.size);
-    if (!image->machine)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    memcpy(image->machine, bytes.data, bytes.size);
-    image->machine_size = bytes.size;
-    return CUDA_SUCCESS;
+    return from.damaged || from.at != section.size ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }

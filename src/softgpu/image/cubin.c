@@ -1,8 +1,10 @@
 /*
- * Cubins: which functions there are, and what the .nv.info sections say of them. By what ptxas of
+ * Cubins: which functions there are, and what the .nv.info sections say of them, or what softgpu's
+ * linker wrote in their place. By what ptxas of
  * CUDA 12.4 and 13.0 writes; the two differ in how the header names the architecture.
  */
 #include "softgpu/image/cubin.h"
+#include "softgpu/image/container.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -265,6 +267,9 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
                            cubin->options->architecture);
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
+    const struct sg_elf_section *linked = sg_elf_section(&cubin->elf, SG_CONTAINER_SECTION, "");
+    if (linked)
+        return sg_container_read(linked->bytes, cubin->image);
     cubin->entry_of = calloc(cubin->elf.symbol_count + 1, sizeof *cubin->entry_of);
     if (!cubin->entry_of)
         return CUDA_ERROR_OUT_OF_MEMORY;

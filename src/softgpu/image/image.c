@@ -199,9 +199,6 @@ static bool choose(const void *data, size_t size, struct sg_choice *choice) {
     case SG_ELF_MAGIC:
         choice->reader = sg_cubin_read;
         return bounded(data, size, sg_cubin_extent, &choice->bytes);
-    case SG_CONTAINER_MAGIC:
-        choice->reader = sg_container_read;
-        return bounded(data, size, sg_container_extent, &choice->bytes);
     default:
         choice->reader = sg_ptx_read;
         choice->bytes = (struct sg_bytes){

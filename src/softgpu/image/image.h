@@ -54,16 +54,17 @@ struct sg_image_variable {
     size_t relocation_count;
 };
 
+/* What it was made from: what a link gives is an ELF, and PTX when all that was linked is. */
 enum sg_image_source { SG_IMAGE_PTX, SG_IMAGE_MACHINE };
 
 struct sg_image {
     enum sg_image_source source;
     int ptx_version; /* 87 for .version 8.7; of machine code the version that it was made from, or 0
                       */
-    int target;      /* 90 for sm_90 */
-    char target_suffix;     /* 'a', 'f' or 0 */
-    char *ptx;              /* the text, kept for an engine that runs it; NULL for machine code */
-    unsigned char *machine; /* the ELF, kept likewise */
+    int target;      /* 90 for sm_90; of what was linked, the newest that the inputs name */
+    char target_suffix; /* 'a', 'f' or 0 */
+    char *ptx; /* the text, kept for an engine that runs it; of a link, of its only input */
+    unsigned char *machine; /* the ELF, kept likewise; NULL for text */
     size_t machine_size;
     bool to_be_linked;                   /* machine code that is an input of linkers */
     struct sg_image_function *functions; /* entries (kernels), in order of the image */
@@ -98,15 +99,16 @@ struct sg_image_options {
 
 /*
  * Reads an image whose kind is found from its first bytes: a fatbin wrapper (0x466243b1, where the
- * options take one and the size is not known), a fatbin (0xba55ed50), an ELF, softgpu's link
- * container, or text. `size` bounds every read; SIZE_MAX when
- * the caller does not know it, as in cuModuleLoadData: then what the headers say is believed.
+ * options take one and the size is not known), a fatbin (0xba55ed50), an ELF, which a link makes
+ * too, or text. `size` bounds every read; SIZE_MAX when the caller does not know it, as in
+ * cuModuleLoadData: then what the headers say is believed.
  *
  * From a fatbin the entry that hardware would take is chosen: machine code for exactly the device
  * or an older one of the same major version, else the newest PTX that is not newer than the device.
  *
- * INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NO_BINARY_FOR_GPU, INVALID_SOURCE or
- * OUT_OF_MEMORY; *image is set on success only, and freed with sg_image_free.
+ * INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NO_BINARY_FOR_GPU, UNKNOWN (an ELF for 32
+ * bits, damaged zstd) or OUT_OF_MEMORY; *image is set on success only, and freed with
+ * sg_image_free.
  */
 CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
                        struct sg_image_log *log, struct sg_image **image);
@@ -118,12 +120,15 @@ const struct sg_image_variable *sg_image_find_variable(const struct sg_image *im
                                                        const char *name);
 
 /*
- * Links images: every external name must be given by one of them, no name twice. The result owns
- * copies. softgpu's container for it (docs/softgpu.md): `*bytes`, malloc'd, that sg_image_read
- * takes again.
+ * Links images: every external name must be given by one of them, no name twice but by weak
+ * definitions, else INVALID_SOURCE. The result owns copies: an ELF for the architecture of the
+ * options (docs/softgpu.md), `*bytes`, malloc'd, that sg_image_read takes again.
  */
 CUresult sg_image_link(const struct sg_image *const *images, size_t count,
                        const struct sg_image_options *options, struct sg_image_log *log,
                        unsigned char **bytes, size_t *size);
+/* The first half of that: SUCCESS, or INVALID_SOURCE when a name is given twice. */
+CUresult sg_image_meet(const struct sg_image *const *images, size_t count,
+                       const struct sg_image_options *options, struct sg_image_log *log);
 
 #endif

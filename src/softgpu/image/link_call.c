@@ -1,6 +1,6 @@
 /*
- * cuLink*: inputs are read as they are added, and joined when all are there. The output is
- * softgpu's own container (docs/softgpu.md), which cuModuleLoadData takes.
+ * cuLink*: inputs are read as they are added, and joined when all are there. The output is an ELF
+ * with a section of softgpu's own (docs/softgpu.md), which cuModuleLoadData takes.
  */
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
@@ -111,68 +111,24 @@ static struct sg_image_options options_of(const struct sg_link *link, const char
     return options;
 }
 
-static bool gives(const struct sg_image *image, const char *name) {
-    const struct sg_image_variable *variable = sg_image_find_variable(image, name);
-    return sg_image_find_function(image, name) || (variable && !variable->external);
+static bool is_elf(const void *data, size_t size) {
+    return size >= 4 && memcmp(data, "\177ELF", 4) == 0;
 }
 
-/* A name that this input and an earlier one both give: found as soon as it is added. */
-static bool collides(const struct sg_link *link, const struct sg_image *image) {
-    for (size_t i = 0; i < link->count; i++) {
-        for (size_t f = 0; f < image->function_count; f++)
-            if (gives(link->images[i], image->functions[f].name))
-                return true;
-        for (size_t v = 0; v < image->variable_count; v++)
-            if (image->variables[v].visible && !image->variables[v].external &&
-                gives(link->images[i], image->variables[v].name))
-                return true;
-    }
-    return false;
-}
-
-static CUresult read_input(struct sg_link *link, const void *bytes, size_t size, const char *name) {
-    struct sg_image_options options = options_of(link, name);
-    struct sg_image *image;
-    options.relocatable = true;
-    CUresult result = sg_image_read(bytes, size, &options, &link->log, &image);
+/* Reads it: what the compiler of text and the choice among machine code say. */
+static CUresult read_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
+                           const struct sg_image_options *options, struct sg_image **image) {
+    if (type == CU_JIT_INPUT_CUBIN && !is_elf(data, size))
+        return CUDA_ERROR_INVALID_IMAGE;
+    if (type == CU_JIT_INPUT_PTX && is_elf(data, size))
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    CUresult result = sg_image_read(data, size, options, &link->log, image);
     if (result != CUDA_SUCCESS)
         return result;
-    result = sg_jit_image(&link->jit, image, options.architecture, true);
-    if (result == CUDA_SUCCESS && collides(link, image))
-        result = CUDA_ERROR_INVALID_SOURCE;
-    if (result == CUDA_SUCCESS && !keep(link, image))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
+    result = sg_jit_image(&link->jit, *image, options->architecture, true);
     if (result != CUDA_SUCCESS)
-        sg_image_free(image);
+        sg_image_free(*image);
     return result;
-}
-
-#define ELF_TYPE     16 /* where its type stands, two bytes */
-#define ELF_TYPE_REL 1
-
-/* Only machine code that was made to be linked is an input of a linker. */
-static CUresult check_elf(CUjitInputType type, const unsigned char *data, size_t size) {
-    bool relocatable = size > ELF_TYPE + 1 && data[ELF_TYPE] == ELF_TYPE_REL && !data[ELF_TYPE + 1];
-    return type == CU_JIT_INPUT_CUBIN && relocatable ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
-}
-
-/* What an H200 answers to inputs that are not of their kind. There is no compiler for NVVM, and
- * softgpu takes no device code out of a host's objects and archives. */
-static CUresult check_kind(CUjitInputType type, const void *data, size_t size) {
-    bool elf = size >= 4 && memcmp(data, "\177ELF", 4) == 0;
-    switch (type) {
-    case CU_JIT_INPUT_CUBIN:
-        return elf ? check_elf(type, data, size) : CUDA_ERROR_INVALID_IMAGE;
-    case CU_JIT_INPUT_PTX:
-    case CU_JIT_INPUT_FATBINARY:
-        return elf ? check_elf(type, data, size) : CUDA_SUCCESS;
-    case CU_JIT_INPUT_OBJECT:
-        return elf ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_UNKNOWN;
-    case CU_JIT_INPUT_LIBRARY:
-        return CUDA_ERROR_UNKNOWN;
-    default:
-        return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
-    }
 }
 
 /* Options of one input are those that a compiler takes for it. */
@@ -186,18 +142,68 @@ static CUresult check_options(unsigned count, CUjit_option *options, void **valu
     return result;
 }
 
+/*
+ * Hands it to the linker, which takes machine code that was made to be linked, and no name twice.
+ * What it refuses once it refuses for good, as recorded: the next input and the end are answered
+ * the same. The image is the linker's on success.
+ */
+static CUresult join(struct sg_link *link, struct sg_image *image,
+                     const struct sg_image_options *options) {
+    if (link->refusal != CUDA_SUCCESS)
+        return link->refusal;
+    if (image->machine && !image->to_be_linked)
+        return link->refusal = CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (!keep(link, image))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_image_meet((const struct sg_image *const *)link->images, link->count,
+                                    options, &link->log);
+    if (result != CUDA_SUCCESS)
+        link->count--;
+    if (result != CUDA_ERROR_OUT_OF_MEMORY)
+        link->refusal = result;
+    return result;
+}
+
+static CUresult add_program(struct sg_link *link, CUjitInputType type, const void *data,
+                            size_t size, const char *name) {
+    struct sg_image_options options = options_of(link, name);
+    struct sg_image *image;
+    options.relocatable = true;
+    if (type != CU_JIT_INPUT_FATBINARY && link->refusal != CUDA_SUCCESS)
+        return link->refusal;
+    CUresult result = read_input(link, type, data, size, &options, &image);
+    if (result == CUDA_SUCCESS) {
+        result = join(link, image, &options);
+        if (result != CUDA_SUCCESS)
+            sg_image_free(image);
+        return result;
+    }
+    /* A fatbin without code for the device adds nothing, even to what was refused: recorded of one
+     * that is a single ELF. */
+    if (type == CU_JIT_INPUT_FATBINARY)
+        return result == CUDA_ERROR_NO_BINARY_FOR_GPU ? CUDA_SUCCESS : result;
+    /* Text that is wrong is left out; machine code that is wrong is the linker's to refuse. */
+    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
+        (type == CU_JIT_INPUT_CUBIN && result != CUDA_ERROR_OUT_OF_MEMORY))
+        link->refusal = result;
+    return result;
+}
+
+/* softgpu takes no device code out of a host's objects and archives, and has no compiler for NVVM:
+ * it answers to all of them what an H200 answers to those that are none. */
+static CUresult refuse_host(CUjitInputType type, const void *data, size_t size) {
+    if (type == CU_JIT_INPUT_NVVM)
+        return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+    return type == CU_JIT_INPUT_OBJECT && is_elf(data, size) ? CUDA_ERROR_INVALID_IMAGE
+                                                             : CUDA_ERROR_UNKNOWN;
+}
+
 static CUresult add_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
                           const char *name) {
     if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES || link->completed)
         return CUDA_ERROR_INVALID_VALUE;
-    if (type <= CU_JIT_INPUT_FATBINARY && link->refusal != CUDA_SUCCESS)
-        return link->refusal;
-    CUresult result = check_kind(type, data, size);
-    if (result == CUDA_SUCCESS)
-        result = read_input(link, data, size, name);
-    /* As recorded: text that is wrong is left out, and what does not fit the rest stays in. */
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_INVALID_SOURCE)
-        link->refusal = result;
+    CUresult result = type <= CU_JIT_INPUT_FATBINARY ? add_program(link, type, data, size, name)
+                                                     : refuse_host(type, data, size);
     sg_jit_answer(&link->jit, &link->log, link->started);
     return result;
 }
@@ -264,10 +270,7 @@ CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) 
     if (result == CUDA_SUCCESS)
         result = sg_image_link((const struct sg_image *const *)link->images, link->count, &options,
                                &link->log, &link->output, &link->output_size);
-    /* Names that nothing gives: a fault of the sources. */
-    if (result == CUDA_ERROR_INVALID_IMAGE)
-        result = CUDA_ERROR_INVALID_SOURCE;
-    else if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS)
         sg_image_log_info(&link->log, "info    : %zu inputs linked, %zu bytes", link->count,
                           link->output_size);
     sg_jit_answer(&link->jit, &link->log, link->started);

@@ -107,7 +107,8 @@ CUresult sg_jit_image(const struct sg_jit *jit, const struct sg_image *image, in
                       bool link) {
     if (jit->target_result != CUDA_SUCCESS)
         return jit->target_result;
-    bool ptx = image->source == SG_IMAGE_PTX;
+    /* What was linked is machine code, whatever it was made from. */
+    bool ptx = image->source == SG_IMAGE_PTX && !image->machine;
     if (ptx && jit->ptx_refused)
         return CUDA_ERROR_INVALID_PTX;
     if (link || !jit->has_target || jit->target == (unsigned)device_target)

@@ -31,7 +31,7 @@ void sg_image_log_error(struct sg_image_log *log, const char *name, size_t line,
     if (line)
         snprintf(place, sizeof place, "%.150s, line %zu; error   : ", name ? name : "ptx", line);
     else
-        snprintf(place, sizeof place, "%.150s; error   : ", name ? name : "image");
+        snprintf(place, sizeof place, "%.150s%serror   : ", name ? name : "", name ? "; " : "");
     append(log->error, log->error_size, &log->error_used, place);
     append(log->error, log->error_size, &log->error_used, text);
     append(log->error, log->error_size, &log->error_used, "\n");

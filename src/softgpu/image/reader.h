@@ -63,16 +63,13 @@ typedef CUresult sg_reader(struct sg_bytes bytes, const struct sg_image_options 
 sg_reader sg_ptx_read;    /* text; `bytes` is all of it, without a final zero */
 sg_reader sg_cubin_read;  /* ELF */
 sg_reader sg_fatbin_read; /* from 0xba55ed50 on */
-sg_reader sg_container_read;
 
-/* How long an ELF, a fatbin or a container says it is; false when its header is not all there. */
+/* How long an ELF or a fatbin says it is; false when its header is not all there. */
 bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent);
 bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent);
-bool sg_container_extent(const void *data, size_t size, uint64_t *extent);
 
 #define SG_FATBIN_WRAPPER_MAGIC 0x466243b1u
 #define SG_FATBIN_MAGIC         0xba55ed50u
 #define SG_ELF_MAGIC            0x464c457fu
-#define SG_CONTAINER_MAGIC      0x4b4c4753u /* "SGLK" */
 
 #endif

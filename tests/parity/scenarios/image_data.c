@@ -746,7 +746,7 @@ static void linked(void) {
     free(cubin);
 }
 
-/* What of an ELF header is looked at. Behind hardware's own link alone: softgpu's is no ELF. */
+/* What of an ELF header is looked at: behind what a link gives, when that is an ELF. */
 static void elf_byte(const char *name, size_t at, unsigned char value) {
     size_t size = 0;
     par_context();

@@ -1,4 +1,4 @@
-/* Linking images, and softgpu's container for what comes out. */
+/* Linking images, and the ELF that comes out. */
 #include "softgpu/image/image.h"
 
 #include <setjmp.h>
@@ -9,7 +9,9 @@
 
 #include <cmocka.h>
 
-#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define HEAD  ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define OLD   ".version 8.0\n.target sm_70\n.address_size 64\n"
+#define ALONE ".version 8.0\n.target sm_90a\n.address_size 64\n"
 #define MAIN                                                                                       \
     HEAD ".extern .func given();\n.extern .global .u32 outside;\n"                                 \
          ".visible .global .align 8 .u64 p[2] = {outside, 3};\n.global .texref t;\n"               \
@@ -138,20 +140,26 @@ static void damaged_containers(void **state) {
     struct sg_image *image = NULL;
     (void)state;
     assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
+    /* Exactly as many bytes as there are, so that reading one more is seen. */
+    unsigned char *exact = malloc(size);
+    assert_non_null(exact);
+    memcpy(exact, bytes, size);
     for (size_t at = 4; at < size; at++) {
         for (unsigned bit = 1; bit < 256; bit <<= 3) {
-            bytes[at] ^= (unsigned char)bit;
-            (void)sg_image_read(bytes, size, &options, NULL, &image);
+            exact[at] ^= (unsigned char)bit;
+            (void)sg_image_read(exact, size, &options, NULL, &image);
             sg_image_free(image);
             image = NULL;
-            bytes[at] ^= (unsigned char)bit;
+            exact[at] ^= (unsigned char)bit;
         }
         unsigned char *part_of_it = malloc(at);
+        assert_non_null(part_of_it);
         memcpy(part_of_it, bytes, at);
         assert_int_equal(sg_image_read(part_of_it, at, &options, NULL, &image),
                          CUDA_ERROR_INVALID_IMAGE);
         free(part_of_it);
     }
+    free(exact);
     free(bytes);
 }
 
@@ -167,10 +175,137 @@ static void links_again(void **state) {
     assert_int_equal(sg_image_read(twice, twice_size, &options, NULL, &again), CUDA_SUCCESS);
     assert_int_equal(again->function_count, 2);
     assert_int_equal(again->variable_count, 4);
+    /* Of two texts there is none to keep, whatever they were linked with afterwards. */
+    assert_null(image->ptx);
+    assert_null(again->ptx);
     sg_image_free(again);
     sg_image_free(image);
     free(twice);
     free(bytes);
+}
+
+/* What an H200 answers to each byte of the header of what it linked itself. */
+static void the_header_is_that_of_machine_code(void **state) {
+    static const struct {
+        size_t at;
+        unsigned char value;
+        CUresult answer;
+    } bytes_of_it[] = {
+        {4, 1, CUDA_ERROR_UNKNOWN},           /* for 32 bits */
+        {5, 2, CUDA_ERROR_INVALID_IMAGE},     /* big-endian */
+        {7, 0, CUDA_ERROR_NO_BINARY_FOR_GPU}, /* another system */
+        {8, 99, CUDA_SUCCESS},                /* a later version of the system */
+        {16, 1, CUDA_SUCCESS},                /* to be linked */
+        {18, 62, CUDA_ERROR_INVALID_IMAGE},   /* x86-64 */
+        {48, 100, CUDA_SUCCESS},              /* flags, of which the second is the architecture */
+        {49, 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {60, 0, CUDA_ERROR_INVALID_IMAGE}, /* no sections */
+    };
+    unsigned char *bytes;
+    size_t size;
+    (void)state;
+    assert_int_equal(link_two(MAIN, GIVEN, &bytes, &size), CUDA_SUCCESS);
+    for (size_t i = 0; i < sizeof bytes_of_it / sizeof bytes_of_it[0]; i++) {
+        struct sg_image *image = NULL;
+        unsigned char *byte = &bytes[bytes_of_it[i].at], before = *byte;
+        *byte = bytes_of_it[i].value;
+        assert_int_equal(sg_image_read(bytes, SIZE_MAX, &options, NULL, &image),
+                         bytes_of_it[i].answer);
+        assert_true((image != NULL) == (bytes_of_it[i].answer == CUDA_SUCCESS));
+        if (image)
+            assert_int_equal(image->to_be_linked, *byte == 1);
+        sg_image_free(image);
+        *byte = before;
+    }
+    free(bytes);
+}
+
+/* It is for the device that it was linked for, whatever its texts name, and for no other. */
+static void it_is_for_one_device(void **state) {
+    static const struct {
+        const char *text;
+        int made_for, read_for;
+        char suffix;
+        CUresult answer;
+    } cases[] = {
+        {OLD, 90, 90, 0, CUDA_SUCCESS},
+        {OLD, 80, 80, 0, CUDA_SUCCESS},
+        {OLD, 80, 90, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {OLD, 90, 80, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {OLD, -1, 90, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {ALONE, 90, 90, 'a', CUDA_SUCCESS},
+        {ALONE, 90, 90, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sg_image_options given = options;
+        struct sg_image *image = NULL, *linked = NULL;
+        unsigned char *bytes;
+        size_t size;
+        given.suffix = 'a';
+        assert_int_equal(sg_image_read(cases[i].text, SIZE_MAX, &given, NULL, &image),
+                         CUDA_SUCCESS);
+        const struct sg_image *const one[] = {image};
+        given.architecture = cases[i].made_for;
+        assert_int_equal(sg_image_link(one, 1, &given, NULL, &bytes, &size), CUDA_SUCCESS);
+        given.architecture = cases[i].read_for;
+        given.suffix = cases[i].suffix;
+        assert_int_equal(sg_image_read(bytes, size, &given, NULL, &linked), cases[i].answer);
+        if (linked) {
+            assert_int_equal(linked->target, image->target);
+            assert_string_equal(linked->ptx, cases[i].text);
+        }
+        sg_image_free(linked);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
+/* One definition is left of a name: the one that is not weak, or else the first. */
+static void weak_definitions_give_way(void **state) {
+    static const struct {
+        const char *first, *second;
+        unsigned char value;
+    } cases[] = {
+        {HEAD ".weak .global .u32 x = 1;\n", HEAD ".weak .global .u32 x = 2;\n", 1},
+        {HEAD ".weak .global .u32 x = 1;\n", HEAD ".visible .global .u32 x = 2;\n", 2},
+        {HEAD ".visible .global .u32 x = 1;\n", HEAD ".weak .global .u32 x = 2;\n", 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char *bytes;
+        size_t size;
+        struct sg_image *image = NULL;
+        assert_int_equal(link_two(cases[i].first, cases[i].second, &bytes, &size), CUDA_SUCCESS);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->variable_count, 1);
+        assert_int_equal(image->variables[0].initial[0], cases[i].value);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
+/* Names that meet are found before all inputs are there; what is missing is not. */
+static void inputs_meet_before_the_end(void **state) {
+    static const struct {
+        const char *first, *second;
+        CUresult answer;
+    } cases[] = {
+        {MAIN, HEAD, CUDA_SUCCESS},
+        {GIVEN, GIVEN, CUDA_ERROR_INVALID_SOURCE},
+        {HEAD ".visible .func f() { ret; }\n", HEAD ".visible .func f() { ret; }\n",
+         CUDA_ERROR_INVALID_SOURCE},
+        {HEAD ".weak .global .u32 x;\n", HEAD ".visible .global .u32 x;\n", CUDA_SUCCESS},
+        {HEAD ".global .u32 x;\n", HEAD ".visible .global .u32 x;\n", CUDA_SUCCESS},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sg_image *images[] = {part(cases[i].first), part(cases[i].second)};
+        assert_int_equal(sg_image_meet((const struct sg_image *const *)images, 2, &options, NULL),
+                         cases[i].answer);
+        sg_image_free(images[0]);
+        sg_image_free(images[1]);
+    }
 }
 
 int main(void) {
@@ -180,6 +315,10 @@ int main(void) {
         cmocka_unit_test(names_from_nobody_or_two),
         cmocka_unit_test(damaged_containers),
         cmocka_unit_test(links_again),
+        cmocka_unit_test(the_header_is_that_of_machine_code),
+        cmocka_unit_test(it_is_for_one_device),
+        cmocka_unit_test(weak_definitions_give_way),
+        cmocka_unit_test(inputs_meet_before_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
