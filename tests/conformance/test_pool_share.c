@@ -281,13 +281,46 @@ static void what_cannot_be_imported(void **state) {
     close(ends[1]);
 }
 
+/* Less is left of the device than a pool likes to grow by. */
+static int nearly_full(int argc, char **argv) {
+    (void)argc, (void)argv;
+    init_driver();
+    CUmemoryPool pool =
+        pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    CUstream s = stream_make();
+    CUdeviceptr rest, too_much;
+    OK(cu.cuMemAlloc_v2(&rest, 48 * MIB));
+    CUdeviceptr p = pool_take(pool, 4 * MIB, s);
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&too_much, 40 * MIB, pool, s));
+    CUdeviceptr q = pool_take(pool, 4 * MIB, s);
+    OK(cu.cuMemsetD8Async(q, 7, 4 * MIB, s));
+    OK(cu.cuMemFreeAsync(p, s));
+    OK(cu.cuMemFreeAsync(q, s));
+    stream_end(s);
+    pool_end(pool);
+    OK(cu.cuMemFree_v2(rest));
+    return 0;
+}
+
+/* The file of a pool cannot shrink, and what was asked for in vain must not be in the way. */
+static void a_pool_takes_what_is_left(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("a device of 64 MiB");
+    setenv("SOFTGPU_MEMORY", "64M", 1);
+    int status = run_child("nearly_full", NULL);
+    unsetenv("SOFTGPU_MEMORY");
+    assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(device_pool),
         TEST(exporter_dies),
         TEST(what_cannot_be_exported),
         TEST(what_cannot_be_imported),
+        TEST(a_pool_takes_what_is_left),
     };
-    const struct child children[] = {{"importer", importer}, {"exporter", exporter}};
+    const struct child children[] = {
+        {"importer", importer}, {"exporter", exporter}, {"nearly_full", nearly_full}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -44,7 +44,7 @@ static unsigned char *map_view(int fd, uint64_t offset, size_t size) {
 
 static bool make_file(struct sg_arena *arena, uint64_t size) {
     if (arena->fd >= 0)
-        return sg_memfile_resize(arena->fd, size);
+        return sg_memfile_grow(arena->fd, size);
     arena->fd = sg_memfile_new(arena->name, size);
     return arena->fd >= 0;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void log_failure(const char *what, uint64_t size) {
@@ -20,15 +21,18 @@ int sg_memfile_new(const char *name, uint64_t size) {
         log_failure("memfd_create for device memory", size);
         return -1;
     }
-    if (!sg_memfile_resize(fd, size)) {
+    if (!sg_memfile_grow(fd, size)) {
         close(fd);
         return -1;
     }
     return fd;
 }
 
-bool sg_memfile_resize(int fd, uint64_t size) {
+bool sg_memfile_grow(int fd, uint64_t size) {
     struct rlimit limit;
+    struct stat status;
+    if (fstat(fd, &status) == 0 && (uint64_t)status.st_size >= size)
+        return true;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
         sg_log(0,
                "device memory needs a file of %llu bytes, the file size limit (ulimit -f) is %llu",

@@ -12,8 +12,9 @@
 /* A memfd of `size` bytes, close-on-exec, sealable; -1 on failure. `name` shows in /proc/PID/maps.
  */
 int sg_memfile_new(const char *name, uint64_t size);
-/* Changes the size, unless the process's file size limit forbids it (which would raise SIGXFSZ). */
-bool sg_memfile_resize(int fd, uint64_t size);
+/* Makes it `size` bytes long unless it is longer, as after something else failed: it may be sealed
+ * against shrinking. Not beyond the process's file size limit, which would raise SIGXFSZ. */
+bool sg_memfile_grow(int fd, uint64_t size);
 /* Gives the bytes back to the machine; they read as zero afterwards. */
 void sg_memfile_punch(int fd, uint64_t offset, uint64_t size);
 

@@ -76,7 +76,7 @@ CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys *
                              uint64_t *offset) {
     CUmemAllocationProp prop = memory_props(pool);
     uint64_t end = pool->file_used + size;
-    if (end < pool->file_used || !sg_memfile_resize(pool->file, end))
+    if (end < pool->file_used || !sg_memfile_grow(pool->file, end))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = sg_phys_create_in(pool->file, pool->file_used, &prop, size, false, phys);
     if (result != CUDA_SUCCESS)
