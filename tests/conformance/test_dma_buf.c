@@ -156,6 +156,24 @@ static void memory_of_pools_is_exported(void **state) {
     OK(cu.cuMemPoolDestroy(pool));
 }
 
+/* The pages stay those of the buffer: what is allocated next must have others, without the bytes.
+ */
+static void pages_of_a_buffer_are_not_used_again(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("pages that are used again keep their bytes");
+    CUdeviceptr d;
+    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    fill_pattern(host, CHUNK, 3);
+    OK(cu.cuMemcpyHtoD_v2(d, host, CHUNK));
+    int fd = export_range(d + PAGE, PAGE);
+    OK(cu.cuMemFree_v2(d));
+    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
+    assert_false(has_pattern(host, CHUNK, 3));
+    OK(cu.cuMemFree_v2(d));
+    udmabuf_close(fd);
+}
+
 /* As documented: all of a range is mapped, of one device, with the same properties. */
 static void unlike_pieces_are_refused(void **state) {
     (void)state;
@@ -259,6 +277,7 @@ int main(int argc, char **argv) {
         TEST(a_buffer_has_the_bytes_of_its_range),
         TEST(mappings_side_by_side_are_one_buffer),
         TEST(memory_of_pools_is_exported),
+        TEST(pages_of_a_buffer_are_not_used_again),
         TEST(unlike_pieces_are_refused),
         TEST(memory_of_others_is_refused),
         TEST(multicast_has_no_bytes_to_export),

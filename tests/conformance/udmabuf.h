@@ -6,8 +6,8 @@
  * It keeps the kernel's contract (linux/udmabuf.h, and what drivers/dma-buf/udmabuf.c checks):
  * items are memory files sealed against shrinking and not against writing, offsets and sizes are
  * whole pages inside the file, at most 1024 items and 64 MiB in all, and the answer is a descriptor
- * of its own that keeps the files' pages. What it cannot be is one mapping: udmabuf_map puts the
- * pieces of a stand-in's buffer together where the kernel's is mapped at once.
+ * of its own. What it cannot be is one mapping, nor can it hold pages that their file gives up:
+ * udmabuf_map puts pieces of the files together where the kernel's buffer is mapped at once.
  */
 #ifndef TEST_UDMABUF_H
 #define TEST_UDMABUF_H

@@ -96,13 +96,13 @@ static bool alike(const struct sg_phys *a, const struct sg_phys *b) {
 /* The bytes behind [address, end): how many pieces, or 0 when they cannot be exported together.
  * Fills `list` unless it is NULL. */
 static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_create_list *list) {
-    const struct sg_phys *first = NULL;
+    const struct sg_phys *before = NULL;
     size_t count = 0;
     while (address < end) {
         const struct sg_range *range = sg_range_find(address);
-        if (!exportable(range) || (first && !alike(first, range->phys)))
+        if (!exportable(range) || (before && !alike(before, range->phys)))
             return 0;
-        first = range->phys;
+        before = range->phys;
         CUdeviceptr stop = end_of(range);
         size_t size = (size_t)((stop < end ? stop : end) - address);
         if (list)
@@ -114,6 +114,15 @@ static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_creat
         address += size;
     }
     return count;
+}
+
+/* Whoever has the buffer has the pages, for as long as it likes: allocations to come get others. */
+static void hold(CUdeviceptr address, CUdeviceptr end) {
+    while (address < end) {
+        const struct sg_range *range = sg_range_find(address);
+        range->phys->pages_held = true;
+        address = end_of(range);
+    }
 }
 
 static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
@@ -142,6 +151,7 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
         sg_log(0, "making a DMA buffer of %zu bytes: %s%s", size, strerror(errno), hint);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    hold(address, address + size);
     *fd = made;
     return CUDA_SUCCESS;
 }

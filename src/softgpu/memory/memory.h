@@ -28,7 +28,7 @@ struct sg_context;
 enum sg_phys_kind {
     SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
     SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
-    SG_PHYS_PART,  /* a part of a memory file that is a pool's */
+    SG_PHYS_PART,  /* a part of a file: a pool's, another process's, an external memory's */
     SG_PHYS_TEAM,  /* a multicast object: no bytes of its own */
 };
 
@@ -40,10 +40,13 @@ struct sg_phys {
     /* Byte 0 as softgpu itself sees it, SG_PAGE aligned. Host memory has this view too, beside the
      * mappings at the addresses that the application uses. */
     unsigned char *host;
-    int fd;               /* -1 when not exportable */
-    int file;             /* the memory file that holds the bytes: the arena's, or fd */
+    int fd; /* -1 when not exportable */
+    /* The memory file that holds the bytes: the arena's, fd, the pool's. Of legacy IPC and external
+     * memory it is closed once they are mapped; -1 for a multicast object. */
+    int file;
     uint64_t file_offset; /* of byte 0 */
     bool imported;        /* made by another process, which is charged for it */
+    bool pages_held;      /* by a DMA buffer, perhaps: they are nobody else's afterwards */
     CUmemAllocationProp prop;
     struct sg_phys_place *place; /* phys.c's */
 };

@@ -221,6 +221,8 @@ static void reclaim(struct sg_retired *retired) {
     struct sg_phys *phys = &place->phys;
     if (phys->kind == SG_PHYS_ARENA) {
         sg_poison(phys->host, phys->size, SG_POISON_FREED);
+        if (phys->pages_held)
+            sg_memfile_punch(phys->file, phys->file_offset, phys->size);
         sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
     } else if (phys->kind == SG_PHYS_PART) {
         /* The file may be closed by now; the mapping still knows it. */
