@@ -29,7 +29,7 @@ struct sg_external_bytes {
 };
 
 /* The memory behind a descriptor (which stays the caller's), on `device` where the file does not
- * say. False, with the reason logged, when it is none of these. */
+ * say. SG_EXTERNAL_WRONG_FD, with the reason logged, when it is none of these. */
 CUresult sg_external_open(int fd, int device, struct sg_external_bytes *bytes);
 
 #endif

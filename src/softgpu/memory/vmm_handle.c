@@ -3,12 +3,11 @@
 #include "softgpu/core/handle.h"
 #include "softgpu/device/device.h"
 #include "softgpu/ipc/fabric.h"
+#include "softgpu/managed/location.h"
 #include "softgpu/memory/vmm.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct sg_memory *sg_memory_from_handle(CUmemGenericAllocationHandle handle) {
     return sg_handle_get(SG_KIND_MEMORY, handle);
@@ -35,16 +34,6 @@ void sg_memory_settle(struct sg_memory *memory) {
     free(memory);
 }
 
-static bool numa_node_exists(int node) {
-    char path[64];
-    if (node < 0)
-        return false;
-    if (node == 0)
-        return true; /* also on a kernel without NUMA, which has no such folder */
-    snprintf(path, sizeof path, "/sys/devices/system/node/node%d", node);
-    return access(path, F_OK) == 0;
-}
-
 /* As H200 answers: location HOST takes no handle type and ignores its number, and
  * HOST_NUMA_CURRENT is not for cuMemCreate. */
 static CUresult check_location(const CUmemAllocationProp *prop) {
@@ -56,7 +45,7 @@ static CUresult check_location(const CUmemAllocationProp *prop) {
         return ((unsigned)prop->requestedHandleTypes & shared) == 0 ? CUDA_SUCCESS
                                                                     : CUDA_ERROR_INVALID_VALUE;
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
-        return numa_node_exists(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return sg_numa_node_exists(prop->location.id) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
