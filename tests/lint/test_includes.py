@@ -24,7 +24,7 @@ LIBRARIES = {
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
-    "vulkan/vulkan.h": ("tests/conformance",),
+    "vulkan/vulkan.h": ("tests/conformance", "tests/parity"),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 RULES = {

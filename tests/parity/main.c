@@ -80,6 +80,9 @@ static const par_scenario *const chapters[] = {
     par_range_scenarios,
     par_prefetch_scenarios,
     par_attach_scenarios,
+    par_image_header_scenarios,
+    par_first_scenarios,
+    par_graphics_scenarios,
 };
 
 size_t par_chapter_count(void) {
@@ -152,8 +155,9 @@ static int run_one(int argc, char **argv) {
 }
 
 static int run_helper(const char *name, const char *fd) {
-    const par_helper *const tables[] = {par_share_helpers, par_pool_helpers, par_ipc_helpers,
-                                        par_share_more_helpers, par_peer_helpers};
+    const par_helper *const tables[] = {par_share_helpers, par_pool_helpers,
+                                        par_ipc_helpers,   par_share_more_helpers,
+                                        par_peer_helpers,  par_first_helpers};
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         for (size_t i = 0; tables[t][i].name != NULL; i++) {
             if (strcmp(tables[t][i].name, name) == 0) {

@@ -98,6 +98,9 @@ extern const par_scenario par_multicast_scenarios[];
 extern const par_scenario par_fabric_scenarios[];
 extern const par_scenario par_peer_scenarios[];
 extern const par_scenario par_image_data_scenarios[];
+extern const par_scenario par_image_header_scenarios[];
+extern const par_scenario par_first_scenarios[];
+extern const par_scenario par_graphics_scenarios[];
 
 /* What the running scenario may use. */
 typedef struct par_state {
@@ -251,6 +254,7 @@ extern const par_helper par_ipc_helpers[];
 extern const par_helper par_pool_helpers[];
 extern const par_helper par_share_more_helpers[];
 extern const par_helper par_peer_helpers[];
+extern const par_helper par_first_helpers[];
 
 const par_scenario *par_scenario_find(const char *name);
 const par_scenario *par_scenario_at(size_t chapter, size_t index);
