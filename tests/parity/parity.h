@@ -185,6 +185,8 @@ void par_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* A line about something that is not a driver call: content of memory, an errno, an order. */
 void par_see(const char *what, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Bytes as digits, as many as `text` has room for, which it returns. */
+const char *par_hex(char *text, size_t room, const unsigned char *bytes, size_t size);
 
 /* The result of the last CALL or CALLO; CUDA_ERROR_UNKNOWN for one that was not made again. */
 CUresult par_last(void);

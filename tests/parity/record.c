@@ -254,6 +254,13 @@ void par_after(CUresult result, const par_out *outs, size_t count) {
     }
 }
 
+const char *par_hex(char *text, size_t room, const unsigned char *bytes, size_t size) {
+    text[0] = 0;
+    for (size_t i = 0; i < size && 2 * i + 2 < room; i++)
+        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    return text;
+}
+
 void par_see(const char *what, const char *format, ...) {
     line l = {.used = 0};
     va_list values;

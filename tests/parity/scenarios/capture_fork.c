@@ -1,17 +1,12 @@
 /* Capture across streams: forks, joins, events, the legacy stream, and things that end meanwhile.
  */
-#include "../parity.h"
+#include "capture_seen.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const CUstreamCaptureMode GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL;
 static const CUstreamCaptureMode RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED;
-
-static const char *result_text(CUresult result) {
-    const char *name = par_result_name(result);
-    return name != NULL ? name : "?";
-}
 
 static void CUDAAPI nothing(void *unused) {
     (void)unused;
@@ -24,32 +19,6 @@ static void see_status(CUstream s, const char *which) {
     CUresult result = par.api->cuStreamGetCaptureInfo_v3(s, &status, &id, NULL, NULL, NULL, &count);
     par_see("status", "%s %s %d id %s dependencies %zu", which, result_text(result), (int)status,
             id != 0 ? "set" : "zero", count);
-}
-
-static void see_graph(CUgraph graph) {
-    CUgraphNode nodes[32];
-    size_t count = 32, edges = 0, used = 0;
-    char text[256] = "";
-    if (graph == NULL || par.api->cuGraphGetNodes(graph, nodes, &count) != CUDA_SUCCESS) {
-        par_see("graph", "none");
-        return;
-    }
-    par.api->cuGraphGetEdges(graph, NULL, NULL, &edges);
-    for (size_t i = 0; i < count && used < sizeof(text) - 8; i++) {
-        CUgraphNodeType type;
-        par.api->cuGraphNodeGetType(nodes[i], &type);
-        used += (size_t)snprintf(text + used, sizeof(text) - used, " %d", (int)type);
-    }
-    par_see("graph", "%zu nodes, types%s, %zu edges", count, text, edges);
-}
-
-static void end_and_see(CUstream s, const char *cls) {
-    CUgraph graph = NULL;
-    CALLO(cuStreamEndCapture, cls, (s, &graph), OUT_C(graph));
-    see_graph(par_last() == CUDA_SUCCESS ? graph : NULL);
-    if (par_last() == CUDA_SUCCESS) {
-        SETUP(cuGraphDestroy, (graph));
-    }
 }
 
 typedef struct fork {
@@ -71,6 +40,14 @@ static fork_ground make(void) {
 }
 
 #define SET(stream, offset) SETUP(cuMemsetD8Async, (g.d + (offset), 1, 16, stream))
+
+/* g.s captures a set, behind which g.t takes part. */
+static void capture_fork(const fork_ground *g) {
+    SETUP(cuStreamBeginCapture_v2, (g->s, GLOBAL));
+    SETUP(cuMemsetD8Async, (g->d, 1, 16, g->s));
+    SETUP(cuEventRecord, (g->e, g->s));
+    SETUP(cuStreamWaitEvent, (g->t, g->e, 0));
+}
 
 static void joins(void) {
     fork_ground g = make();
@@ -117,26 +94,17 @@ static void joins_without_node(void) {
     CALL(cuStreamWaitEvent, "empty", (g.t, g.e, 0));
     see_status(g.t, "t");
     end_and_see(g.s, "fork-without-node");
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     end_and_see(g.s, "fork-without-node");
     see_status(g.t, "t");
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     SET(g.s, 16);
     end_and_see(g.s, "fork-without-node-behind");
 }
 
 static void unjoined(void) {
     fork_ground g = make();
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     SET(g.t, 16);
     end_and_see(g.s, "unjoined");
     see_status(g.s, "s");
@@ -144,20 +112,14 @@ static void unjoined(void) {
     CALL(cuMemsetD8Async, "after-unjoined", (g.d, 1, 16, g.t));
     CALL(cuStreamSynchronize, "after-unjoined", (g.t));
     /* Recorded, but not waited for, is not joined; waited for before more work neither. */
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     SET(g.t, 16);
     SETUP(cuEventRecord, (g.f, g.t));
     SETUP(cuStreamWaitEvent, (g.s, g.f, 0));
     SET(g.t, 32);
     end_and_see(g.s, "work-behind-join");
     /* Joined by way of a third stream. */
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     SETUP(cuStreamWaitEvent, (g.u, g.e, 0));
     SET(g.t, 16);
     SETUP(cuEventRecord, (g.f, g.t));
@@ -167,10 +129,7 @@ static void unjoined(void) {
     SETUP(cuStreamWaitEvent, (g.s, g.e, 0));
     end_and_see(g.s, "joined-through-third");
     /* Removed from the dependencies on purpose. */
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     SET(g.t, 16);
     SETUP(cuStreamUpdateCaptureDependencies, (g.t, NULL, 0, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
     see_status(g.t, "t");
@@ -179,20 +138,14 @@ static void unjoined(void) {
 
 static void unmatched(void) {
     fork_ground g = make();
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     SET(g.t, 16);
     CALL(cuStreamBeginCapture_v2, "forked", (g.t, GLOBAL));
     end_and_see(g.t, "forked-stream");
     see_status(g.s, "s");
     see_status(g.t, "t");
     end_and_see(g.s, "after-unmatched");
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     CALL(cuStreamQuery, "forked", (g.t));
     see_status(g.s, "s");
     see_status(g.t, "t");
@@ -413,10 +366,7 @@ static void per_thread(void) {
 static void destroys(void) {
     fork_ground g = make();
     CUdeviceptr p;
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     CALL(cuStreamDestroy_v2, "forked", (g.t));
     see_status(g.s, "s");
     end_and_see(g.s, "forked-destroyed");
@@ -441,10 +391,7 @@ static void destroys(void) {
 
 static void destroys_origin_of_fork(void) {
     fork_ground g = make();
-    SETUP(cuStreamBeginCapture_v2, (g.s, GLOBAL));
-    SET(g.s, 0);
-    SETUP(cuEventRecord, (g.e, g.s));
-    SETUP(cuStreamWaitEvent, (g.t, g.e, 0));
+    capture_fork(&g);
     CALL(cuStreamDestroy_v2, "origin", (g.s));
     see_status(g.t, "t");
     CALL(cuMemsetD8Async, "origin-destroyed", (g.d, 1, 16, g.t));

@@ -2,7 +2,7 @@
  * What may be called while a stream captures: each call alone, during a capture of its own on a
  * stream that the call does not name, in each mode, from the capturing thread and from another one.
  */
-#include "../parity.h"
+#include "capture_seen.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -401,11 +401,6 @@ static void *capturer(void *unused) {
         end_capture();
         sem_post(&capturing.done);
     }
-}
-
-static const char *result_text(CUresult result) {
-    const char *name = par_result_name(result);
-    return name != NULL ? name : "?";
 }
 
 static void step(enum where where, void (*function)(void)) {

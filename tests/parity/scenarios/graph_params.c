@@ -14,6 +14,19 @@ static void begin(void) {
     NAME_R(memory, 4096);
 }
 
+/* More to point at, under the names that lines give them. */
+static void *begin_with(CUdeviceptr *second, CUdeviceptr *reserved) {
+    void *pinned;
+    begin();
+    *second = par_alloc(4096);
+    par_name(*second, 4096, "second");
+    *reserved = par_reserve(PAR_2M);
+    par_name(*reserved, PAR_2M, "reserved");
+    pinned = par_pinned(4096);
+    NAME_R(pinned, 4096);
+    return pinned;
+}
+
 static void host_work(void *data) {
     (void)data;
 }
@@ -71,15 +84,9 @@ static void copies(void) {
     CUDA_MEMCPY3D plain;
     CUdeviceptr mapped, reserved, second;
     void *pinned;
-    begin();
-    second = par_alloc(4096);
-    NAME_R(second, 4096);
+    pinned = begin_with(&second, &reserved);
     mapped = par_mapped(PAR_2M);
     NAME_R(mapped, PAR_2M);
-    reserved = par_reserve(PAR_2M);
-    NAME_R(reserved, PAR_2M);
-    pinned = par_pinned(4096);
-    NAME_R(pinned, 4096);
     plain = copy_params();
     SETUP(cuGraphAddMemcpyNode, (&there, graph, NULL, 0, &plain, par.primary));
     COPY("ok", (void)0);
@@ -215,13 +222,7 @@ static void sets(void) {
     CUDA_MEMSET_NODE_PARAMS plain;
     CUdeviceptr second, reserved;
     void *pinned;
-    begin();
-    second = par_alloc(4096);
-    NAME_R(second, 4096);
-    reserved = par_reserve(PAR_2M);
-    NAME_R(reserved, PAR_2M);
-    pinned = par_pinned(4096);
-    NAME_R(pinned, 4096);
+    pinned = begin_with(&second, &reserved);
     plain = set_params();
     SETUP(cuGraphAddMemsetNode, (&there, graph, NULL, 0, &plain, par.primary));
     SET("ok", (void)0);

@@ -667,80 +667,62 @@ static void whole(void) {
 #undef UPDATE
 }
 
+static CUgraphNode empty_after(CUgraph graph, CUgraphNode one, CUgraphNode other) {
+    const CUgraphNode both[] = {one, other};
+    CUgraphNode node = NULL;
+    SETUP(cuGraphAddEmptyNode, (&node, graph, both, 2));
+    return node;
+}
+
 /* The same nodes with other edges, and edges in another order. */
 static void topology(void) {
     CUgraph graph, other;
     CUgraphNode a, b, c, d;
-    CUgraphNode both[2];
     CUgraphExec exec;
     CUgraphExecUpdateResultInfo info;
     par_context();
 #define UPDATE(cls)                                                                                \
+    NAME(a);                                                                                       \
+    NAME(b);                                                                                       \
+    NAME(c);                                                                                       \
+    NAME(d);                                                                                       \
     CALLO(cuGraphExecUpdate_v2, cls, (exec, other, &info), OUT_U(info.result),                     \
           OUT_H(info.errorNode), OUT_H(info.errorFromNode))
     graph = gb_graph();
     a = gb_empty_node(graph, NULL);
     b = gb_empty_node(graph, a);
     c = gb_empty_node(graph, a);
-    both[0] = b;
-    both[1] = c;
-    SETUP(cuGraphAddEmptyNode, (&d, graph, both, 2));
+    d = empty_after(graph, b, c);
     exec = gb_instantiate(graph);
     other = gb_graph();
     a = gb_empty_node(other, NULL);
     b = gb_empty_node(other, a);
     c = gb_empty_node(other, b);
     d = gb_empty_node(other, c);
-    NAME(a);
-    NAME(b);
-    NAME(c);
-    NAME(d);
     UPDATE("chain-for-diamond");
     other = gb_graph();
     a = gb_empty_node(other, NULL);
     b = gb_empty_node(other, a);
     c = gb_empty_node(other, a);
-    both[0] = c;
-    both[1] = b;
-    SETUP(cuGraphAddEmptyNode, (&d, other, both, 2));
-    NAME(a);
-    NAME(b);
-    NAME(c);
-    NAME(d);
+    d = empty_after(other, c, b);
     UPDATE("edges-in-other-order");
     other = gb_graph();
     a = gb_empty_node(other, NULL);
     b = gb_empty_node(other, a);
     c = gb_empty_node(other, a);
-    both[0] = a;
-    both[1] = c;
-    SETUP(cuGraphAddEmptyNode, (&d, other, both, 2));
-    NAME(a);
-    NAME(b);
-    NAME(c);
-    NAME(d);
+    d = empty_after(other, a, c);
     UPDATE("edge-from-other-node");
     other = gb_graph();
     a = gb_empty_node(other, NULL);
     b = gb_empty_node(other, NULL);
     c = gb_empty_node(other, a);
-    both[0] = b;
-    both[1] = c;
-    SETUP(cuGraphAddEmptyNode, (&d, other, both, 2));
-    NAME(a);
-    NAME(b);
-    NAME(c);
-    NAME(d);
+    d = empty_after(other, b, c);
     UPDATE("second-root");
     other = gb_graph();
     a = gb_empty_node(other, NULL);
     b = gb_empty_node(other, a);
     c = gb_empty_node(other, a);
     d = gb_empty_node(other, b);
-    NAME(a);
-    NAME(b);
-    NAME(c);
-    NAME(d);
     UPDATE("more-exits");
 #undef UPDATE
 }

@@ -472,10 +472,8 @@ static void variables_seen(void) {
         SETUP(cuMemcpyDtoH_v2, (bytes, at, size));
         if (name[0] == 'p')
             continue;
-        char hex[2 * sizeof(bytes) + 1] = "";
-        for (size_t b = 0; b < size; b++)
-            snprintf(hex + 2 * b, 3, "%02x", bytes[b]);
-        par_see("content", "%s %s", name, hex);
+        char hex[2 * sizeof(bytes) + 1];
+        par_see("content", "%s %s", name, par_hex(hex, sizeof(hex), bytes, size));
         par_see("alignment", "%s %s", name, at % 64 == 0 ? "64" : "less");
     }
 }

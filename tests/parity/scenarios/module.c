@@ -22,11 +22,9 @@ static CUmodule load(const void *image) {
 
 static void see_bytes(const char *what, CUdeviceptr p, size_t size) {
     unsigned char bytes[64];
-    char text[160] = "";
+    char text[160];
     SETUP(cuMemcpyDtoH_v2, (bytes, p, size));
-    for (size_t i = 0; i < size; i++)
-        snprintf(text + 2 * i, sizeof(text) - 2 * i, "%02x", bytes[i]);
-    par_see(what, "%s", text);
+    par_see(what, "%s", par_hex(text, sizeof(text), bytes, size));
 }
 
 /* Whether the word at p is the address q. */
