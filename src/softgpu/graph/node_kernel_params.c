@@ -1,7 +1,6 @@
 /* Parameters of kernel nodes: arguments are laid out by the function, and copied. */
-#include "softgpu/device/device.h"
 #include "softgpu/graph/nodes.h"
-#include "softgpu/image/module.h"
+#include "softgpu/image/launch_refused.h"
 #include "softgpu/image/occupancy.h"
 
 #include <stdlib.h>
@@ -65,26 +64,15 @@ CUresult sg_kernel_params_resolve(CUDA_KERNEL_NODE_PARAMS_v3 *params) {
 
 /* ---- Checks --------------------------------------------------------------------------------- */
 
-static bool within(int device, const unsigned size[3], CUdevice_attribute first) {
-    for (int i = 0; i < 3; i++)
-        if (size[i] == 0 || size[i] > (unsigned)sg_device(device)->attributes[(int)first + i])
-            return false;
-    return true;
-}
-
 static CUresult check_shape(const CUDA_KERNEL_NODE_PARAMS_v3 *params,
                             const struct sg_function *function) {
-    int device = function->context->device;
     const unsigned grid[] = {params->gridDimX, params->gridDimY, params->gridDimZ};
     const unsigned block[] = {params->blockDimX, params->blockDimY, params->blockDimZ};
-    if (!within(device, grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
-        !within(device, block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X))
+    if (!sg_launch_fits(function, grid, block, params->sharedMemBytes))
         return CUDA_ERROR_INVALID_VALUE;
-    if ((uint64_t)block[0] * block[1] * block[2] >
-        sg_occupancy_most_threads(function->image, device))
-        return CUDA_ERROR_INVALID_VALUE;
-    int most = sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    return params->sharedMemBytes > (unsigned)most ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    unsigned most = sg_occupancy_most_threads(function->image, function->context->device);
+    return (uint64_t)block[0] * block[1] * block[2] > most ? CUDA_ERROR_INVALID_VALUE
+                                                           : CUDA_SUCCESS;
 }
 
 /* What `extra` lists: a buffer of all arguments and its size. */

@@ -14,6 +14,14 @@ static bool within(const struct sg_device *device, const unsigned size[3],
     return true;
 }
 
+bool sg_launch_fits(const struct sg_function *function, const unsigned grid[3],
+                    const unsigned block[3], unsigned shared) {
+    const struct sg_device *device = sg_device(function->context->device);
+    int most = sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    return within(device, grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) &&
+           within(device, block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) && shared <= (unsigned)most;
+}
+
 static uint64_t threads_of(const struct sg_launch *launch) {
     return (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
 }
@@ -28,17 +36,13 @@ static bool as_required(const struct sg_image_function *function, const struct s
 }
 
 static CUresult check_shape(const struct sg_function *function, const struct sg_launch *launch) {
-    const struct sg_device *device = sg_device(function->context->device);
     const struct sg_image_function *image = function->image;
-    if (!within(device, launch->grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
-        !within(device, launch->block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) ||
-        !as_required(image, launch))
+    int device = function->context->device;
+    if (!sg_launch_fits(function, launch->grid, launch->block, launch->shared) ||
+        !as_required(image, launch) ||
+        threads_of(launch) > sg_occupancy_allowed_threads(image, device))
         return CUDA_ERROR_INVALID_VALUE;
-    int most = sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
-    if (threads_of(launch) > sg_occupancy_allowed_threads(image, device->ordinal) ||
-        launch->shared > (unsigned)most)
-        return CUDA_ERROR_INVALID_VALUE;
-    return threads_of(launch) > sg_occupancy_most_threads(image, device->ordinal)
+    return threads_of(launch) > sg_occupancy_most_threads(image, device)
                ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
                : CUDA_SUCCESS;
 }

@@ -30,6 +30,11 @@ struct sg_launch {
  */
 CUresult sg_launch(CUfunction handle, const struct sg_launch *launch);
 
+/* Whether grid, block and dynamic shared memory are in the limits of device and function; how many
+ * threads that makes is another question, with another answer for a launch than for a node. */
+bool sg_launch_fits(const struct sg_function *function, const unsigned grid[3],
+                    const unsigned block[3], unsigned shared);
+
 /* launch_refused_attributes.c: the cluster that the attributes of a launch ask for. */
 CUresult sg_cluster_read(const CUlaunchAttribute *attributes, unsigned count,
                          struct sg_cluster *cluster);
