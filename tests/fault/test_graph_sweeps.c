@@ -253,7 +253,7 @@ static void settle(struct scene *scene) {
 static void every_allocation_may_fail(void **state) {
     (void)state;
     if (!ALLOCATIONS_FAIL) {
-        print_message("SKIPPED: a sanitizer has the allocator\n");
+        print_message("skip: a sanitizer has the allocator\n");
         skip();
     }
     struct scene scene = {0};
