@@ -135,9 +135,11 @@ static CUresult function_info(struct sg_image_function *function, struct sg_byte
     struct attribute one;
     uint64_t at = 0;
     CUresult result = parameters(function, info);
-    while (result == CUDA_SUCCESS && next_attribute(info, &at, &one))
+    if (result != CUDA_SUCCESS)
+        return result;
+    while (next_attribute(info, &at, &one))
         limit(function, &one);
-    return at == info.size ? result : CUDA_ERROR_INVALID_IMAGE;
+    return at == info.size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
 /* ---- functions
@@ -153,9 +155,10 @@ static CUresult describe(struct sg_cubin *cubin, struct sg_image_function *funct
     const struct sg_elf_section *info = sg_elf_section(elf, ".nv.info.", function->name);
     const struct sg_elf_section *shared = sg_elf_section(elf, ".nv.shared.", function->name);
     const struct sg_elf_section *constants = sg_elf_section(elf, ".nv.constant3", "");
+    /* Sections of a size alone, which no byte of the file bounds. */
+    if ((shared && shared->size > UINT32_MAX) || (constants && constants->size > UINT32_MAX))
+        return CUDA_ERROR_INVALID_IMAGE;
     if (shared && shared->size > reserved_shared(cubin)) {
-        if (shared->size > UINT32_MAX)
-            return CUDA_ERROR_INVALID_IMAGE;
         function->static_shared = (unsigned)(shared->size - reserved_shared(cubin));
     }
     if (constants)

@@ -31,7 +31,8 @@ struct sg_elf {
     struct sg_name_table names; /* scope 0: sections by name */
 };
 
-/* INVALID_IMAGE when something points outside. sg_elf_close in any case. */
+/* What an H200 says of the header, INVALID_IMAGE when something points outside, OUT_OF_MEMORY.
+ * sg_elf_close in any case. */
 CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf);
 void sg_elf_close(struct sg_elf *elf);
 /* The section `prefix` + `name`; NULL when there is none. */

@@ -13,14 +13,28 @@
 /* Names may take so many times the bytes of the file: linkers let them share their ends. */
 #define NAME_SHARE 4
 
+/* The answers of an H200 to each of these. */
+static CUresult check_header(struct sg_bytes bytes) {
+    if (bytes.size < HEADER || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
+        return CUDA_ERROR_INVALID_IMAGE;
+    if (bytes.data[EI_CLASS] != ELFCLASS64)
+        return bytes.data[EI_CLASS] == ELFCLASS32 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
+    if (bytes.data[EI_DATA] != ELFDATA2LSB || sg_bytes_number(bytes, 18, 2) != EM_CUDA)
+        return CUDA_ERROR_INVALID_IMAGE;
+    if (bytes.data[EI_OSABI] != 0x33 && bytes.data[EI_OSABI] != 0x41)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    return CUDA_SUCCESS;
+}
+
 /* The end of what the headers describe: of the section headers, the program headers, the sections.
  */
 bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent) {
     struct sg_bytes bytes = {data, size};
     if (size < HEADER || memcmp(data, ELFMAG, SELFMAG) != 0)
         return false;
-    if (size != SIZE_MAX) {
-        *extent = size;
+    /* What is no cubin says nothing of its length that could be believed. */
+    if (size != SIZE_MAX || check_header(bytes) != CUDA_SUCCESS) {
+        *extent = size != SIZE_MAX ? size : HEADER;
         return true;
     }
     /* Nobody said how long it is. A gigabyte of code is more than any tool makes. */
@@ -67,23 +81,23 @@ static bool read_section(struct sg_elf *elf, uint64_t at, struct sg_elf_section 
                           &section->bytes);
 }
 
-static bool name_sections(struct sg_elf *elf, uint64_t table) {
+static CUresult name_sections(struct sg_elf *elf, uint64_t table) {
     size_t names = (size_t)sg_bytes_number(elf->bytes, 62, 2), found;
     if (names >= elf->section_count)
-        return false;
+        return CUDA_ERROR_INVALID_IMAGE;
     uint64_t budget = NAME_SHARE * elf->bytes.size;
     for (size_t i = 0; i < elf->section_count; i++) {
         uint64_t name = sg_bytes_number(elf->bytes, table + i * SECTION_HEADER, 4);
         elf->sections[i].name = sg_bytes_name(elf->sections[names].bytes, name, &budget);
         if (!elf->sections[i].name && elf->sections[i].type != SHT_NULL)
-            return false;
+            return CUDA_ERROR_INVALID_IMAGE;
     }
     for (size_t i = 0; i < elf->section_count; i++) {
         const char *name = elf->sections[i].name;
         if (name && !sg_names_add(&elf->names, 0, name, strlen(name), i, &found))
-            return false;
+            return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    return true;
+    return CUDA_SUCCESS;
 }
 
 static CUresult read_sections(struct sg_elf *elf) {
@@ -100,7 +114,7 @@ static CUresult read_sections(struct sg_elf *elf) {
         if (!read_section(elf, table + i * SECTION_HEADER, &elf->sections[i]))
             return CUDA_ERROR_INVALID_IMAGE;
     }
-    return name_sections(elf, table) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    return name_sections(elf, table);
 }
 
 const struct sg_elf_section *sg_elf_section(const struct sg_elf *elf, const char *prefix,
@@ -147,19 +161,13 @@ static CUresult read_symbols(struct sg_elf *elf, const struct sg_elf_section *ta
 
 CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf) {
     *elf = (struct sg_elf){.bytes = bytes};
-    if (bytes.size < HEADER || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
-        return CUDA_ERROR_INVALID_IMAGE;
-    /* The answers of an H200 to each of these. */
-    if (bytes.data[EI_CLASS] != ELFCLASS64)
-        return bytes.data[EI_CLASS] == ELFCLASS32 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
-    if (bytes.data[EI_DATA] != ELFDATA2LSB || sg_bytes_number(bytes, 18, 2) != EM_CUDA)
-        return CUDA_ERROR_INVALID_IMAGE;
-    if (bytes.data[EI_OSABI] != 0x33 && bytes.data[EI_OSABI] != 0x41)
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    CUresult result = check_header(bytes);
+    if (result != CUDA_SUCCESS)
+        return result;
     elf->type = (unsigned)sg_bytes_number(bytes, 16, 2);
     elf->flags = (uint32_t)sg_bytes_number(bytes, 48, 4);
     elf->abi = bytes.data[EI_ABIVERSION];
-    CUresult result = read_sections(elf);
+    result = read_sections(elf);
     for (size_t i = 0; result == CUDA_SUCCESS && i < elf->section_count; i++) {
         if (elf->sections[i].type == SHT_SYMTAB && !elf->symbols)
             result = read_symbols(elf, &elf->sections[i]);

@@ -403,6 +403,66 @@ static void damaged_files(void **state) {
     }
 }
 
+/* As an H200 answers to these bytes of what it linked itself. */
+static void headers_of_cubins(void **state) {
+    static const struct {
+        size_t at;
+        unsigned char value;
+        CUresult answer;
+    } changes[] = {
+        {4, 1, CUDA_ERROR_UNKNOWN},
+        {5, 2, CUDA_ERROR_INVALID_IMAGE},
+        {7, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {8, 99, CUDA_SUCCESS},
+        {16, 1, CUDA_SUCCESS},
+        {18, 62, CUDA_ERROR_INVALID_IMAGE},
+        {48, 100, CUDA_SUCCESS},
+        {49, 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {60, 0, CUDA_ERROR_INVALID_IMAGE},
+    };
+    size_t size;
+    (void)state;
+    unsigned char *bytes = file("sample-90.cubin", &size);
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        struct sg_image *image = NULL;
+        unsigned char *byte = &bytes[changes[i].at], before = *byte;
+        *byte = changes[i].value;
+        assert_int_equal(sg_image_read(bytes, size, &h200, NULL, &image), changes[i].answer);
+        sg_image_free(image);
+        image = NULL;
+        assert_int_equal(sg_image_read(bytes, SIZE_MAX, &h200, NULL, &image), changes[i].answer);
+        sg_image_free(image);
+        *byte = before;
+    }
+    free(bytes);
+}
+
+/* Of a host's program the header alone is looked at, when nobody says how long it is. */
+static void other_elfs(void **state) {
+    static const struct {
+        unsigned char identity[20];
+        CUresult answer;
+    } cases[] = {
+        {{0x7f, 'E', 'L', 'F', 1, 1, 1, [16] = 2, [18] = 3}, CUDA_ERROR_UNKNOWN},
+        {{0x7f, 'E', 'L', 'F', 2, 1, 1, [16] = 3, [18] = 62}, CUDA_ERROR_INVALID_IMAGE},
+        {{0x7f, 'E', 'L', 'F', 2, 2, 1, [16] = 0, 2, 0, 22}, CUDA_ERROR_INVALID_IMAGE},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct sg_image *image = NULL;
+        unsigned char *header = malloc(64);
+        assert_non_null(header);
+        /* Section headers would lie far behind these bytes. */
+        memset(header, 0x11, 64);
+        memset(header + 32, 0, 16);
+        header[42] = 1;
+        memcpy(header, cases[i].identity, sizeof cases[i].identity);
+        assert_int_equal(sg_image_read(header, SIZE_MAX, &h200, NULL, &image), cases[i].answer);
+        assert_null(image);
+        free(header);
+    }
+}
+
 static void inputs_of_a_link(void **state) {
     static const char *const names[] = {"part.ptx", "part-90.cubin"};
     struct sg_image_options options = h200;
@@ -426,11 +486,18 @@ static void inputs_of_a_link(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text),          cmocka_unit_test(cubins),
-        cmocka_unit_test(clusters),      cmocka_unit_test(other_devices),
-        cmocka_unit_test(fatbins),       cmocka_unit_test(unknown_size),
-        cmocka_unit_test(equal_entries), cmocka_unit_test(marks_of_entries),
-        cmocka_unit_test(damaged_files), cmocka_unit_test(inputs_of_a_link),
+        cmocka_unit_test(text),
+        cmocka_unit_test(cubins),
+        cmocka_unit_test(clusters),
+        cmocka_unit_test(other_devices),
+        cmocka_unit_test(fatbins),
+        cmocka_unit_test(unknown_size),
+        cmocka_unit_test(equal_entries),
+        cmocka_unit_test(marks_of_entries),
+        cmocka_unit_test(damaged_files),
+        cmocka_unit_test(inputs_of_a_link),
+        cmocka_unit_test(headers_of_cubins),
+        cmocka_unit_test(other_elfs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
