@@ -8,7 +8,8 @@ a program that dies, exits non-zero, runs too long or prints fewer lines than it
 A skip needs a reason: the last line `skip: WHY` that was printed before it, or the TAP directive's
 own text. A skip without one counts as a failure, because nobody could tell it from a lost test.
 
-The last line is `N passed, N failed` or `N passed, N failed, N skipped`.
+The last line is `N passed, N failed` or `N passed, N failed, N skipped`; the lines before it name what
+failed, so that the end of any log does.
 """
 import argparse
 import concurrent.futures
@@ -27,6 +28,7 @@ RESULT = re.compile(r"^(not )?ok\b\s*(\d+)?\s*-?\s*(.*?)\s*(?:#\s*(SKIP)\b\s*(.*
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*SKIP\b\s*(.*))?$", re.I)
 REASON = re.compile(r"^(?:#\s*)?skip(?:ped)?:\s*(.+)$", re.I)
 OUTPUT_LIMIT = 20000
+FAILED = "failed: "
 
 
 class Outcome:
@@ -182,6 +184,12 @@ def make_environment(build, driver, sanitize):
     return environment
 
 
+def is_good(line):
+    """An `ok` line of TAP: of a program that failed, nobody looks for what went well."""
+    result = RESULT.match(line)
+    return bool(result) and not result.group(1)
+
+
 def report(outcome, verbose):
     word = "FAIL" if outcome.failures else "ok" if outcome.passed else "skip"
     counts = f"{outcome.passed} passed"
@@ -192,6 +200,8 @@ def report(outcome, verbose):
     print(f"{word:4} {outcome.name:44} {counts:32} {outcome.seconds:6.2f} s")
     if outcome.failures or verbose:
         text = outcome.output
+        if not verbose:
+            text = "\n".join(line for line in text.splitlines() if not is_good(line))
         if len(text) > OUTPUT_LIMIT:
             text = text[:OUTPUT_LIMIT // 2] + "\n[...]\n" + text[-OUTPUT_LIMIT // 2:]
         for line in text.splitlines():
@@ -199,6 +209,22 @@ def report(outcome, verbose):
         for failure in outcome.failures:
             print(f"     failed: {failure}")
     sys.stdout.flush()
+
+
+def count_line(passed, failed, skipped):
+    return f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "")
+
+
+def sum_up(tally):
+    """The failures that a tally names, then the sum of its counts; the exit status."""
+    lines = tally.read_text().splitlines()
+    failures = [line for line in lines if line.startswith(FAILED)]
+    counts = [[int(word) for word in line.split()] for line in lines if not line.startswith(FAILED)]
+    passed, failed, skipped = (sum(column) for column in zip(*counts, [0, 0, 0]))
+    for line in failures:
+        print(line)
+    print(count_line(passed, failed, skipped))
+    return 1 if failed or failures or not passed else 0
 
 
 def main():
@@ -211,11 +237,16 @@ def main():
     parser.add_argument("--match", default="", help="regular expression on the test's name")
     parser.add_argument("--command", action="append", default=[],
                         help="a command line to run as a test, besides those of the folders")
-    parser.add_argument("--tally", type=Path, help="append `passed failed skipped` to this file")
+    parser.add_argument("--tally", type=Path, help="append `passed failed skipped` to this file, "
+                        "and a line for each failure")
+    parser.add_argument("--title", default="", help="what the tally's failures begin with")
+    parser.add_argument("--sum", type=Path, help="run nothing, sum up this tally")
     parser.add_argument("--verbose", action="store_true", help="print all output")
     parser.add_argument("folders", nargs="*", help="folders below tests/")
     options = parser.parse_args()
     options.build = options.build.resolve()
+    if options.sum:
+        return sum_up(options.sum)
 
     tests = discover(options.build, options.folders)
     tests += [(command, shlex.split(command)) for command in options.command]
@@ -232,18 +263,21 @@ def main():
             report(outcomes[-1], options.verbose)
 
     passed = sum(outcome.passed for outcome in outcomes)
-    failed = sum(len(outcome.failures) for outcome in outcomes)
+    failures = [f"{outcome.name}: {what}" for outcome in outcomes for what in outcome.failures]
     skips = [(outcome.name, *skip) for outcome in outcomes for skip in outcome.skips]
     if not tests:
-        print("no test matches")
-        failed = 1
+        failures = ["no test matches"]
     for name, test, reason in skips:
         print(f"skipped: {name}: {test}: {reason}")
+    for failure in failures:
+        print(f"{FAILED}{failure}")
     if options.tally:
+        title = options.title and f"{options.title}: "
         with options.tally.open("a") as tally:
-            tally.write(f"{passed} {failed} {len(skips)}\n")
-    print(f"{passed} passed, {failed} failed" + (f", {len(skips)} skipped" if skips else ""))
-    return 1 if failed else 0
+            tally.write(f"{passed} {len(failures)} {len(skips)}\n")
+            tally.writelines(f"{FAILED}{title}{failure}\n" for failure in failures)
+    print(count_line(passed, len(failures), len(skips)))
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

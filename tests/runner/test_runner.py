@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -48,8 +49,54 @@ def check(command, status, last, mention):
     return problems, done.stdout
 
 
+def run(*arguments):
+    done = subprocess.run([sys.executable, str(RUNNER), *arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=20, check=False)
+    return done.returncode, done.stdout.splitlines()
+
+
+SCRIPT = "printf '%s\\n' 1..3 'ok 1 - good' '# a comment' 'not ok 2 - bad one' plain 'ok 3 - fine'"
+
+
+def check_failures_last():
+    """What went well is left out of what failed, and the end names the failure."""
+    _, lines = run("--command", f'sh -c "{SCRIPT}"')
+    problems = [f"'{line}' is shown" for line in lines if "| ok " in line]
+    for wanted in ("# a comment", "plain", "not ok 2 - bad one"):
+        if f"     | {wanted}" not in lines:
+            problems.append(f"'{wanted}' is not shown")
+    if not lines[-2].startswith("failed: sh ") or not lines[-2].endswith(": bad one"):
+        problems.append(f"the line before the count is '{lines[-2]}'")
+    _, lines = run("--verbose", "--command", f'sh -c "{SCRIPT}"')
+    if "     | ok 1 - good" not in lines:
+        problems.append("--verbose leaves lines out")
+    return problems
+
+
+def check_sum():
+    """A tally of two suites and a step: all failures, then the sum."""
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        tally = Path(folder) / "tally"
+        tally.write_text("")
+        if run("--sum", str(tally)) != (1, ["0 passed, 0 failed"]):
+            problems.append("an empty tally is no failure")
+        run("--tally", str(tally), "--title", "fine", "--command", "true")
+        if run("--sum", str(tally)) != (0, ["1 passed, 0 failed"]):
+            problems.append("a tally of successes is no success")
+        run("--tally", str(tally), "--title", "broken", "--command", "false", "--command", "true")
+        with tally.open("a") as file:
+            file.write("0 1 0\nfailed: a step\n0 0 1\n")
+        expected = (1, ["failed: broken: false: exit status 1", "failed: a step",
+                        "2 passed, 2 failed, 1 skipped"])
+        if run("--sum", str(tally)) != expected:
+            problems.append(f"{run('--sum', str(tally))} is not {expected}")
+    return problems
+
+
 def main():
-    print(f"1..{len(CASES) + 1}")
+    more = [("failures are what is shown", check_failures_last), ("a tally is summed up", check_sum)]
+    print(f"1..{len(CASES) + 1 + len(more)}")
     bad = 0
     for number, (command, *expected) in enumerate(CASES, 1):
         problems, output = check(command, *expected)
@@ -64,6 +111,12 @@ def main():
                            stdout=subprocess.PIPE, text=True, check=False)
     good = empty.returncode == 1 and empty.stdout.splitlines()[-1] == "0 passed, 1 failed"
     print(f"{'' if good else 'not '}ok {len(CASES) + 1} - a pattern that matches nothing")
+    for number, (name, function) in enumerate(more, len(CASES) + 2):
+        problems = function()
+        bad += bool(problems)
+        print(f"{'not ' if problems else ''}ok {number} - {name}")
+        for line in problems:
+            print(f"# {line}")
     return 1 if bad or not good else 0
 
 
