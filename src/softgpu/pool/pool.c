@@ -3,7 +3,6 @@
 #include "softgpu/managed/location.h"
 #include "softgpu/pool/internal.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -46,7 +46,7 @@ static unsigned read_name(const char *variable, CUcoredumpSettings setting,
         return 0;
     }
     memset(name, 0, SG_COREDUMP_NAME); /* settings are compared as bytes */
-    memcpy(name, value, length);
+    memcpy(name, value, length + 1);
     return given(setting);
 }
 
