@@ -40,8 +40,10 @@ static int begin(void **state) {
 
 struct scene {
     CUgraph graph;
+    CUgraphNode set; /* of the first byte, to 0x22 */
     CUgraphExec exec;
     CUevent event;
+    CUcontext other;
 };
 
 static void ignore(void *unused) {
@@ -58,6 +60,7 @@ static int add_work(struct scene *scene, CUgraphNode *last) {
         set.dst = memory + 64 * i;
         result = (int)cu.cuGraphAddMemsetNode(&sets[i], scene->graph, NULL, 0, &set, context);
     }
+    scene->set = sets[0];
     if (!result)
         result = (int)cu.cuGraphAddHostNode(last, scene->graph, sets, 3, &call);
     if (!result)
@@ -250,6 +253,37 @@ static void settle(struct scene *scene) {
     cu.cuDeviceGraphMemTrim(0);
 }
 
+static int set_to(struct scene *scene, unsigned value, CUcontext where) {
+    const CUDA_MEMSET_NODE_PARAMS set = {
+        .dst = memory, .value = value, .elementSize = 1, .width = 64, .height = 1};
+    return (int)cu.cuGraphExecMemsetNodeSetParams(scene->exec, scene->set, &set, where);
+}
+
+/* Another context: the steps are put in order anew. */
+static int set_elsewhere(struct scene *scene) {
+    int result = set_to(scene, 0x33, scene->other);
+    unsigned char byte = 0;
+    until_failure = 0;
+    assert_int_equal(launch(scene), 0);
+    settle(scene);
+    assert_int_equal(cu.cuMemcpyDtoH_v2(&byte, memory, 1), 0);
+    assert_int_equal(byte, result ? 0x22 : 0x33);
+    return result;
+}
+
+static void set_back(struct scene *scene) {
+    assert_int_equal(set_to(scene, 0x22, context), 0);
+}
+
+static void starve_set(struct scene *scene) {
+    assert_int_equal(cu.cuCtxCreate_v2(&scene->other, 0, 0), 0);
+    assert_int_equal(cu.cuCtxSetCurrent(context), 0);
+    set_elsewhere(scene); /* both contexts have what a first launch makes in them */
+    set_back(scene);
+    starve("set", set_elsewhere, set_back, scene);
+    assert_int_equal(cu.cuCtxDestroy_v2(scene->other), 0);
+}
+
 static void every_allocation_may_fail(void **state) {
     (void)state;
     if (!ALLOCATIONS_FAIL) {
@@ -265,6 +299,7 @@ static void every_allocation_may_fail(void **state) {
     starve("upload", upload, settle, &scene);
     starve("launch", launch, settle, &scene);
     starve("update", update, settle, &scene);
+    starve_set(&scene);
     end(&scene);
 }
 

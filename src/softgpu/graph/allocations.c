@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-struct sg_allocation {
+struct sg_node_allocation {
     struct sg_tree_node by_address;
     struct sg_node *node;
     struct sg_node *frees; /* nodes that free it */
@@ -19,14 +19,14 @@ struct sg_allocation {
 
 static struct sg_tree allocations;
 
-static struct sg_allocation *find(CUdeviceptr address) {
+static struct sg_node_allocation *find(CUdeviceptr address) {
     struct sg_tree_node *node = sg_tree_at_most(&allocations, address);
-    return node && node->key == address ? SG_TREE_OWNER(node, struct sg_allocation, by_address)
+    return node && node->key == address ? SG_TREE_OWNER(node, struct sg_node_allocation, by_address)
                                         : NULL;
 }
 
 bool sg_allocation_begin(struct sg_node *node) {
-    struct sg_allocation *made = calloc(1, sizeof *made);
+    struct sg_node_allocation *made = calloc(1, sizeof *made);
     if (!made)
         return false;
     made->by_address.key = node->params.alloc.dptr;
@@ -37,7 +37,7 @@ bool sg_allocation_begin(struct sg_node *node) {
 }
 
 CUresult sg_allocation_may_free(const struct sg_graph *graph, CUdeviceptr address) {
-    const struct sg_allocation *allocation = find(address);
+    const struct sg_node_allocation *allocation = find(address);
     if (!allocation)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_graph *owner = allocation->node->graph;
@@ -50,7 +50,7 @@ CUresult sg_allocation_may_free(const struct sg_graph *graph, CUdeviceptr addres
 }
 
 void sg_allocation_free_by(struct sg_node *node, const struct sg_graph *graph) {
-    struct sg_allocation *allocation = find(node->params.free.dptr);
+    struct sg_node_allocation *allocation = find(node->params.free.dptr);
     node->allocation = allocation;
     node->previous_free = NULL;
     node->next_free = allocation->frees;
@@ -60,7 +60,7 @@ void sg_allocation_free_by(struct sg_node *node, const struct sg_graph *graph) {
     allocation->freed_elsewhere |= graph != allocation->node->graph;
 }
 
-static void end_allocation(struct sg_allocation *allocation) {
+static void end_allocation(struct sg_node_allocation *allocation) {
     for (struct sg_node *node = allocation->frees; node; node = node->next_free)
         node->allocation = NULL;
     sg_tree_remove(&allocations, &allocation->by_address);
@@ -68,7 +68,7 @@ static void end_allocation(struct sg_allocation *allocation) {
 }
 
 void sg_allocation_node_gone(struct sg_node *node) {
-    struct sg_allocation *allocation = node->allocation;
+    struct sg_node_allocation *allocation = node->allocation;
     if (!allocation)
         return;
     if (allocation->node == node) {

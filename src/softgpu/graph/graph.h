@@ -46,7 +46,8 @@ struct sg_node {
     CUkernelNodeAttrValue *attributes; /* kernel nodes: by CUlaunchAttributeID, or NULL */
     bool *attribute_set;
     struct sg_node *root_next, *root_previous; /* while it depends on nothing */
-    struct sg_allocation *allocation; /* allocations.c's: what a memory node allocates or frees */
+    struct sg_node_allocation
+        *allocation; /* allocations.c's: what a memory node allocates or frees */
     struct sg_node *next_free, *previous_free; /* of the same allocation */
     uint64_t mark; /* for walks: equal to the walk's number when visited */
 };
@@ -114,6 +115,7 @@ CUresult sg_params_resolve(CUgraphNodeParams *params);
 #define SG_PARAMS_DEEP 1
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
+
 /* ---- Graph memory (memory.c, with the execs) --------------------------------------------------
  */
 

@@ -155,6 +155,7 @@ static void finish_free(struct sg_op *op) {
 
 CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *stream) {
     struct sg_graph_block *block = range->owner;
+    uint64_t id = range->buffer_id;
     struct sg_op *op = sg_op_new(NULL);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -165,6 +166,7 @@ CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *st
     CUresult result = sg_stream_submit(stream, op);
     if (result != CUDA_SUCCESS) {
         sg_range_insert(range);
+        range->buffer_id = id;
         block->left = true;
     }
     return result;

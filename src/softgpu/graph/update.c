@@ -221,20 +221,22 @@ bool sg_exec_changes_begin(struct sg_exec_changes *changes, struct sg_exec *exec
     return changes->list != NULL;
 }
 
-/* Exchanges what the nodes do; the second time puts everything back. */
+void sg_exec_node_exchange(struct sg_exec_node *node, struct sg_exec_node *made) {
+    struct sg_exec_node before = *node;
+    node->params = made->params;
+    node->context = made->context;
+    node->event = made->event;
+    node->value = made->value;
+    made->params = before.params;
+    made->context = before.context;
+    made->event = before.event;
+    made->value = before.value;
+}
+
+/* The second time puts everything back. */
 static void exchange(struct sg_exec_changes *changes) {
-    for (size_t i = 0; i < changes->count; i++) {
-        struct sg_exec_node *node = changes->list[i].node, *made = &changes->list[i].made;
-        struct sg_exec_node before = *node;
-        node->params = made->params;
-        node->context = made->context;
-        node->event = made->event;
-        node->value = made->value;
-        made->params = before.params;
-        made->context = before.context;
-        made->event = before.event;
-        made->value = before.value;
-    }
+    for (size_t i = 0; i < changes->count; i++)
+        sg_exec_node_exchange(changes->list[i].node, &changes->list[i].made);
 }
 
 CUresult sg_exec_changes_make(struct sg_exec_changes *changes) {

@@ -11,6 +11,9 @@ CUresult sg_update_check(const CUgraphNodeParams *params);
 CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
                                           const CUgraphNodeParams *wanted);
 
+/* Exchanges what two nodes do, with what they own for it. */
+void sg_exec_node_exchange(struct sg_exec_node *node, struct sg_exec_node *made);
+
 /* What becomes of nodes, prepared as a whole. */
 struct sg_exec_change;
 struct sg_exec_changes {

@@ -11,14 +11,23 @@ static struct sg_exec_node *typed(CUgraphExec handle, CUgraphNode node_handle, C
     return node && node->params.type == type ? node : NULL;
 }
 
-/* Another context may mean another lane. */
+/* Whole or nothing: another context may mean another lane, and for that memory may be short. */
 static CUresult put(struct sg_exec *exec, struct sg_exec_node *node,
                     const CUgraphNodeParams *params) {
-    struct sg_context *before = node->context;
-    CUresult result = sg_exec_node_set(node, params);
-    if (result != CUDA_SUCCESS || node->context == before)
-        return result;
-    return sg_plan_make(exec);
+    struct sg_exec_node made = {.params = {.type = CU_GRAPH_NODE_TYPE_EMPTY},
+                                .context = node->context,
+                                .value = node->value};
+    if (made.context)
+        sg_context_ref(made.context);
+    CUresult result = sg_exec_node_set(&made, params);
+    if (result == CUDA_SUCCESS) {
+        sg_exec_node_exchange(node, &made);
+        result = node->context == made.context ? CUDA_SUCCESS : sg_plan_make(exec);
+        if (result != CUDA_SUCCESS)
+            sg_exec_node_exchange(node, &made);
+    }
+    sg_exec_node_release(&made);
+    return result;
 }
 
 /* `params` may name no context: then the node's stays. */
