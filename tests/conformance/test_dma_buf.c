@@ -102,6 +102,7 @@ static void a_buffer_has_the_bytes_of_its_range(void **state) {
     assert_non_null(other);
     OK(cu.cuMemsetD8_v2(d, 5, PAGE));
     OK(cu.cuMemsetD8_v2(d + PAGE, 6, PAGE));
+    OK(cu.cuCtxSynchronize());
     assert_true(one[0] == 5 && one[PAGE - 1] == 5);
     assert_true(other[0] == 6 && other[PAGE - 1] == 6);
     munmap(one, PAGE);
