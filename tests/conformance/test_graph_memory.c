@@ -199,6 +199,38 @@ static void held_memory_is_not_trimmed(void **state) {
     end_graph(graph, exec);
 }
 
+static CUgraph through_memory(unsigned value) {
+    CUdeviceptr p;
+    CUgraph graph = new_graph();
+    CUgraphNode node = add_alloc(graph, NULL, 4 * MIB, &p);
+    node = add_set(graph, node, p, value, 64);
+    add_free(graph, add_copy(graph, node, memory, p, 64), p);
+    return graph;
+}
+
+/* Memory of a launch under way is given back at its end, and not that of the nodes that took the
+ * place of its own meanwhile. */
+static void an_update_comes_before_the_end(void **state) {
+    (void)state;
+    struct gate gate;
+    CUgraphExecUpdateResultInfo info;
+    CUgraph graph = through_memory(0x5a), other = through_memory(0x6b);
+    CUgraphExec exec = instantiate(graph);
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphExecUpdate_v2(exec, other, &info));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x5a);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(byte_at(memory), 0x6b);
+    gate_free(&gate);
+    OK(cu.cuGraphDestroy(other));
+    end_graph(graph, exec);
+}
+
 /* Allocations that follow one another in a chain need the memory of one. */
 static void a_chain_reuses_its_memory(void **state) {
     (void)state;
@@ -247,6 +279,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(one_graph_allocates_another_frees),
         GRAPH_TEST(the_pool_counts),
         GRAPH_TEST(held_memory_is_not_trimmed),
+        GRAPH_TEST(an_update_comes_before_the_end),
         GRAPH_TEST(a_chain_reuses_its_memory),
         GRAPH_TEST(more_than_there_is),
     };

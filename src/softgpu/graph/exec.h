@@ -163,19 +163,21 @@ CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
 /* ---- Graph memory for launches (memory.c) -------------------------------------------------------
  */
 
+struct sg_memory_uses;
 /*
  * What a launch will do to memory, in order of the steps: allocations need memory and must not be
  * left over from an earlier launch (unless `automatic`), frees need an allocation. Changes what the
- * host knows; sg_memory_undo takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone.
+ * host knows; sg_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone. *uses
+ * is NULL where there is nothing to do.
  */
-CUresult sg_memory_begin(struct sg_exec *exec, bool automatic);
-void sg_memory_undo(struct sg_exec *exec);
+CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_uses **uses);
 /* After a successful begin, with nothing that fails behind it. */
-void sg_memory_commit(struct sg_exec *exec);
+void sg_memory_commit(const struct sg_memory_uses *uses);
 /* Gives the operation of an allocation or free node its effect. */
 void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op);
-/* A launch is over: memory that nothing uses goes back to the device's pool for graphs. */
-void sg_memory_end(struct sg_exec *exec);
+/* A launch is over, or was not made: memory that nothing uses goes back to the device's pool for
+ * graphs. */
+void sg_memory_end(struct sg_memory_uses *uses);
 /* Memory for the exec's allocations is set aside, without a launch. */
 CUresult sg_memory_upload(struct sg_exec *exec);
 

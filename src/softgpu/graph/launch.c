@@ -19,6 +19,7 @@ struct launch {
     struct sg_exec *exec;
     struct sg_stream *stream;
     struct sg_op *gate, *end;
+    struct sg_memory_uses *memory;
     struct made *steps;
     uint64_t *numbers; /* of the last operation in each lane so far */
     bool host;         /* a host function is among them */
@@ -165,7 +166,7 @@ static CUresult make(struct launch *launch) {
 
 static void finish_end(struct sg_op *op) {
     struct sg_exec *exec = (struct sg_exec *)(uintptr_t)op->data.words[0];
-    sg_memory_end(exec);
+    sg_memory_end((struct sg_memory_uses *)(uintptr_t)op->data.words[1]);
     sg_exec_unref(exec);
 }
 
@@ -196,6 +197,7 @@ static void queue(struct launch *launch) {
     sg_exec_ref(exec);
     launch->end->finish = finish_end;
     launch->end->data.words[0] = (uintptr_t)exec;
+    launch->end->data.words[1] = (uintptr_t)launch->memory;
     sg_stream_ref(launch->stream);
     sg_stream_enqueue(launch->stream, launch->gate);
     for (unsigned i = 0; i < exec->plan.lane_count; i++)
@@ -237,15 +239,15 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
     bool automatic = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     CUresult result = check(exec);
     if (result == CUDA_SUCCESS)
-        result = sg_memory_begin(exec, automatic);
+        result = sg_memory_begin(exec, automatic, &launch.memory);
     if (result != CUDA_SUCCESS)
         return result;
     result = make(&launch);
     if (result == CUDA_SUCCESS) {
-        sg_memory_commit(exec);
+        sg_memory_commit(launch.memory);
         queue(&launch);
     } else {
-        sg_memory_undo(exec);
+        sg_memory_end(launch.memory);
     }
     free(launch.steps);
     free(launch.numbers);

@@ -19,14 +19,12 @@ static bool allocates(const struct sg_step *step) {
     return step->node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
 }
 
-/* Visits the blocks of the first `count` steps. */
-static void each(struct sg_exec *exec, size_t count, void (*visit)(struct sg_graph_block *)) {
-    for (size_t i = 0; i < count && exec->memory_nodes > 0; i++) {
-        struct sg_graph_block *block = block_of(&exec->plan.steps[i]);
-        if (block)
-            visit(block);
-    }
-}
+/* The blocks that a launch uses, one for each step: what the exec's nodes are may have been updated
+ * before the launch is over. */
+struct sg_memory_uses {
+    size_t count;
+    struct sg_graph_block *blocks[]; /* referenced */
+};
 
 /*
  * What one step of a lane frees, a later one of the same lane may have: the lane's order keeps them
@@ -69,38 +67,47 @@ static CUresult begin_step(const struct sg_step *step, struct sg_graph_block *bl
     return CUDA_SUCCESS;
 }
 
-static CUresult begin_steps(struct sg_exec *exec, struct sg_graph_run **freed, bool automatic) {
-    for (size_t i = 0; i < exec->plan.count; i++) {
+static CUresult begin_steps(struct sg_exec *exec, struct sg_graph_run **freed, bool automatic,
+                            struct sg_memory_uses *uses) {
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < exec->plan.count && result == CUDA_SUCCESS; i++) {
         const struct sg_step *step = &exec->plan.steps[i];
         struct sg_graph_block *block = block_of(step);
-        CUresult result =
-            block ? begin_step(step, block, &freed[step->lane], automatic) : CUDA_SUCCESS;
-        if (result != CUDA_SUCCESS) {
-            each(exec, i, sg_graph_block_unuse);
-            return result;
+        if (!block)
+            continue;
+        result = begin_step(step, block, &freed[step->lane], automatic);
+        if (result == CUDA_SUCCESS) {
+            block->refs++;
+            uses->blocks[uses->count++] = block;
         }
     }
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_memory_begin(struct sg_exec *exec, bool automatic) {
-    launches++;
-    if (exec->memory_nodes == 0)
-        return CUDA_SUCCESS;
-    struct sg_graph_run **freed = calloc(exec->plan.lane_count + 1, sizeof *freed);
-    if (!freed)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = begin_steps(exec, freed, automatic);
-    free(freed);
     return result;
 }
 
-void sg_memory_undo(struct sg_exec *exec) {
-    each(exec, exec->plan.count, sg_graph_block_unuse);
+CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_uses **out) {
+    launches++;
+    *out = NULL;
+    if (exec->memory_nodes == 0)
+        return CUDA_SUCCESS;
+    struct sg_graph_run **freed = calloc(exec->plan.lane_count + 1, sizeof *freed);
+    struct sg_memory_uses *uses =
+        calloc(1, sizeof *uses + exec->memory_nodes * sizeof *uses->blocks);
+    CUresult result =
+        freed && uses ? begin_steps(exec, freed, automatic, uses) : CUDA_ERROR_OUT_OF_MEMORY;
+    free(freed);
+    if (result == CUDA_SUCCESS)
+        *out = uses;
+    else
+        sg_memory_end(uses);
+    return result;
 }
 
-void sg_memory_end(struct sg_exec *exec) {
-    each(exec, exec->plan.count, sg_graph_block_unuse);
+void sg_memory_end(struct sg_memory_uses *uses) {
+    for (size_t i = 0; uses && i < uses->count; i++) {
+        sg_graph_block_unuse(uses->blocks[i]);
+        sg_graph_block_unref(uses->blocks[i]);
+    }
+    free(uses);
 }
 
 /* Once for each block: the later steps find it done. */
@@ -115,8 +122,9 @@ static void commit_block(struct sg_graph_block *block) {
     }
 }
 
-void sg_memory_commit(struct sg_exec *exec) {
-    each(exec, exec->plan.count, commit_block);
+void sg_memory_commit(const struct sg_memory_uses *uses) {
+    for (size_t i = 0; uses && i < uses->count; i++)
+        commit_block(uses->blocks[i]);
 }
 
 /*
@@ -162,6 +170,10 @@ CUresult sg_memory_upload(struct sg_exec *exec) {
             block->uses++;
         filled++;
     }
-    each(exec, filled, sg_graph_block_unuse);
+    while (filled-- > 0) {
+        struct sg_graph_block *block = block_of(&exec->plan.steps[filled]);
+        if (block)
+            sg_graph_block_unuse(block);
+    }
     return result;
 }
