@@ -344,9 +344,13 @@ static void its_streams_know_it(void **state) {
     OK(cu.cuCtxSetCurrent(ctx));
     FAILS(CUDA_ERROR_INVALID_VALUE,
           cu.cuGreenCtxStreamCreate(NULL, green, CU_STREAM_NON_BLOCKING, 0));
+    plain = NULL;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGreenCtxStreamCreate(&plain, green, 0, 0));
+    assert_non_null(plain); /* and leads nowhere: the output is written before the look at flags */
+    plain = NULL;
     FAILS(CUDA_ERROR_INVALID_CONTEXT,
           cu.cuGreenCtxStreamCreate(&plain, NULL, CU_STREAM_NON_BLOCKING, 0));
+    assert_non_null(plain);
     OK(cu.cuGreenCtxDestroy(green));
 }
 

@@ -9,9 +9,12 @@ static int before_init(int argc, char **argv) {
     int count = -1, version = 0;
     CUdeviceptr memory = 7;
     CUcontext current;
+    CUstream stream = NULL;
     FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
     FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuMemAlloc_v2(&memory, 100));
     assert_int_equal(memory, 0);
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    assert_non_null(stream); /* and leads nowhere */
     FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuCtxGetCurrent(&current));
     assert_int_equal(count, -1);
     /* These look at their arguments first. */

@@ -176,6 +176,23 @@ static void wrong_arguments_are_refused(void **state) {
     OK(cu.cuCtxSetCurrent(ctx));
 }
 
+/* The output is written before the context is looked for, and not taken back. */
+static void without_a_context_the_handle_leads_nowhere(void **state) {
+    (void)state;
+    CUstream stream = NULL, other = NULL;
+    OK(cu.cuCtxSetCurrent(NULL));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuStreamCreateWithPriority(&other, CU_STREAM_DEFAULT, 0));
+    OK(cu.cuCtxSetCurrent(ctx));
+    assert_non_null(stream);
+    assert_non_null(other);
+    if (soft) {
+        FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuStreamQuery(stream));
+        FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuStreamSynchronize(stream));
+        FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuStreamDestroy_v2(stream));
+    }
+}
+
 /* ---- Attributes ----------------------------------------------------------------------------- */
 
 static void attributes_are_kept_and_copied(void **state) {
@@ -294,6 +311,7 @@ int main(int argc, char **argv) {
         TEST(a_destroyed_stream_is_gone),
         TEST(the_first_destroy_still_works),
         TEST(wrong_arguments_are_refused),
+        TEST(without_a_context_the_handle_leads_nowhere),
         TEST(attributes_are_kept_and_copied),
         TEST(priority_is_an_attribute),
         TEST(attributes_are_checked),

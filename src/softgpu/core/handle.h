@@ -60,6 +60,9 @@ void sg_handle_each(enum sg_kind kind, void (*visit)(uint64_t handle, void *obje
 /* Live handles of a kind. */
 uint64_t sg_handle_count(enum sg_kind kind);
 
+/* A value of a kind that is no handle of it, ever: generations begin with 1. */
+#define SG_HANDLE_DEAD(kind) ((uint64_t)(kind) << 48)
+
 /* For opaque pointer types of the API. */
 #define SG_HANDLE_VALUE(pointer)       ((uint64_t)(uintptr_t)(pointer))
 #define SG_HANDLE_POINTER(type, value) ((type)(uintptr_t)(value))

@@ -173,7 +173,9 @@ CUresult sg_cuGreenCtxStreamCreate(CUstream *phStream, CUgreenCtx greenCtx, unsi
     struct sg_context *part;
     if (!phStream)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = from_handle(greenCtx, &part);
+    CUresult result = sg_stream_create_begin(phStream);
+    if (result == CUDA_SUCCESS)
+        result = from_handle(greenCtx, &part);
     if (result == CUDA_SUCCESS)
         result = part->sticky;
     if (result != CUDA_SUCCESS)

@@ -158,6 +158,9 @@ bool sg_stream_free(struct sg_stream *stream);
 /* All work of a context, or of the device's contexts. */
 CUresult sg_context_wait(struct sg_context *context);
 
+/* What a call that makes a stream does before it looks for the driver and the context, as recorded:
+ * the output becomes a handle that leads nowhere, and stays that when the call fails. */
+CUresult sg_stream_create_begin(CUstream *handle);
 /* cuStreamCreateWithPriority in a context that need not be the current one. */
 CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priority,
                           CUstream *handle);

@@ -10,6 +10,11 @@ int sg_stream_priority(int priority) {
     return priority > SG_PRIORITY_LEAST ? SG_PRIORITY_LEAST : priority;
 }
 
+CUresult sg_stream_create_begin(CUstream *handle) {
+    *handle = SG_HANDLE_POINTER(CUstream, SG_HANDLE_DEAD(SG_KIND_STREAM));
+    return atomic_load(&sg_initialized) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+}
+
 CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priority,
                           CUstream *handle) {
     struct sg_stream *stream = sg_stream_new(context, flags, sg_stream_priority(priority));
@@ -30,7 +35,9 @@ CUresult sg_cuStreamCreateWithPriority(CUstream *phStream, unsigned int flags, i
     if (!phStream || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *context;
-    CUresult result = sg_context_current_part(&context);
+    CUresult result = sg_stream_create_begin(phStream);
+    if (result == CUDA_SUCCESS)
+        result = sg_context_current_part(&context);
     return result == CUDA_SUCCESS ? sg_stream_create(context, flags, priority, phStream) : result;
 }
 
