@@ -334,6 +334,37 @@ static void streams_may_go_while_they_capture(void **state) {
     end(&scene);
 }
 
+/* What lies at the address is looked at when the graph is instantiated; a copy's ends at once. */
+static void a_set_is_captured_whatever_its_address(void **state) {
+    (void)state;
+    struct scene scene = make();
+    const CUdeviceptr addresses[] = {0, 0x1000, scene.memory};
+    for (size_t i = 0; i < COUNT(addresses); i++) {
+        CUgraph graph;
+        CUgraphNode node;
+        CUgraphExec exec;
+        CUDA_MEMSET_NODE_PARAMS params;
+        size_t count = 1;
+        unsigned char byte = 0;
+        OK(cu.cuStreamBeginCapture_v2(scene.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+        OK(cu.cuMemsetD32Async(addresses[i], 7, (size_t)1 << 30, scene.stream)); /* past its end */
+        FAILS(CUDA_ERROR_INVALID_VALUE,
+              cu.cuMemsetD32Async(scene.memory + 2, 7, 1, scene.stream)); /* misaligned */
+        if (addresses[i] != scene.memory)
+            FAILS(CUDA_ERROR_INVALID_VALUE,
+                  cu.cuMemcpyHtoDAsync_v2(addresses[i], &byte, 1, scene.stream));
+        OK(cu.cuStreamEndCapture(scene.stream, &graph));
+        assert_int_equal(nodes_of(graph), 1);
+        OK(cu.cuGraphGetNodes(graph, &node, &count));
+        OK(cu.cuGraphMemsetNodeGetParams(node, &params));
+        assert_int_equal(params.dst, addresses[i]);
+        assert_int_equal(params.width, (size_t)1 << 30);
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+        OK(cu.cuGraphDestroy(graph));
+    }
+    end(&scene);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(work_runs_at_the_launch),
@@ -348,6 +379,7 @@ int main(int argc, char **argv) {
         TEST(external_events_are_nodes),
         TEST(only_the_origin_ends_it),
         TEST(streams_may_go_while_they_capture),
+        TEST(a_set_is_captured_whatever_its_address),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

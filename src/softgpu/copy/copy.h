@@ -80,6 +80,8 @@ CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, con
  * them. */
 CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy);
 CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
+/* The same without a look at what lies at the address. */
+CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
 /* The operation of a node, for work of `context`. Where memory is not (any more, or not yet), the
  * operation faults when it runs. INVALID_VALUE for what is wrong by itself; OUT_OF_MEMORY. */
 CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, struct sg_op **op);

@@ -87,11 +87,18 @@ static bool fits_a_number(const struct set *set) {
            !__builtin_add_overflow(rows, set->width, &bytes);
 }
 
-static CUresult check(struct set *set, enum sg_where *where) {
+static CUresult check_shape(const struct set *set) {
     if (!fits_a_number(set) || set->to % set->element != 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (set->height > 1 && (set->pitch % set->element != 0 || set->pitch < set->width))
         return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static CUresult check(struct set *set, enum sg_where *where) {
+    CUresult result = check_shape(set);
+    if (result != CUDA_SUCCESS)
+        return result;
     size_t bytes = (set->height - 1) * set->pitch + set->width;
     set->device = -1;
     *where = sg_memory_where(set->to, bytes, &set->device);
@@ -142,7 +149,6 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     set.width *= set.element;
     if (set.width == 0 || set.height == 0)
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
-    /* The node looks at the address: memory of the graph is not there yet. */
     if (stream->capture)
         return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
     enum sg_where where;
@@ -191,6 +197,12 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
     if (is_empty(&set))
         return CUDA_ERROR_INVALID_VALUE;
     return check(&set, &where);
+}
+
+CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
+    struct set set;
+    CUresult result = from_node(node, &set);
+    return result == CUDA_SUCCESS ? check_shape(&set) : result;
 }
 
 CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v2 *node,

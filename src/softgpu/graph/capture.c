@@ -271,7 +271,7 @@ CUresult sg_capture_node_at(struct sg_stream *stream, CUgraphNodeParams *params,
     bool room = find_ends(&ends, &stream->dependencies) && reserve(&stream->dependencies, 1) &&
                 reserve(&capture->tips, capture->tips.count + 1);
     name_context(stream, params);
-    result = room ? sg_graph_add(graph, ends.nodes, ends.data, ends.count, params, node)
+    result = room ? sg_graph_add_captured(graph, ends.nodes, ends.data, ends.count, params, node)
                   : CUDA_ERROR_OUT_OF_MEMORY;
     free_ends(&ends);
     if (result == CUDA_SUCCESS)

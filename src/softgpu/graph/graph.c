@@ -225,14 +225,14 @@ static CUresult furnish(const struct sg_graph *graph, struct sg_node *node,
     }
 }
 
-CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencies,
-                      const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
-                      struct sg_node **node) {
+static CUresult add(struct sg_graph *graph, struct sg_node *const *dependencies,
+                    const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
+                    CUresult (*check)(const CUgraphNodeParams *), struct sg_node **node) {
     CUresult result = check_dependencies(graph, dependencies, data, count, params->type);
     if (result == CUDA_SUCCESS)
         result = sg_params_resolve(params);
     if (result == CUDA_SUCCESS)
-        result = sg_params_check(params);
+        result = check(params);
     if (result == CUDA_SUCCESS)
         result = sg_graph_may_hold(graph, params);
     if (result != CUDA_SUCCESS)
@@ -257,6 +257,18 @@ CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencie
         sg_graph_count_memory(graph, (int64_t)made->child->memory_nodes);
     *node = made;
     return CUDA_SUCCESS;
+}
+
+CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencies,
+                      const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
+                      struct sg_node **node) {
+    return add(graph, dependencies, data, count, params, sg_params_check, node);
+}
+
+CUresult sg_graph_add_captured(struct sg_graph *graph, struct sg_node *const *dependencies,
+                               const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
+                               struct sg_node **node) {
+    return add(graph, dependencies, data, count, params, sg_params_check_captured, node);
 }
 
 /* ---- The driver's calls --------------------------------------------------------------------- */

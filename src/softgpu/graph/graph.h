@@ -89,6 +89,10 @@ struct sg_graph *sg_graph_clone(const struct sg_graph *graph);
 CUresult sg_graph_add(struct sg_graph *graph, struct sg_node *const *dependencies,
                       const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
                       struct sg_node **node);
+/* The same for what a stream captures (sg_params_check_captured). */
+CUresult sg_graph_add_captured(struct sg_graph *graph, struct sg_node *const *dependencies,
+                               const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
+                               struct sg_node **node);
 
 /* Takes a node out of its graph, with its edges, and frees it. */
 void sg_node_free(struct sg_node *node);
@@ -103,6 +107,9 @@ struct sg_graph *sg_graph_outermost(struct sg_graph *graph);
 
 /* Checks what cuGraphAddNode checks of a node's parameters, apart from the graph. */
 CUresult sg_params_check(const CUgraphNodeParams *params);
+/* The same as a capture checks it. Recorded: a set is captured whatever its address, NULL too, and
+ * what lies there is looked at when the graph is instantiated; copies are looked at at once. */
+CUresult sg_params_check_captured(const CUgraphNodeParams *params);
 /* Puts the current context where a type that runs in a context names none. INVALID_CONTEXT when
  * there is none. */
 CUresult sg_params_resolve(CUgraphNodeParams *params);

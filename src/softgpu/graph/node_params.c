@@ -193,6 +193,11 @@ CUresult sg_params_check(const CUgraphNodeParams *params) {
     }
 }
 
+CUresult sg_params_check_captured(const CUgraphNodeParams *params) {
+    return params->type == CU_GRAPH_NODE_TYPE_MEMSET ? sg_set_check_shape(&params->memset)
+                                                     : sg_params_check(params);
+}
+
 /* ---- Deep copies ---------------------------------------------------------------------------- */
 
 /* A copy of an array, which is not NULL for an empty one either. False when out of memory. */
