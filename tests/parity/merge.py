@@ -4,7 +4,8 @@
 A line is scored when three runs have it, and all that have it with the same answer. Lines that differ are
 kept, marked `!unstable`, as are those that one run of a build has and another run of that build lacks.
 Lines that too few runs have, as their scenarios are younger than the other runs, are kept, marked
-`!unconfirmed`. The last run's build says which lines there are: what only older builds have is left out.
+`!unconfirmed`. The build of the last run that has a scenario says which lines are in it: what only older
+builds have is left out. Runs of a few scenarios only say nothing of the others.
 Lines whose process died or hung are kept, marked `!ended`.
 """
 
@@ -49,7 +50,11 @@ def merge(runs, programs, needed):
     """Lines in the order of the first run that has them, with their mark."""
     tables = [{line.key: line for line in run} for run in runs]
     scenarios = [{line.scenario for line in run} for run in runs]
-    newest = {key for table, program in zip(tables, programs) if program == programs[-1] for key in table}
+    builds = {}
+    for begun, program in zip(scenarios, programs):
+        builds.update((scenario, program) for scenario in begun)
+    newest = {line.key for run, program in zip(runs, programs) for line in run
+              if program == builds[line.scenario]}
     merged, done = [], set()
     for run in runs:
         for line in run:

@@ -116,6 +116,14 @@ class Merge(Tools):
         self.assertIn("8 scored, 0 unstable, 0 unconfirmed", text)
         self.assertNotIn("cuCtxSynchronize", self.read("recording.txt"))
 
+    def test_a_run_of_some_scenarios_says_nothing_of_the_others(self):
+        few = "".join(line for line in RUN.splitlines(True) if line.startswith("memory/b"))
+        few = few.replace("memory/b#003 see content () -> 0x01\n", "")
+        _, text = self.merge(RUN, RUN, RUN, few, few, few, programs="111222")
+        self.assertIn("8 scored, 0 unstable, 0 unconfirmed", text)
+        self.assertIn("cuCtxSynchronize", self.read("recording.txt"))
+        self.assertNotIn("see content", self.read("recording.txt"))
+
     def test_another_answer_of_an_older_build_is_unstable(self):
         _, text = self.merge(RUN.replace("size=4096", "size=8192"), RUN, RUN, RUN, programs="1222")
         self.assertIn("8 scored, 1 unstable", text)
