@@ -89,6 +89,10 @@ static void flags_that_cannot_be(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(&exec, NULL, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithFlags(NULL, graph, 0));
     assert_null(exec);
+    CUDA_GRAPH_INSTANTIATE_PARAMS params = {.result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS};
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(NULL, graph, &params));
+    assert_int_equal(params.result_out, CUDA_GRAPH_INSTANTIATE_ERROR);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphInstantiateWithParams(&exec, graph, NULL));
     OK(cu.cuGraphDestroy(graph));
 }
 

@@ -235,6 +235,8 @@ static void a_batch_copies_all_its_boxes(void **state) {
     entries[0].flags = 8; /* no flag that there is */
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(1, entries, &failed, 0, scene.stream));
     assert_int_equal(failed, 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpy3DBatchAsync(0, entries, &failed, 0, scene.stream));
+    assert_true(failed == SIZE_MAX);
     end(&scene);
 }
 

@@ -264,6 +264,10 @@ static void a_wrong_row_is_named(void **state) {
     assert_true(failed == SIZE_MAX);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyBatchAsync(to, from, sizes, 2, &attributes, &index,
                                                           1, &failed, CU_STREAM_LEGACY));
+    failed = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyBatchAsync(NULL, from, sizes, 2, &attributes, &index,
+                                                          1, &failed, scene.stream));
+    assert_true(failed == SIZE_MAX);
     end(&scene);
 }
 

@@ -36,6 +36,13 @@ struct sg_context *sg_context_peek(void) {
     return top && top->alive ? sg_context_owner(top) : top;
 }
 
+CUresult sg_context_admits(void) {
+    const struct sg_context *top = sg_context_peek_part();
+    if (!atomic_load(&sg_initialized))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    return top ? top->sticky : CUDA_SUCCESS;
+}
+
 struct sg_context *sg_context_owner(struct sg_context *context) {
     return context->owner ? context->owner : context;
 }

@@ -59,6 +59,9 @@ struct sg_context *sg_context_peek(void);
 /* The same two of the current context itself, green or not: for its streams and its settings. */
 CUresult sg_context_current_part(struct sg_context **context);
 struct sg_context *sg_context_peek_part(void);
+/* What the prologue checks, for functions that do something before (SG_BEFORE_INIT, SG_STICKY_OK):
+ * NOT_INITIALIZED, or the sticky error of the current context. SUCCESS without one. */
+CUresult sg_context_admits(void);
 /* A handle as argument: NULL means the current context; a green one stays what it is.
  * INVALID_CONTEXT for a value that is no live handle, CONTEXT_IS_DESTROYED for one that has ended;
  * no sticky error. */

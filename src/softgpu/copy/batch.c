@@ -55,16 +55,17 @@ static CUresult submit(struct batch *batch, struct sg_stream *stream) {
     return result;
 }
 
-/* The default stream is refused before anything else, on H200 even before *failed is set to the
- * index that means none; CU_STREAM_LEGACY after that. */
+/* The default stream is refused before anything else, cuInit too, and on H200 even before *failed
+ * is set to the index that means none; CU_STREAM_LEGACY after that. */
 static CUresult find_stream(CUstream handle, size_t *failed, struct sg_stream **stream) {
     if (!handle && !sg_thread()->per_thread_stream)
         return CUDA_ERROR_INVALID_VALUE;
     if (failed)
         *failed = SIZE_MAX;
-    if (handle == CU_STREAM_LEGACY)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_stream_from_handle(handle, stream);
+    CUresult result = sg_context_admits();
+    if (result == CUDA_SUCCESS)
+        result = handle == CU_STREAM_LEGACY ? CUDA_ERROR_INVALID_VALUE
+                                            : sg_stream_from_handle(handle, stream);
     /* The capture goes on: so on H200. */
     bool captures = result == CUDA_SUCCESS && (*stream)->capture;
     return captures ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : result;

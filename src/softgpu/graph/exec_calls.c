@@ -94,7 +94,10 @@ CUresult sg_cuGraphInstantiateWithParams(CUgraphExec *phGraphExec, CUgraph hGrap
     struct sg_exec_error error;
     if (!instantiateParams)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = with_params(phGraphExec, hGraph, instantiateParams, &error);
+    CUresult result = sg_context_admits();
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = with_params(phGraphExec, hGraph, instantiateParams, &error);
     instantiateParams->result_out = error.result;
     instantiateParams->hErrNode_out = error.node;
     return result;
