@@ -147,12 +147,37 @@ static int refuses_wide_addresses(int argc, char **argv) {
     return end(&old);
 }
 
+/* Its addresses are wide, so that nothing in the context that asked for it can be done with it. */
+static int keeps_pool_memory(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct old old;
+    CUstream stream;
+    CUdeviceptr wide = 0;
+    begin(&old);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cu.cuMemAllocAsync(&wide, SIZE, stream));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuMemsetD8Async(wide, 1, 16, stream));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFreeAsync(wide, stream));
+    OK(cu.cuStreamDestroy_v2(stream));
+    end(&old);
+    if (soft) { /* what becomes of it on hardware is not known */
+        CUcontext primary;
+        OK(cu.cuDevicePrimaryCtxRetain(&primary, 0));
+        OK(cu.cuCtxSetCurrent(primary));
+        OK(cu.cuMemsetD8Async(wide, 1, 16, NULL));
+        OK(cu.cuMemFreeAsync(wide, NULL));
+        OK(cu.cuDevicePrimaryCtxRelease_v2(0));
+    }
+    return 0;
+}
+
 static const struct child children[] = {
     {"allocates", allocates},
     {"copies", copies},
     {"sets", sets},
     {"sees_pinned_memory", sees_pinned_memory},
     {"refuses_wide_addresses", refuses_wide_addresses},
+    {"keeps_pool_memory", keeps_pool_memory},
 };
 
 #define IN_A_CHILD(part)                                                                           \
@@ -165,6 +190,7 @@ IN_A_CHILD(copies)
 IN_A_CHILD(sets)
 IN_A_CHILD(sees_pinned_memory)
 IN_A_CHILD(refuses_wide_addresses)
+IN_A_CHILD(keeps_pool_memory)
 
 static void contexts_of_today_refuse_it(void **state) {
     (void)state;
@@ -183,6 +209,7 @@ int main(int argc, char **argv) {
         TEST(old_context_sets),
         TEST(old_context_sees_pinned_memory),
         TEST(old_context_refuses_wide_addresses),
+        TEST(old_context_keeps_pool_memory),
         TEST(contexts_of_today_refuse_it),
     };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

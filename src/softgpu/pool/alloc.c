@@ -4,6 +4,7 @@
 #include "softgpu/core/config.h"
 #include "softgpu/graph/capture.h"
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/old.h"
 #include "softgpu/memory/phys.h"
 
 /* ---- Choosing a block ------------------------------------------------------------------------ */
@@ -293,8 +294,10 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
     struct sg_range *range = sg_range_find(dptr);
     if (!range || range->start != dptr || range->variable)
         return CUDA_ERROR_INVALID_VALUE;
+    /* Recorded: a context of the first API gets memory of a pool, and does not find it again. */
     if (range->kind == SG_RANGE_POOL)
-        return free_in_order(range->owner, stream);
+        return sg_old_is(stream->context) ? CUDA_ERROR_INVALID_VALUE
+                                          : free_in_order(range->owner, stream);
     if (range->kind == SG_RANGE_DEVICE)
         return free_plain(range, stream);
     if (range->kind == SG_RANGE_GRAPH)
