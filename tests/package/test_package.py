@@ -45,12 +45,21 @@ def try_command(command, folder):
     assert "cuMemAlloc_v2" in functions, functions
 
 
+def check_needed(library):
+    """Nothing but the C library, and one another."""
+    said = run("objdump", "-p", library)
+    needed = {line.split()[1] for line in said.splitlines() if line.split()[:1] == ["NEEDED"]}
+    foreign = needed - {"libc.so.6", "ld-linux-x86-64.so.2", "libsoftgpu.so.0", "libgpumem.so.0"}
+    assert needed and not foreign, f"{library} needs {foreign or 'nothing: was it read?'}"
+
+
 def test_deb(dist, folder):
     package = next(dist.glob("gpumem_*.deb"))
     run("dpkg-deb", "-x", package, folder)
     for path in folder.rglob("libcuda.so*"):
         assert path.parent.name == "softgpu", f"{path} is on the loader's default path"
-    assert "libc6" in run("dpkg-deb", "-f", package, "Depends")
+    depends = run("dpkg-deb", "-f", package, "Depends")
+    assert {name.split()[0] for name in depends.split(",")} == {"libc6"}, depends
     try_command(folder / "usr/bin/gpumem", folder)
     source = folder / "use.c"
     source.write_text('#include <gpumem/gpumem.h>\n'
@@ -66,6 +75,9 @@ def test_wheel(dist, folder):
     run(*pip, "install", "--no-index", next(dist.glob("gpumem-*.whl")))
     command = folder / "venv/bin/gpumem"
     try_command(command, folder)
+    for library in (folder / "venv/lib").glob("**/lib*.so*"):
+        if "site-packages" not in library.parts:
+            check_needed(library)
     run(*pip, "uninstall", "--yes", "gpumem")
     # pip leaves empty folders.
     left = [str(path) for path in (folder / "venv").rglob("*gpu*") if path.is_file()]
