@@ -70,6 +70,9 @@ struct sg_ptx_symbol {
     uint64_t shared, shared_alignment;
     uint64_t local[8]; /* bytes by log2 of the alignment, the last for all above */
     size_t first_use, use_count;
+    bool prototyped; /* the counts are known */
+    bool variadic;   /* the last parameter has no size: any number may follow */
+    size_t parameters, results;
 };
 
 struct sg_ptx {
@@ -80,7 +83,10 @@ struct sg_ptx {
     struct sg_image *image;
     CUresult result;         /* the first thing that went wrong */
     bool debug, debug_found; /* .target debug; a section with such information */
-    bool independent;        /* texmode_independent: samplers are declared by themselves */
+    bool wide_addresses;     /* .address_size 64 is there */
+    bool tiny_addresses;     /* an address in a register of 8 or 16 bits was read */
+    size_t short_address; /* the line of the first one with 32 bits, where 64 are wanted; 0: none */
+    bool independent;     /* texmode_independent: samplers are declared by themselves */
 
     struct sg_ptx_symbol *symbols;
     size_t symbol_count;
@@ -126,8 +132,23 @@ bool sg_ptx_skip_block(struct sg_ptx *ptx); /* from { to its } */
 
 bool sg_ptx_head(struct sg_ptx *ptx); /* .version, .target, .address_size */
 
+/* What a register holds, as far as instructions tell registers apart. */
+enum sg_ptx_class {
+    SG_CLASS_NONE,    /* unknown, or no register: nothing is checked */
+    SG_CLASS_BITS,    /* .b32 */
+    SG_CLASS_INTEGER, /* .u32, .s32 */
+    SG_CLASS_REAL,    /* .f16, .f32 */
+    SG_CLASS_PAIR,    /* .f16x2 */
+    SG_CLASS_PREDICATE
+};
+struct sg_ptx_kind {
+    enum sg_ptx_class class;
+    size_t width; /* in bytes */
+};
+
 struct sg_ptx_type {
     unsigned size;
+    enum sg_ptx_class class;
     bool untyped;               /* .b32: a bit pattern of any kind */
     bool real, predicate, half; /* half: f16 and its like, which take no initial value */
     enum { SG_OPAQUE_NONE, SG_OPAQUE_TEXTURE, SG_OPAQUE_SURFACE, SG_OPAQUE_SAMPLER } opaque;
@@ -167,8 +188,15 @@ bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage);
 bool sg_ptx_body(struct sg_ptx *ptx);
 /* Declares a name in the body that is read, at its scope. */
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable);
-/* *width: bytes of a register, 0xff for a predicate, 0 for what is no single register. */
-bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, size_t *width);
+/* What a name in a body stands for. */
+struct sg_ptx_use {
+    struct sg_ptx_kind kind; /* of a register that is no vector */
+    enum sg_space space;     /* of a variable, a parameter or a register */
+    size_t symbol;           /* of the module, + 1; 0 for others */
+};
+bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use);
+/* From behind its opcode to behind its semicolon (ptx_instruction.c). */
+bool sg_ptx_instruction(struct sg_ptx *ptx, const struct sg_word *name);
 bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol);
 /* Sums what entries use, names what is undefined. */
 bool sg_ptx_close(struct sg_ptx *ptx);
@@ -191,16 +219,58 @@ struct sg_ptx_value {
 };
 bool sg_ptx_value(struct sg_ptx *ptx, struct sg_ptx_value *value);
 
-/* Opcodes: how many operands they take, whether a type must be named (ptx_opcodes.c). */
+/* ---- instructions
+ * ---------------------------------------------------------------------------------------- */
+
+enum {
+    SG_PTX_TYPED = 1,  /* a type must be named */
+    SG_PTX_ROUNDED = 2 /* of floats, a rounding or .approx must be named */
+};
+
+/* What an opcode takes (ptx_opcodes.c); what is zero or NULL is not checked. */
 struct sg_ptx_opcode {
     const char *name;
-    unsigned char least, most;
-    bool typed;
-    bool rounded; /* of floats, a rounding or .approx must be named */
-    bool uniform; /* all operands are of the one type */
+    unsigned char least, most, flags;
+    unsigned char types; /* how many types may be named */
+    /*
+     * A letter for the register of each operand: 1 and 2 of the first and second type that is
+     * named, x and y of these or wider, w of the first or, with .wide, twice as wide, u of 32 bits,
+     * p a predicate, - anything.
+     */
+    const char *operands;
+    const char *modifiers;     /* those that there are beside types, each at most once */
+    unsigned char spaces;      /* sets of SG_SPACE_... that addresses of the opcode can be in */
+    unsigned char sm, version; /* the first that know it */
 };
 const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length);
 bool sg_ptx_modifier(const char *name, size_t length); /* .name, .name::name */
+
+#define SG_PTX_OPERANDS 6 /* so many are checked */
+
+/* What was read of one instruction. */
+struct sg_ptx_given {
+    unsigned type_count;
+    struct sg_ptx_kind types[2];         /* the first ones */
+    bool real, rounded, wide, predicate; /* what the modifiers name */
+    enum sg_space space;
+    uint64_t seen;  /* which of the opcode's modifiers */
+    unsigned count; /* of operands */
+    struct sg_ptx_kind registers[SG_PTX_OPERANDS];
+    size_t items[SG_PTX_OPERANDS]; /* in the round brackets that an operand is */
+    size_t target;                 /* symbol of the first name that is an operand, + 1 */
+    unsigned target_at;            /* which operand that is */
+    bool addressed;                /* there is an address; it begins with a name */
+    struct sg_ptx_use address;
+};
+
+/* The rules for instructions (ptx_rules.c). */
+bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider);
+/* One modifier, which is the current word. */
+bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                           struct sg_ptx_given *given);
+bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                              const struct sg_ptx_given *given);
+
 bool sg_ptx_special_register(const char *name, size_t length);
 
 #endif

@@ -1,8 +1,4 @@
-/*
- * Bodies of functions: declarations, labels, instructions. Of an instruction are checked: the
- * opcode, how many operands it has, brackets, and that each name was declared. Types of operands
- * are not.
- */
+/* Bodies of functions: declarations, labels, directives; instructions are in ptx_instruction.c. */
 #include "softgpu/image/ptx.h"
 
 #include <stdlib.h>
@@ -11,13 +7,22 @@
 /* Scopes of the table of local names; blocks are numbered from NAMED_BLOCKS on. */
 enum { NAMED_LABEL, NAMED_ACTIVE, NAMED_RANGE, NAMED_BLOCKS };
 
-#define BRACKETS 32 /* how deep the brackets of one instruction may be */
+/* Values of active names and ranges: how many there are, then space, class and width. */
+#define USE_BITS 16
 
-/* Values of active names and ranges: how many there are, and the width of a register in bytes. */
-#define WIDTH_BITS  8
-#define WIDTH_OF(n) ((n)&0xff)
-#define PREDICATE   0xff
-#define NO_REGISTER 0
+static size_t packed(const struct sg_ptx_variable *variable) {
+    const struct sg_ptx_type *type = &variable->type;
+    size_t what = 0;
+    if (variable->space == SG_SPACE_REG && variable->vector <= 1)
+        what = (size_t)type->class << 8 | type->size;
+    return (size_t)variable->space << 12 | what;
+}
+
+static struct sg_ptx_use unpacked(size_t value) {
+    return (struct sg_ptx_use){
+        .space = (enum sg_space)(value >> 12 & 15),
+        .kind = {.class = (enum sg_ptx_class)(value >> 8 & 15), .width = value & 0xff}};
+}
 
 /* ---- local names
  * -------------------------------------------------------------------------------------- */
@@ -77,13 +82,10 @@ bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *vari
             return sg_ptx_wrong(ptx, "the variable is too large");
         count_memory(ptx, variable);
     }
-    size_t width = variable->space != SG_SPACE_REG || variable->vector > 1 ? NO_REGISTER
-                   : variable->type.predicate                              ? PREDICATE
-                                                                           : variable->type.size;
-    const uint64_t most = SIZE_MAX >> WIDTH_BITS;
+    const uint64_t most = SIZE_MAX >> USE_BITS;
     uint64_t count = !variable->ranged ? 1 : variable->range < most ? variable->range : most;
     return shadow(ptx, variable->ranged ? NAMED_RANGE : NAMED_ACTIVE, name,
-                  (size_t)count << WIDTH_BITS | width);
+                  (size_t)count << USE_BITS | packed(variable));
 }
 
 static bool open_block(struct sg_ptx *ptx) {
@@ -104,7 +106,7 @@ static void close_block(struct sg_ptx *ptx) {
 }
 
 /* %r12 of %r<20>: any split of the digits at the end may be the declared one. */
-static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, size_t *width) {
+static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use) {
     uint64_t number = 0, weight = 1;
     size_t length = name->length;
     for (unsigned digits = 0; digits < 9 && length > 1; digits++) {
@@ -116,8 +118,8 @@ static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, size_t *wid
         weight *= 10;
         length--;
         if (sg_names_find(&ptx->locals, NAMED_RANGE, name->text, length, &range) &&
-            number < range >> WIDTH_BITS) {
-            *width = WIDTH_OF(range);
+            number < range >> USE_BITS) {
+            *use = unpacked(range);
             return true;
         }
         const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, length);
@@ -140,19 +142,22 @@ bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol) {
     return true;
 }
 
-bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, size_t *width) {
+bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use) {
     size_t value = 0;
-    *width = NO_REGISTER;
+    *use = (struct sg_ptx_use){0};
     if (sg_names_find(&ptx->locals, NAMED_ACTIVE, name->text, name->length, &value) && value) {
-        *width = WIDTH_OF(value);
+        *use = unpacked(value);
         return true;
     }
-    if (in_range(ptx, name, width) || sg_ptx_special_register(name->text, name->length) ||
+    if (in_range(ptx, name, use) || sg_ptx_special_register(name->text, name->length) ||
         sg_names_find(&ptx->locals, NAMED_LABEL, name->text, name->length, &value))
         return true;
     const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, name->length);
-    if (symbol)
-        return sg_ptx_uses(ptx, (size_t)(symbol - ptx->symbols));
+    if (symbol) {
+        use->symbol = (size_t)(symbol - ptx->symbols) + 1;
+        use->space = symbol->what == SG_SYMBOL_VARIABLE ? symbol->space : SG_SPACE_NONE;
+        return sg_ptx_uses(ptx, use->symbol - 1);
+    }
     struct sg_ptx_reference *grown =
         sg_image_grow(ptx->pending, &ptx->pending_count, sizeof *grown);
     if (!grown)
@@ -177,180 +182,8 @@ static bool settle_names(struct sg_ptx *ptx) {
     return true;
 }
 
-/* ---- operands
- * -------------------------------------------------------------------------------------------- */
-
-struct operands {
-    char brackets[BRACKETS];
-    unsigned depth;
-    unsigned count; /* at the outermost level */
-    bool wanted;    /* an operand must come: after a comma, an opening bracket, an operator */
-    size_t width;   /* that registers must have, or 0 */
-    bool mismatch;  /* one had another */
-};
-
-static bool bracket(struct sg_ptx *ptx, struct operands *list, char c) {
-    if (c == '(' || c == '[' || c == '{') {
-        if (list->depth == BRACKETS)
-            return sg_ptx_wrong(ptx, "too many brackets");
-        list->count += list->depth == 0 && list->wanted;
-        list->brackets[list->depth++] = c;
-        list->wanted = true;
-        return true;
-    }
-    char open = c == ')' ? '(' : c == ']' ? '[' : '{';
-    if (list->depth == 0 || list->brackets[list->depth - 1] != open)
-        return sg_ptx_unexpected(ptx, "the end of the instruction");
-    /* () alone may be empty. */
-    if (list->wanted && open != '(')
-        return sg_ptx_unexpected(ptx, "an operand");
-    list->wanted = false;
-    list->depth--;
-    return true;
-}
-
-static bool operand(struct sg_ptx *ptx, struct operands *list) {
-    const struct sg_word *word = &ptx->word;
-    if (word->kind == SG_WORD_DOTTED) /* %v.x, %r.b0 */
-        return !list->wanted && !word->apart ? true : sg_ptx_unexpected(ptx, "an operand");
-    if (!list->wanted)
-        return sg_ptx_unexpected(ptx, "; or ,");
-    list->count += list->depth == 0;
-    list->wanted = false;
-    size_t width = NO_REGISTER;
-    if (word->kind == SG_WORD_NAME && !sg_ptx_is(ptx, "_") && !sg_ptx_name_use(ptx, word, &width))
-        return false;
-    if (list->depth == 0 && list->width && width != NO_REGISTER && width != list->width)
-        list->mismatch = true;
-    return true;
-}
-
-static bool punctuation(struct sg_ptx *ptx, struct operands *list) {
-    char c = ptx->word.text[0];
-    if (strchr("()[]{}", c))
-        return bracket(ptx, list, c);
-    if (c == ',' && !list->wanted) {
-        list->wanted = true;
-        return true;
-    }
-    /* Signs and negations begin an operand; the others stand between two. */
-    if (strchr("-+!~", c) && (list->wanted || c == '-' || c == '+')) {
-        if (!list->wanted) {
-            list->count -= list->depth == 0;
-            list->wanted = true;
-        }
-        return true;
-    }
-    if (strchr("|*/&^<>?:=", c) && !list->wanted) {
-        list->count -= list->depth == 0;
-        list->wanted = true;
-        return true;
-    }
-    return sg_ptx_unexpected(ptx, "an operand");
-}
-
-static bool operands(struct sg_ptx *ptx, struct operands *list) {
-    list->wanted = true;
-    while (!sg_ptx_is(ptx, ";") || list->depth) {
-        bool good = false;
-        if (ptx->word.kind == SG_WORD_OPERATOR && !sg_ptx_is(ptx, ";"))
-            good = punctuation(ptx, list);
-        else if (ptx->word.kind == SG_WORD_END || ptx->word.kind == SG_WORD_STRING ||
-                 ptx->word.kind == SG_WORD_OPERATOR)
-            good = sg_ptx_unexpected(ptx, "an operand");
-        else
-            good = operand(ptx, list);
-        if (!good || !sg_ptx_next(ptx))
-            return false;
-    }
-    if (list->wanted && list->count)
-        return sg_ptx_unexpected(ptx, "an operand");
-    return sg_ptx_next(ptx);
-}
-
 /* ---- instructions
  * ---------------------------------------------------------------------------------------- */
-
-/* .u32, .bf16x2, .s16x2, .e4m3x4, .pred: instructions know more types than variables. */
-static bool names_type(const struct sg_word *word) {
-    const char *text = word->text + 1;
-    size_t length = word->length - 1;
-    if (length > 2 &&
-        (memcmp(text, "bf", 2) == 0 || memcmp(text, "tf", 2) == 0 || memcmp(text, "ue", 2) == 0))
-        text++;
-    return sg_word_is(word, ".pred") ||
-           (length > 1 && strchr("busfe", text[0]) && text[1] >= '0' && text[1] <= '9');
-}
-
-static bool names_rounding(const struct sg_word *word) {
-    static const char *const all[] = {".rn", ".rz", ".rm", ".rp", ".approx", ".full"};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (sg_word_is(word, all[i]))
-            return true;
-    }
-    return false;
-}
-
-/* Bytes of .u32, .f16x2, .pred; 0 of what is no such type. */
-static size_t width_of(const struct sg_word *word) {
-    const char *at = word->text + 1, *end = word->text + word->length;
-    size_t bits = 0, times = 0;
-    if (sg_word_is(word, ".pred"))
-        return PREDICATE;
-    at += at < end && end - at > 2 && at[0] == 'b' && at[1] == 'f' ? 2 : 1;
-    for (; at < end && *at >= '0' && *at <= '9' && bits < 1000; at++)
-        bits = 10 * bits + (size_t)(*at - '0');
-    if (at < end && *at == 'x')
-        for (at++; at < end && *at >= '0' && *at <= '9' && times < 100; at++)
-            times = 10 * times + (size_t)(*at - '0');
-    return at == end ? bits * (times ? times : 1) / 8 : 0;
-}
-
-struct modifiers {
-    bool typed, real, rounded;
-    size_t width;   /* of the only type */
-    unsigned types; /* how many there are */
-};
-
-static bool modifiers(struct sg_ptx *ptx, struct modifiers *given) {
-    while (ptx->word.kind == SG_WORD_DOTTED) {
-        if (names_type(&ptx->word)) {
-            given->typed = true;
-            given->types++;
-            given->width = width_of(&ptx->word);
-        }
-        given->real = given->real || sg_ptx_is(ptx, ".f32") || sg_ptx_is(ptx, ".f64");
-        given->rounded = given->rounded || names_rounding(&ptx->word);
-        if (!sg_ptx_modifier(ptx->word.text, ptx->word.length))
-            return sg_ptx_wrong(ptx, "unknown modifier '%.*s'",
-                                ptx->word.length < 60 ? (int)ptx->word.length : 60, ptx->word.text);
-        if (!sg_ptx_next(ptx))
-            return false;
-    }
-    return true;
-}
-
-static bool instruction(struct sg_ptx *ptx, const struct sg_word *name) {
-    const struct sg_ptx_opcode *opcode = sg_ptx_opcode(name->text, name->length);
-    struct modifiers given = {0};
-    if (!opcode)
-        return sg_ptx_wrong(ptx, "there is no instruction '%.*s'",
-                            name->length < 60 ? (int)name->length : 60, name->text);
-    if (!modifiers(ptx, &given))
-        return false;
-    if (opcode->typed && !given.typed)
-        return sg_ptx_wrong(ptx, "%s needs a type", opcode->name);
-    if (opcode->rounded && given.real && !given.rounded)
-        return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
-    struct operands list = {.width = opcode->uniform && given.types == 1 ? given.width : 0};
-    if (!operands(ptx, &list))
-        return false;
-    if (list.mismatch)
-        return sg_ptx_wrong(ptx, "an operand of %s is not as wide as its type", opcode->name);
-    if (list.count < opcode->least || list.count > opcode->most)
-        return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, list.count);
-    return true;
-}
 
 static bool label(struct sg_ptx *ptx, const struct sg_word *name) {
     size_t found;
@@ -366,15 +199,15 @@ static bool predicate(struct sg_ptx *ptx) {
         return false;
     if (ptx->word.kind != SG_WORD_NAME)
         return sg_ptx_unexpected(ptx, "a predicate");
-    size_t width;
-    if (!sg_ptx_name_use(ptx, &ptx->word, &width) || !sg_ptx_next(ptx))
+    struct sg_ptx_use use;
+    if (!sg_ptx_name_use(ptx, &ptx->word, &use) || !sg_ptx_next(ptx))
         return false;
-    if (width != NO_REGISTER && width != PREDICATE)
+    if (!sg_ptx_agrees(use.kind, (struct sg_ptx_kind){SG_CLASS_PREDICATE, 1}, false))
         return sg_ptx_wrong(ptx, "the register is no predicate");
     if (ptx->word.kind != SG_WORD_NAME)
         return sg_ptx_unexpected(ptx, "an instruction");
     struct sg_word name = ptx->word;
-    return sg_ptx_next(ptx) && instruction(ptx, &name);
+    return sg_ptx_next(ptx) && sg_ptx_instruction(ptx, &name);
 }
 
 /* ---- directives
@@ -414,8 +247,8 @@ static bool listed(struct sg_ptx *ptx, bool names) {
             return false;
         if (ptx->word.kind != (names ? SG_WORD_NAME : SG_WORD_STRING))
             return sg_ptx_unexpected(ptx, names ? "a name" : "a text in quotes");
-        size_t width;
-        if (names && !sg_ptx_name_use(ptx, &ptx->word, &width))
+        struct sg_ptx_use use;
+        if (names && !sg_ptx_name_use(ptx, &ptx->word, &use))
             return false;
         if (!sg_ptx_next(ptx))
             return false;
@@ -464,7 +297,7 @@ static bool statement(struct sg_ptx *ptx) {
     struct sg_word name = ptx->word;
     if (!sg_ptx_next(ptx))
         return false;
-    return sg_ptx_is(ptx, ":") ? label(ptx, &name) : instruction(ptx, &name);
+    return sg_ptx_is(ptx, ":") ? label(ptx, &name) : sg_ptx_instruction(ptx, &name);
 }
 
 bool sg_ptx_body(struct sg_ptx *ptx) {

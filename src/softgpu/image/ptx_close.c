@@ -138,6 +138,11 @@ static bool constants(struct sg_ptx *ptx) {
 bool sg_ptx_close(struct sg_ptx *ptx) {
     if (ptx->debug && !ptx->debug_found)
         return sg_ptx_wrong(ptx, "target debug, but no debug information");
+    /* The narrowest register decides how wide addresses are, and only 32 bits are refused. */
+    if (ptx->wide_addresses && ptx->short_address && !ptx->tiny_addresses) {
+        ptx->word.line = ptx->short_address;
+        return sg_ptx_wrong(ptx, "an address has 64 bits, its register 32");
+    }
     if (!settle_symbols(ptx) || !constants(ptx))
         return false;
     struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue)};

@@ -23,6 +23,8 @@ static uint64_t bank_base(const struct sg_ptx *ptx) {
 struct parameters {
     struct sg_image_function *function; /* NULL: of a .func */
     uint64_t end;                       /* of the buffer so far */
+    size_t count;
+    bool open; /* the last has no size */
 };
 
 static bool place(struct sg_ptx *ptx, struct parameters *list, const struct sg_ptx_variable *of) {
@@ -116,6 +118,8 @@ static bool parameter(struct sg_ptx *ptx, struct parameters *list) {
         return sg_ptx_wrong(ptx, "a parameter of an entry has a size");
     if (!sg_word_is(&one.name, "_") && !sg_ptx_declare_local(ptx, &one))
         return false;
+    list->count++;
+    list->open = one.open;
     return !entry || place(ptx, list, &one);
 }
 
@@ -337,9 +341,25 @@ static bool attribute(struct sg_ptx *ptx) {
            sg_ptx_integer(ptx, &number) && sg_ptx_expect(ptx, ")") && sg_ptx_expect(ptx, ")");
 }
 
-static bool device_function(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage) {
+/* How a function is called: each of its declarations says the same. */
+static bool prototype(struct sg_ptx *ptx, struct sg_ptx_symbol *symbol,
+                      const struct parameters *results, const struct parameters *list) {
+    if (symbol->prototyped &&
+        (symbol->parameters != list->count || symbol->results != results->count))
+        return sg_ptx_wrong(ptx, "the function was declared with other parameters, in line %zu",
+                            symbol->line);
+    symbol->prototyped = true;
+    symbol->variadic = list->open;
+    symbol->parameters = list->count;
+    symbol->results = results->count;
+    return true;
+}
+
+static bool device_function(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage,
+                            const struct parameters *results) {
     struct parameters list = {0};
-    if (!sg_ptx_next(ptx) || !parameters(ptx, &list) || !function_directives(ptx))
+    if (!sg_ptx_next(ptx) || !parameters(ptx, &list) ||
+        !prototype(ptx, &ptx->symbols[index], results, &list) || !function_directives(ptx))
         return false;
     return sg_ptx_is(ptx, "{") ? body(ptx, index, linkage) : sg_ptx_expect(ptx, ";");
 }
@@ -363,7 +383,7 @@ bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage) {
         struct sg_word name = ptx->word;
         ptx->body = index + 1;
         good = is_entry ? sg_ptx_next(ptx) && entry(ptx, index, linkage, &name)
-                        : device_function(ptx, index, linkage);
+                        : device_function(ptx, index, linkage, &results);
     }
     ptx->body = 0;
     return good;

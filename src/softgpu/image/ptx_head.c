@@ -188,6 +188,7 @@ static bool address_size(struct sg_ptx *ptx) {
         return sg_ptx_wrong(ptx, ".address_size came with version 2.3");
     if (!sg_ptx_next(ptx) || !sg_ptx_integer(ptx, &bits))
         return false;
+    ptx->wide_addresses = true;
     return bits == 64 || sg_ptx_wrong(ptx, "addresses have 64 bits, not %u", (unsigned)bits);
 }
 

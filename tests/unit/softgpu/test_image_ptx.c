@@ -157,7 +157,7 @@ static void bodies(void **state) {
         BODY(".shared .b8 s[4]; st.shared.u8 [s+2], 1; st.volatile.shared.u8 [s], 1; ret;"),
         BODY(".reg .b32 i; a: .branchtargets L, M; brx.idx i, a; L: M: ret;"),
         BODY(".reg .u32 x; .reg .pred p; bar.sync 0; bar.red.popc.u32 x, 0, p; ret;"),
-        BODY(".reg .b32 r; .reg .f32 f; add.f32 r, r, f; mov.b32 r, f; max.f16x2 r, r, f;"),
+        BODY(".reg .b32 r; .reg .f32 f; add.f32 r, r, f; mov.b32 r, f; max.f16x2 r, r, r;"),
         BODY(".reg .pred p, q; and.pred p, q, p; not.pred p, q; mov.pred p, q;"),
         BODY(".shared .b8 s[4]; .reg .b64 d; mov.u64 d, s; mov.u64 d, s+2; .reg .b32 r; mov.u32 r, "
              "s;"),
@@ -203,6 +203,97 @@ static void bodies(void **state) {
         sg_image_free(taken(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         refused(bad[i], CUDA_ERROR_INVALID_PTX);
+}
+
+/* Pairs of what ptxas refuses and what it takes: each neighbour differs in one thing. */
+static const struct {
+    const char *bad, *good;
+} neighbours[] = {
+    /* Types of registers. */
+    {".reg .u32 r; add.f32 r, r, r;", ".reg .b32 r; add.f32 r, r, r;"},
+    {".reg .u32 r; mov.f32 r, r;", ".reg .u32 r; mov.b32 r, r;"},
+    {".reg .f32 f; mov.u32 f, f;", ".reg .f32 f; mov.b32 f, f;"},
+    {".reg .f32 f; max.f16x2 f, f, f;", ".reg .b32 f; max.f16x2 f, f, f;"},
+    {".reg .u32 r; mul.wide.u32 r, r, r;", ".reg .u64 d; .reg .u32 r; mul.wide.u32 d, r, r;"},
+    {".reg .u64 d; popc.b64 d, d;", ".reg .u64 d; .reg .u32 r; popc.b64 r, d;"},
+    {".reg .u64 d; shl.b64 d, d, d;", ".reg .u64 d; .reg .u32 r; shl.b64 d, d, r;"},
+    {".reg .u32 r; setp.eq.u32 r, r, r;", ".reg .pred p; .reg .u32 r; setp.eq.u32 p, r, r;"},
+    {".reg .u16 h; cvt.u32.u16 h, h;", ".reg .u16 h; .reg .u64 d; cvt.u32.u16 d, h;"},
+    {".reg .b32 r; st.global.u64 [g], r;", ".reg .b64 d; st.global.u32 [g], d;"},
+    {".reg .b16 h; ld.global.u32 h, [g];", ".reg .b64 d; ld.global.u32 d, [g];"},
+    {".reg .f64 f; ld.global.f32 f, [g];", ".reg .b64 f; ld.global.f32 f, [g];"},
+    {".reg .u32 r; ld.global.f32 r, [g];", ".reg .f32 r; ld.global.b32 r, [g];"},
+    /* Widths of addresses. */
+    {".reg .b32 a; st.global.u32 [a], 1;", ".reg .b64 a; st.global.u32 [a], 1;"},
+    {".reg .b32 a; ld.u32 a, [a];", ".reg .b32 a; ld.shared.u32 a, [a];"},
+    {".reg .b32 a; ld.u32 a, [a];", ".reg .b32 a; .reg .b16 h; ld.u32 a, [a]; ld.u32 a, [h];"},
+    {".reg .f64 a; st.global.u32 [a], 1;", ".reg .s64 a; st.global.u32 [a], 1;"},
+    /* State spaces. */
+    {".reg .b64 a; st.const.u32 [a], 1;", ".reg .b64 a; st.local.u32 [a], 1;"},
+    {".reg .b32 r; ld.global.u32 r, [c];", ".reg .b32 r; ld.const.u32 r, [c];"},
+    {".reg .b32 r; ld.u32 r, [c];", ".reg .b32 r; ld.u32 r, [g];"},
+    {".reg .b32 r; ld.shared::cta.u32 r, [g];", ".reg .b32 r; ld.shared::cta.u32 r, [s + 4];"},
+    {".reg .b32 r; atom.const.add.u32 r, [c], 1;", ".reg .b32 r; atom.shared.add.u32 r, [s], 1;"},
+    /* Calls. */
+    {"call f;", ".reg .b32 r; call (r), f, (r);"},
+    {".reg .b32 r; call f, (r);", ".reg .b32 r; call (_), f, (5);"},
+    {".reg .b32 r; call (r), f, (r, r);", ".reg .b32 r; call.uni (r), f, (r);"},
+    {".reg .b32 r; call nothing, (r);", "call nothing, (); call nothing;"},
+    {"call other;", "call nothing;"},
+    /* Modifiers. */
+    {".reg .b32 r; add.u32.u32 r, r, r;", ".reg .b32 r; cvt.u32.u32 r, r;"},
+    {".reg .b32 r; add.wide.u32 r, r, r;", ".reg .b32 r; .reg .b64 d; mul.wide.u32 d, r, r;"},
+    {".reg .f32 f; add.ftz.ftz.f32 f, f, f;", ".reg .f32 f; add.sat.sat.f32 f, f, f;"},
+    {".reg .f32 f; add.rn.rz.rn.f32 f, f, f;", ".reg .f32 f; add.rn.ftz.f32 f, f, f;"},
+    {".reg .b32 r; prmt.b32.f3e r, r, r, r;", ".reg .b32 r; prmt.b32.f4e r, r, r, r;"},
+    {".reg .b32 r; and.ftz.b32 r, r, r;", ".reg .b32 r; and.finite.b32 r, r, r;"},
+};
+
+static void rules(void **state) {
+    static const char frame[] =
+        HEAD ".global .u64 g;\n.const .u32 c;\n.shared .u32 s[2];\n"
+             ".func nothing { ret; }\n.func (.reg .b32 o) f(.reg .b32 i) { mov.b32 o, i; ret; }\n"
+             ".entry other() { ret; }\n.entry k() { %s ret; }\n";
+    char image[600];
+    (void)state;
+    for (size_t i = 0; i < sizeof neighbours / sizeof neighbours[0]; i++) {
+        snprintf(image, sizeof image, frame, neighbours[i].bad);
+        refused(image, CUDA_ERROR_INVALID_PTX);
+        snprintf(image, sizeof image, frame, neighbours[i].good);
+        sg_image_free(taken(image));
+    }
+    refused(HEAD ".func f(.reg .b32 i);\n.func f { ret; }\n", CUDA_ERROR_INVALID_PTX);
+    sg_image_free(taken(HEAD ".func f(.reg .b32 i);\n.func f(.reg .b32 i) { ret; }\n"));
+}
+
+/* The first device and the first version that know an instruction. */
+static void since(void **state) {
+    static const struct {
+        const char *version, *target, *text;
+        bool good;
+    } all[] = {
+        {"7.8", "90", "griddepcontrol.wait;", true},
+        {"8.0", "80", "griddepcontrol.wait;", false},
+        {"7.0", "80", "griddepcontrol.wait;", false},
+        {"8.0", "90", "elect.sync _|p, -1;", true},
+        {"7.8", "90", "elect.sync _|p, -1;", false},
+        {"7.0", "80", "redux.sync.add.u32 r, r, r;", true},
+        {"7.0", "75", "redux.sync.add.u32 r, r, r;", false},
+        {"6.2", "50", "activemask.b32 r;", true},
+        {"6.1", "50", "activemask.b32 r;", false},
+    };
+    char image[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        snprintf(image, sizeof image,
+                 ".version %s\n.target sm_%s\n.address_size 64\n"
+                 ".entry k() { .reg .b32 r; .reg .pred p; %s ret; }\n",
+                 all[i].version, all[i].target, all[i].text);
+        if (all[i].good)
+            sg_image_free(taken(image));
+        else
+            refused(image, CUDA_ERROR_INVALID_PTX);
+    }
 }
 
 static void parameters_and_limits(void **state) {
@@ -464,6 +555,8 @@ int main(void) {
         cmocka_unit_test(beginnings),
         cmocka_unit_test(modules),
         cmocka_unit_test(bodies),
+        cmocka_unit_test(rules),
+        cmocka_unit_test(since),
         cmocka_unit_test(parameters_and_limits),
         cmocka_unit_test(parameter_offsets),
         cmocka_unit_test(values),
