@@ -279,8 +279,6 @@ static void wrong_handles_are_recognised(void **state) {
     OK(cu.cuCtxCreate_v2(&stale, 0, 0));
     OK(cu.cuCtxDestroy_v2(stale));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxDestroy_v2(stale));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSetCurrent(stale));
-    FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxPushCurrent_v2(stale));
     FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxGetId(stale, &id));
     FAILS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cu.cuCtxSynchronize_v2(stale));
     FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuCtxGetApiVersion(stale, &version));

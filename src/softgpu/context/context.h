@@ -18,6 +18,7 @@ struct sg_context {
     int device;
     bool primary;  /* one object and one handle per device, dead and alive again */
     bool alive;    /* false once destroyed or reset; the object stays while it is referenced */
+    bool lost;     /* stands for one that was destroyed before it was made current: no device */
     bool ending;   /* a primary context whose end another thread is still waiting for */
     unsigned refs; /* device or handle table, thread stacks, streams, events, ranges, peers */
     unsigned uses; /* retains of a primary context; attaches of a created one */

@@ -5,7 +5,8 @@
 #include "softgpu/pool/pool.h"
 #include "softgpu/stream/stream.h"
 
-/* Answers for one that has ended too, and in a poisoned one. */
+/* Answers for one that has ended too, and in a poisoned one; not for one that was destroyed before
+ * it was made current, whose device nothing tells any more. */
 CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     struct sg_context *context;
     if (!device)
@@ -13,6 +14,8 @@ CUresult sg_cuCtxGetDevice_v2(CUdevice *device, CUcontext ctx) {
     if (!atomic_load(&sg_initialized))
         return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_context_find(ctx, &context);
+    if (result == CUDA_SUCCESS && context->lost)
+        result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (result == CUDA_SUCCESS)
         *device = context->device;
     return result;

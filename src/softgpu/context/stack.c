@@ -2,6 +2,8 @@
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
 
+#include <stdlib.h>
+
 /* Drops the references of a thread that ends. In a forked child, and once exit handlers run, the
  * lock may belong to a thread that does not exist: then the references stay. */
 static void drop_stack(void *value) {
@@ -50,26 +52,54 @@ CUresult sg_cuCtxGetCurrent(CUcontext *pctx) {
     return CUDA_SUCCESS;
 }
 
-/* A primary context may be made current while it is not active; calls in it then answer
- * CONTEXT_IS_DESTROYED until it is retained again. */
+/* Its device is not known any more, and 0 will do: nothing is done in it. */
+static struct sg_context *lost(CUcontext handle) {
+    struct sg_context *context = calloc(1, sizeof *context);
+    if (!context)
+        return NULL;
+    context->handle = SG_HANDLE_VALUE(handle);
+    context->refs = 1;
+    context->lost = true;
+    context->api_version = 3020; /* that of an older one would mean addresses of 32 bits */
+    return context;
+}
+
+/* A context to be made current; referenced. Recorded: one that was destroyed is taken, too. Calls
+ * in it then answer CONTEXT_IS_DESTROYED, as in a primary context until it is retained again. */
+static CUresult find(CUcontext handle, struct sg_context **context) {
+    CUresult result = sg_context_find(handle, context);
+    if (result == CUDA_SUCCESS) {
+        sg_context_ref(*context);
+    } else if (result == CUDA_ERROR_CONTEXT_IS_DESTROYED) {
+        *context = lost(handle);
+        result = *context ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return result;
+}
+
 CUresult sg_cuCtxSetCurrent(CUcontext ctx) {
     struct sg_context *context = NULL;
-    if (ctx) {
-        CUresult result = sg_context_find(ctx, &context);
-        if (result != CUDA_SUCCESS)
-            return result;
-    }
+    CUresult result = ctx ? find(ctx, &context) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
     struct sg_context *old = sg_stack_pop();
-    CUresult result = context ? sg_stack_push(context) : CUDA_SUCCESS;
     if (old)
         sg_context_unref(old);
+    if (!context)
+        return CUDA_SUCCESS;
+    result = sg_stack_push(context);
+    sg_context_unref(context);
     return result;
 }
 
 CUresult sg_cuCtxPushCurrent_v2(CUcontext ctx) {
     struct sg_context *context;
-    CUresult result = ctx ? sg_context_find(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
-    return result == CUDA_SUCCESS ? sg_stack_push(context) : result;
+    CUresult result = ctx ? find(ctx, &context) : CUDA_ERROR_INVALID_VALUE;
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_stack_push(context);
+    sg_context_unref(context);
+    return result;
 }
 
 CUresult sg_cuCtxPopCurrent_v2(CUcontext *pctx) {
