@@ -1,6 +1,7 @@
 #!/bin/sh
 # packaging/make.sh DIST: the Debian package and the wheel, of a release build of their own without
-# tests. Needs cpack, dpkg-dev and a virtual environment with the wheel package.
+# tests. Needs cpack, dpkg-dev and a virtual environment with the wheel package; exit status 77 when
+# that can be had from nowhere: the Debian package is made then, the wheel is not.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -22,5 +23,8 @@ tree=$build/tree
 rm -rf "$tree"
 DESTDIR=$(pwd)/$tree cmake --install "$build" --strip >/dev/null
 [ -x "$build/venv/bin/python" ] || python3 -m venv "$build/venv"
-"$build/venv/bin/python" -m pip install --quiet --disable-pip-version-check wheel
+"$build/venv/bin/python" -m pip install --quiet --disable-pip-version-check wheel || {
+    echo "make.sh: no wheel is made: pip has no package for it" >&2
+    exit 77
+}
 "$build/venv/bin/python" packaging/wheel.py "$tree/usr" "$dist"

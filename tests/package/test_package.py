@@ -9,6 +9,8 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
 
+NO_WHEEL = 77  # of make.sh: without a network there is nothing to pack a wheel with
+
 # A program that knows nothing of gpumem; its child must get the same driver.
 PROGRAM = """
 import ctypes, subprocess, sys
@@ -87,11 +89,16 @@ def test_wheel(dist, folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         dist = Path(folder) / "dist"
-        run(SOURCE / "packaging/make.sh", dist)
+        made = subprocess.run([SOURCE / "packaging/make.sh", dist], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, check=False)
+        assert made.returncode in (0, NO_WHEEL), made.stdout
         tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
         print(f"1..{len(tests)}")
         failed = 0
         for number, (name, test) in enumerate(tests, 1):
+            if test is test_wheel and made.returncode == NO_WHEEL:
+                print(f"ok {number} - {name} # SKIP {made.stdout.strip().splitlines()[-1]}")
+                continue
             work = Path(folder) / name
             work.mkdir()
             try:
