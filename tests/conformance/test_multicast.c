@@ -303,6 +303,26 @@ static void binding_waits_for_the_team(void **state) {
     OK(cu.cuMemRelease(memory));
 }
 
+static void *release_it(void *unused) {
+    OK(cu.cuMemRelease(waited_for));
+    return unused;
+}
+
+/* Else the waiting call would never return. */
+static void binding_to_what_is_released_meanwhile_fails(void **state) {
+    (void)state;
+    NEEDS_TEAM;
+    NEEDS_DEVICES(2);
+    CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
+    pthread_t thread;
+    waited_for = make(2, SIZE);
+    OK(cu.cuMulticastAddDevice(waited_for, 0));
+    assert_int_equal(pthread_create(&thread, NULL, release_it, NULL), 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
+    pthread_join(thread, NULL);
+    OK(cu.cuMemRelease(memory));
+}
+
 /* The one call that hardware is asked, too. */
 static void granularity_goes_with_the_attribute(void **state) {
     (void)state;
@@ -321,11 +341,17 @@ static void granularity_goes_with_the_attribute(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(a_device_joins_the_team),     TEST(a_store_reaches_every_memory),
-        TEST(loads_are_refused),           TEST(bound_by_address),
-        TEST(unbound_as_it_was_bound),     TEST(a_store_to_nothing_is_a_fault),
-        TEST(rights_are_given_to_members), TEST(arguments_are_checked),
-        TEST(binding_waits_for_the_team),  TEST(granularity_goes_with_the_attribute),
+        TEST(a_device_joins_the_team),
+        TEST(a_store_reaches_every_memory),
+        TEST(loads_are_refused),
+        TEST(bound_by_address),
+        TEST(unbound_as_it_was_bound),
+        TEST(a_store_to_nothing_is_a_fault),
+        TEST(rights_are_given_to_members),
+        TEST(arguments_are_checked),
+        TEST(binding_waits_for_the_team),
+        TEST(binding_to_what_is_released_meanwhile_fails),
+        TEST(granularity_goes_with_the_attribute),
     };
     const struct child children[] = {{"nothing_bound", nothing_bound}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

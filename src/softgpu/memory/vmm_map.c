@@ -87,6 +87,7 @@ static bool is_team(const struct sg_memory *memory) {
 CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                      CUmemGenericAllocationHandle handle, unsigned long long flags) {
     struct sg_memory *memory;
+    bool told = false;
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
     do {
@@ -95,7 +96,7 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
                                                    : check_map(ptr, size, offset, memory);
         if (result != CUDA_SUCCESS)
             return result;
-    } while (is_team(memory) && !sg_multicast_complete(memory->phys));
+    } while (is_team(memory) && !sg_multicast_complete(memory->phys, &told));
     struct sg_range *range = malloc(sizeof *range);
     if (!range)
         return CUDA_ERROR_OUT_OF_MEMORY;

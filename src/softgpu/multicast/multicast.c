@@ -207,16 +207,15 @@ CUresult sg_cuMulticastAddDevice(CUmemGenericAllocationHandle mcHandle, CUdevice
 }
 
 /* "Any calls ... will block until all devices have been added." */
-bool sg_multicast_complete(struct sg_phys *phys) {
-    struct team *team = team_of_phys(phys);
+bool sg_multicast_complete(const struct sg_phys *phys, bool *told) {
+    const struct team *team = team_of_phys(phys);
     if (team->count == team->wanted)
         return true;
-    sg_log(1, "waiting until %u more devices are added to a multicast object",
-           team->wanted - team->count);
-    sg_phys_ref(phys);
-    while (team->count < team->wanted && !atomic_load(&sg_exiting))
-        sg_wait(&joined, 10000000);
-    sg_phys_unref(phys);
+    if (!*told)
+        sg_log(1, "waiting until %u more devices are added to a multicast object",
+               team->wanted - team->count);
+    *told = true;
+    sg_wait(&joined, 10000000);
     return false;
 }
 
@@ -266,6 +265,7 @@ CUresult sg_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcO
                                size_t size, unsigned long long flags) {
     struct team *team;
     struct sg_memory *memory;
+    bool told = false;
     do {
         if (atomic_load(&sg_exiting))
             return CUDA_ERROR_DEINITIALIZED;
@@ -274,7 +274,7 @@ CUresult sg_cuMulticastBindMem(CUmemGenericAllocationHandle mcHandle, size_t mcO
         bool plain = memory && memory->phys->kind != SG_PHYS_TEAM && memory->phys->device >= 0;
         if (!team || !plain || flags != 0)
             return CUDA_ERROR_INVALID_VALUE;
-    } while (!sg_multicast_complete(&team->phys));
+    } while (!sg_multicast_complete(&team->phys, &told));
     return bind(team, mcOffset, memory->phys, memOffset, size);
 }
 
@@ -282,6 +282,7 @@ CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mc
                                 CUdeviceptr memptr, size_t size, unsigned long long flags) {
     struct team *team;
     const struct sg_range *range;
+    bool told = false;
     do {
         if (atomic_load(&sg_exiting))
             return CUDA_ERROR_DEINITIALIZED;
@@ -292,7 +293,7 @@ CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mc
                      (range->kind == SG_RANGE_MAPPING || range->kind == SG_RANGE_POOL);
         if (!team || !known || flags != 0 || size > range->start + range->size - memptr)
             return CUDA_ERROR_INVALID_VALUE;
-    } while (!sg_multicast_complete(&team->phys));
+    } while (!sg_multicast_complete(&team->phys, &told));
     return bind(team, mcOffset, range->phys, range->phys_offset + (size_t)(memptr - range->start),
                 size);
 }

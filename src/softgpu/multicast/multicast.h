@@ -20,10 +20,11 @@
 
 /* Called by sg_phys_unref for the last reference of a SG_PHYS_TEAM. */
 void sg_multicast_end(struct sg_phys *phys);
-/* Waits until all of the team's devices are there, as cuMemMap does; the lock is released
- * meanwhile. False when that took waiting: what the caller knew may have changed, and exit
- * may have begun. */
-bool sg_multicast_complete(struct sg_phys *phys);
+/* Whether all of the team's devices are there. Waits a while when not, and answers false: the lock
+ * was released meanwhile, so that the caller looks its handles up again before it asks again, for
+ * they may be gone, and exit may have begun. `told` begins as false and is the caller's: one line
+ * of the log for each call. */
+bool sg_multicast_complete(const struct sg_phys *phys, bool *told);
 /* What a mapping of the object is in the page table. */
 void sg_multicast_map(const struct sg_phys *phys, CUdeviceptr address, size_t size);
 bool sg_multicast_has_device(const struct sg_phys *phys, int device);

@@ -113,6 +113,7 @@ static void team(void) {
     default:
         cuMulticastCreate(maybe(&made), maybe(&prop));
         remember(HANDLES, made);
+        remember_team(made);
         if (byte() & 1) {
             cuMulticastAddDevice(made, 0);
             cuMulticastAddDevice(made, 1);

@@ -47,6 +47,21 @@ void leave_call(void) {
     atomic_fetch_add(&calls, 1);
 }
 
+/* Multicast objects of this input: what is bound to one waits until all devices have joined. */
+static _Atomic uint64_t teams[16];
+static atomic_uint team_count;
+
+void remember_team(uint64_t handle) {
+    atomic_store(&teams[atomic_fetch_add(&team_count, 1) % 16], handle);
+}
+
+static void complete_teams(void) {
+    for (unsigned i = 0; i < 16; i++)
+        for (CUdevice device = 0; device < DEVICES; device++)
+            if (atomic_load(&teams[i]))
+                cuMulticastAddDevice(atomic_load(&teams[i]), device);
+}
+
 static void open_gates(void) {
     for (unsigned i = 0; i < FLAGS; i++)
         __atomic_store_n(&gates[i], GATE_BITS + i, __ATOMIC_RELEASE);
@@ -62,8 +77,11 @@ static void *keep_gates(void *unused) {
     for (;;) {
         usleep(300);
         unsigned now = atomic_load(&calls);
-        if ((now & 1 && now == last) || atomic_load(&drain))
+        bool stuck = now & 1 && now == last;
+        if (stuck || atomic_load(&drain))
             open_gates();
+        if (stuck)
+            complete_teams();
         last = now;
     }
     return NULL;
