@@ -83,6 +83,7 @@ static const par_scenario *const chapters[] = {
     par_image_header_scenarios,
     par_first_scenarios,
     par_graphics_scenarios,
+    par_link_more_scenarios,
 };
 
 size_t par_chapter_count(void) {

@@ -78,6 +78,7 @@ extern const par_scenario par_module_option_scenarios[];
 extern const par_scenario par_module_more_scenarios[];
 extern const par_scenario par_library_scenarios[];
 extern const par_scenario par_link_scenarios[];
+extern const par_scenario par_link_more_scenarios[];
 extern const par_scenario par_occupancy_scenarios[];
 extern const par_scenario par_launch_scenarios[];
 extern const par_scenario par_pool_default_scenarios[];
