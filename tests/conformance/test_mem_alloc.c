@@ -228,6 +228,51 @@ static void old_forms_are_refused(void **state) {
     assert_null(host);
 }
 
+/* Of six neighbours 1, 4 and 2 are freed. What is asked for next lies where it fits most closely:
+ * in the hole of one, then in the two that became one. */
+static void fits_most_closely(void) {
+    const size_t sizes[] = {1024, 65536, (size_t)2 << 20};
+    for (size_t s = 0; s < COUNT(sizes); s++) {
+        CUdeviceptr p[6], again[3];
+        for (int i = 0; i < 6; i++)
+            OK(cu.cuMemAlloc_v2(&p[i], sizes[s]));
+        OK(cu.cuMemFree_v2(p[1]));
+        OK(cu.cuMemFree_v2(p[4]));
+        OK(cu.cuMemFree_v2(p[2]));
+        for (int i = 0; i < 3; i++)
+            OK(cu.cuMemAlloc_v2(&again[i], sizes[s]));
+        assert_true(again[0] == p[4]);
+        assert_true(again[1] == p[1]);
+        assert_true(again[2] == p[2]);
+    }
+}
+
+/* More than 2 MiB come back for the same size only. */
+static void comes_back_for_its_size(void) {
+    CUdeviceptr p[4], again;
+    for (int i = 0; i < 4; i++)
+        OK(cu.cuMemAlloc_v2(&p[i], (size_t)6 << 20));
+    OK(cu.cuMemFree_v2(p[1]));
+    OK(cu.cuMemFree_v2(p[2]));
+    OK(cu.cuMemAlloc_v2(&again, (size_t)6 << 20));
+    assert_true(again != p[1] && again != p[2]);
+}
+
+/* In a process in which nothing else was freed. */
+static int reuse(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    init_driver();
+    fits_most_closely();
+    comes_back_for_its_size();
+    return 0;
+}
+
+static void the_closest_hole_is_taken(void **state) {
+    (void)state;
+    assert_int_equal(run_child("reuse", NULL), 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(bytes_stay_in_their_allocation),
@@ -243,6 +288,8 @@ int main(int argc, char **argv) {
         TEST(holes_are_no_shortage),
         TEST(many_small_ones),
         TEST(old_forms_are_refused),
+        TEST(the_closest_hole_is_taken),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"reuse", reuse}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -1,5 +1,6 @@
 #include "softgpu/memory/allocation.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define UNIT  ((size_t)512)
@@ -7,6 +8,8 @@
 #define HEAPS (2 * SG_MAX_DEVICES + 2)
 /* How many chunks of the list that may fit are looked at before one that must. */
 #define TRIES 8
+/* How many runs behind the first that fits are looked at for one that fits more closely. */
+#define CLOSER 16
 
 struct sg_chunk {
     struct sg_chunk *next, *previous;
@@ -80,22 +83,26 @@ static unsigned next_unit(const struct sg_chunk *chunk, unsigned from, bool take
     return chunk->units;
 }
 
-/* The lowest free run of `units`; without one, false, and the bound is set to what there is. */
+/* The start of the free run that fits `units` most closely, as recorded (tests/parity, the
+ * scenarios layout/reuse-*); without one, false, and the bound is set to what there is. */
 static bool find_run(struct sg_chunk *chunk, unsigned units, unsigned *found) {
-    unsigned longest = 0, start = next_unit(chunk, chunk->first, false);
+    unsigned longest = 0, closest = UINT_MAX, closer = CLOSER;
+    unsigned start = next_unit(chunk, chunk->first, false);
     chunk->first = start;
-    while (start < chunk->units) {
-        unsigned end = next_unit(chunk, start, true);
-        if (end - start >= units) {
+    while (start < chunk->units && closest > units && closer > 0) {
+        unsigned end = next_unit(chunk, start, true), length = end - start;
+        closer -= closest != UINT_MAX;
+        if (length >= units && length < closest) {
+            closest = length;
             *found = start;
-            return true;
         }
-        if (end - start > longest)
-            longest = end - start;
+        if (length > longest)
+            longest = length;
         start = next_unit(chunk, end, false);
     }
-    set_bound(chunk, longest);
-    return false;
+    if (closest == UINT_MAX)
+        set_bound(chunk, longest);
+    return closest != UINT_MAX;
 }
 
 static void mark(struct sg_chunk *chunk, unsigned start, unsigned units, bool taken) {

@@ -1,7 +1,7 @@
 /*
- * Small allocations share 2 MiB chunks, sizes mixed, in steps of 512 bytes from the lowest address
- * up: as on H200, where 1, 1, 700 and 512 bytes lie at 0, 512, 1024 and 2048, and 1 MiB is the
- * largest that shares.
+ * Small allocations share 2 MiB chunks, sizes mixed, in steps of 512 bytes, each in the hole that
+ * it fits most closely and from the lowest address up: as on H200, where 1, 1, 700 and 512 bytes
+ * lie at 0, 512, 1024 and 2048, and 1 MiB is the largest that shares.
  *
  * Variables of modules share chunks of their own, in steps of 256 bytes: an H200 gives 256 as the
  * alignment of some, and the addresses of two modules' variables, loaded one after the other, are

@@ -85,6 +85,13 @@ static bool take_hint(CUdeviceptr hint, size_t size, size_t align) {
            sg_extents_take_at(&addresses, hint / SG_PAGE, size / SG_PAGE);
 }
 
+/* As recorded: what was freed comes back for a page where it fits most closely, for more only when
+ * it is just as large. A stale pointer stays invalid for longer. */
+static bool take_free(uint64_t pages, uint64_t align, uint64_t *page) {
+    return pages == 1 ? sg_extents_take(&addresses, pages, align, page)
+                      : sg_extents_take_apart(&addresses, pages, align, page);
+}
+
 CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *address) {
     uint64_t limit = sg_config()->address_space;
     if (hint >> SG_ADDRESS_BITS != 0)
@@ -100,11 +107,8 @@ CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdevice
         return CUDA_SUCCESS;
     }
     uint64_t page;
-    /* Freed addresses come back for a request of their own size only, as seen on H200: a stale
-     * pointer stays invalid for longer. */
-    if (!sg_extents_take_apart(&addresses, size / SG_PAGE, align / SG_PAGE, &page) &&
-        !(add_windows(size, align) &&
-          sg_extents_take(&addresses, size / SG_PAGE, align / SG_PAGE, &page)))
+    if (!take_free(size / SG_PAGE, align / SG_PAGE, &page) &&
+        !(add_windows(size, align) && take_free(size / SG_PAGE, align / SG_PAGE, &page)))
         return CUDA_ERROR_OUT_OF_MEMORY;
     *address = (CUdeviceptr)page * SG_PAGE;
     used += size;
