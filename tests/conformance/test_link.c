@@ -105,6 +105,89 @@ static void what_is_missing_or_twice(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
+/* Completes and loads it. */
+static CUmodule load(CUlinkState link) {
+    void *image = NULL;
+    size_t size;
+    CUmodule module;
+    OK(cu.cuLinkComplete(link, &image, &size));
+    OK(cu.cuModuleLoadData(&module, image));
+    OK(cu.cuLinkDestroy(link));
+    return module;
+}
+
+static uint32_t value_at(CUdeviceptr p) {
+    uint32_t value = 0;
+    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
+    return value;
+}
+
+static CUdeviceptr global(CUmodule module, const char *name) {
+    CUdeviceptr p;
+    OK(cu.cuModuleGetGlobal_v2(&p, NULL, module, name));
+    return p;
+}
+
+/* As nvcc writes them for templates, in each unit that uses one. */
+#define TEMPLATE(held)                                                                             \
+    HEAD ".weak .global .align 4 .u32 held = " held ";\n"                                          \
+         ".weak .func (.param .b32 result) twice(.param .b32 a)\n{\n.reg .b32 r<3>;\n"             \
+         "ld.param.u32 r0, [a];\nld.global.u32 r1, [held];\nadd.s32 r2, r0, r1;\n"                 \
+         "st.param.b32 [result], r2;\nret;\n}\n"                                                   \
+         ".weak .entry kernel(.param .u64 p)\n{\n.reg .b64 x;\n.reg .b32 r;\n"                     \
+         "ld.param.u64 x, [p];\nld.global.u32 r, [x];\n{\n.param .b32 in;\n.param .b32 out;\n"     \
+         "st.param.b32 [in], r;\ncall.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\n"        \
+         "st.global.u32 [x], r;\nret;\n}\n"
+
+static void a_template_in_two_units(void **state) {
+    (void)state;
+    unsigned count = 0;
+    CUfunction kernel;
+    CUlinkState link = create();
+    OK(add(link, TEMPLATE("5") ".visible .entry a()\n{\nret;\n}\n"));
+    OK(add(link, TEMPLATE("6") ".visible .entry b()\n{\nret;\n}\n"));
+    CUmodule module = load(link);
+    OK(cu.cuModuleGetFunctionCount(&count, module));
+    assert_int_equal(count, 3);
+    OK(cu.cuModuleGetFunction(&kernel, module, "kernel"));
+    assert_int_equal(value_at(global(module, "held")), 5);
+    OK(cu.cuModuleUnload(module));
+}
+
+static void weak_gives_way_to_strong(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        static const char *const texts[] = {
+            TEMPLATE("5"), HEAD ".visible .global .align 4 .u32 held = 7;\n"
+                                ".visible .func (.param .b32 result) twice(.param .b32 a)\n{\n"
+                                "st.param.b32 [result], 3;\nret;\n}\n"};
+        CUlinkState link = create();
+        OK(add(link, texts[i]));
+        OK(add(link, texts[!i]));
+        CUmodule module = load(link);
+        assert_int_equal(value_at(global(module, "held")), 7);
+        OK(cu.cuModuleUnload(module));
+    }
+}
+
+/* What is not visible is its own input's, where another has one of that name too. */
+static void hidden_variables_of_one_name(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"
+                      ".visible .global .align 8 .u64 to_first = generic(own);\n"));
+    OK(add(link, HEAD ".global .align 4 .u32 own = 2;\n"
+                      ".visible .global .align 8 .u64 to_second = generic(own);\n"));
+    CUmodule module = load(link);
+    CUdeviceptr first = 0, second = 0;
+    OK(cu.cuMemcpyDtoH_v2(&first, global(module, "to_first"), sizeof first));
+    OK(cu.cuMemcpyDtoH_v2(&second, global(module, "to_second"), sizeof second));
+    assert_true(first != second);
+    assert_int_equal(value_at(first), 1);
+    assert_int_equal(value_at(second), 2);
+    OK(cu.cuModuleUnload(module));
+}
+
 static void inputs_are_of_their_kind(void **state) {
     (void)state;
     void *text = (void *)(uintptr_t)GIVER, *cubin = (void *)(uintptr_t)image_small_cubin;
@@ -319,6 +402,9 @@ int main(int argc, char **argv) {
         TEST(text_and_machine_code),
         TEST(the_first_versions),
         TEST(what_is_missing_or_twice),
+        TEST(a_template_in_two_units),
+        TEST(weak_gives_way_to_strong),
+        TEST(hidden_variables_of_one_name),
         TEST(inputs_are_of_their_kind),
         TEST(whole_programs_are_no_inputs),
         TEST(code_for_others_is_left_out),

@@ -1,6 +1,6 @@
 /*
- * Program images: PTX, cubins, fatbins and linked programs that no tool wrote. A reader refuses them
- * or gives what keeps the promises of image.h; what it takes can be linked, and read again.
+ * Program images: PTX, cubins, fatbins and linked programs that no tool wrote. A reader refuses
+ * them or gives what keeps the promises of image.h; what it takes can be linked, and read again.
  */
 #include "softgpu/image/image.h"
 
@@ -19,7 +19,7 @@ static void check_names(char *const *names, size_t count) {
         require(names[i] != NULL);
 }
 
-static void check_variable(const struct sg_image_variable *variable) {
+static void check_variable(const struct sg_image *image, const struct sg_image_variable *variable) {
     require(variable->name && (variable->alignment & (variable->alignment - 1)) == 0);
     require(variable->initial_size <= variable->size || variable->external);
     require(!variable->initial_size || variable->initial);
@@ -27,6 +27,7 @@ static void check_variable(const struct sg_image_variable *variable) {
         const struct sg_relocation *one = &variable->relocations[i];
         require(one->symbol && one->size >= 1 && one->size <= 8);
         require(one->offset <= variable->size && one->size <= variable->size - one->offset);
+        require(one->target <= image->variable_count);
     }
 }
 
@@ -37,11 +38,12 @@ static void check(const struct sg_image *image) {
         require(!function->parameter_count || function->parameters);
     }
     for (size_t i = 0; i < image->variable_count; i++)
-        check_variable(&image->variables[i]);
+        check_variable(image, &image->variables[i]);
     check_names(image->textures, image->texture_count);
     check_names(image->surfaces, image->surface_count);
     check_names(image->undefined, image->undefined_count);
     check_names(image->exported, image->exported_count);
+    check_names(image->weak, image->weak_count);
     require(image->source == SG_IMAGE_MACHINE || image->ptx || image->machine);
 }
 

@@ -2,7 +2,7 @@
  * What softgpu's linker makes is an ELF as a cubin is (elf_write.c), in which a section says what a
  * cubin's sections say, because nothing here makes machine code. Little-endian, no padding:
  *
- *     u32 version 1
+ *     u32 version 2
  *     i32 ptx_version    i32 target      u8 source
  *     u32 functions      u32 variables   u32 textures   u32 surfaces   u32 images
  *     each function:  text name, u32 parameter_bytes, max_threads, required_threads[3], cluster[3],
@@ -10,7 +10,8 @@
  *                     constant, parameters; each parameter: u32 offset, size
  *     each variable:  text name, u64 size, alignment, u8 flags (1 constant, 2 managed, 4 visible),
  *                     bytes initial, u32 relocations; each: u64 offset, u32 size, i64 addend,
- *                     u8 generic, text symbol
+ *                     u8 generic, u32 number of the variable that is meant + 1, or 0 for code,
+ *                     text symbol
  *     each texture, each surface: text name
  *     each image that was linked: u8 source, bytes (the PTX text or the ELF)
  *
@@ -90,7 +91,8 @@ void sg_container_put_function(struct sg_container_writer *to, const struct sg_i
     }
 }
 
-void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v) {
+void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v,
+                               const size_t *targets) {
     sg_container_put_text(to, v->name);
     sg_container_put_number(to, v->size, 8);
     sg_container_put_number(to, v->alignment, 8);
@@ -103,6 +105,7 @@ void sg_container_put_variable(struct sg_container_writer *to, const struct sg_i
         sg_container_put_number(to, one->size, 4);
         sg_container_put_number(to, (uint64_t)one->addend, 8);
         sg_container_put_number(to, one->generic, 1);
+        sg_container_put_number(to, targets[i], 4);
         sg_container_put_text(to, one->symbol);
     }
 }
@@ -118,6 +121,7 @@ void sg_container_free(struct sg_container_writer *to) {
 struct cursor {
     struct sg_bytes bytes;
     uint64_t at;
+    uint64_t variables; /* how many there will be */
     bool damaged, no_memory;
 };
 
@@ -213,9 +217,10 @@ static void take_relocation(struct cursor *from, const struct sg_image_variable 
     one->size = take_u32(from);
     one->addend = (int64_t)take(from, 8);
     one->generic = take(from, 1) != 0;
+    one->target = take_u32(from);
     one->symbol = take_text(from);
     if (one->size == 0 || one->size > 8 || one->offset > variable->size ||
-        one->size > variable->size - one->offset)
+        one->size > variable->size - one->offset || one->target > from->variables)
         from->damaged = true;
 }
 
@@ -232,7 +237,7 @@ static void take_variable(struct cursor *from, struct sg_image_variable *variabl
         (alignment & (alignment - 1)) != 0 || alignment > (1u << 30))
         from->damaged = true;
     unsigned count = take_u32(from);
-    variable->relocations = take_array(from, count, sizeof *variable->relocations, 26);
+    variable->relocations = take_array(from, count, sizeof *variable->relocations, 30);
     /* Counted before they are filled, so that a half-filled one is freed too. */
     while (good(from) && variable->relocation_count < count)
         take_relocation(from, variable, &variable->relocations[variable->relocation_count++]);
@@ -264,6 +269,7 @@ static void take_all(struct cursor *from, struct sg_image *image) {
     image->source = take(from, 1) ? SG_IMAGE_MACHINE : SG_IMAGE_PTX;
     uint64_t functions = take_u32(from), variables = take_u32(from), textures = take_u32(from);
     uint64_t surfaces = take_u32(from), images = take_u32(from);
+    from->variables = variables;
     image->functions = take_array(from, functions, sizeof *image->functions, 65);
     while (good(from) && image->function_count < functions)
         take_function(from, &image->functions[image->function_count++]);

@@ -18,10 +18,12 @@ void sg_container_put_number(struct sg_container_writer *to, uint64_t number, un
 void sg_container_put_text(struct sg_container_writer *to, const char *text);
 void sg_container_put_bytes(struct sg_container_writer *to, const void *bytes, size_t size);
 void sg_container_put_function(struct sg_container_writer *to, const struct sg_image_function *f);
-void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v);
+/* `targets`: of each relocation the number that the variable has in the result + 1, or 0. */
+void sg_container_put_variable(struct sg_container_writer *to, const struct sg_image_variable *v,
+                               const size_t *targets);
 
 #define SG_CONTAINER_SECTION ".softgpu.program"
-#define SG_CONTAINER_VERSION 1
+#define SG_CONTAINER_VERSION 2
 
 void sg_container_free(struct sg_container_writer *to);
 

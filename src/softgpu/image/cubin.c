@@ -176,6 +176,8 @@ static CUresult add_function(struct sg_cubin *cubin, size_t index) {
     image->functions = grown;
     grown += image->function_count - 1;
     cubin->entry_of[index] = image->function_count;
+    grown->visible = symbol->binding != STB_LOCAL;
+    grown->weak = symbol->binding == STB_WEAK;
     grown->name = strdup(symbol->name);
     return grown->name ? describe(cubin, grown) : CUDA_ERROR_OUT_OF_MEMORY;
 }

@@ -28,7 +28,8 @@ struct variables {
     struct sg_cubin *cubin;
     struct place *places; /* by section and value */
     size_t count;
-    uint64_t budget; /* bytes of initial values that may still be copied */
+    size_t *variable_of; /* symbol to variable of the image, + 1 */
+    uint64_t budget;     /* bytes of initial values that may still be copied */
 };
 
 static bool begins(const char *text, const char *with) {
@@ -75,8 +76,25 @@ static CUresult copy_bytes(struct variables *all, const struct sg_elf_section *s
     return CUDA_SUCCESS;
 }
 
+/* Without a place yet: its value is its alignment. */
+static CUresult keep_common(struct variables *all, const struct sg_elf_symbol *symbol) {
+    bool good =
+        symbol->value && (symbol->value & (symbol->value - 1)) == 0 && symbol->value <= 4096;
+    struct sg_image_variable *variable =
+        good && symbol->size <= INT64_MAX ? add_variable(all->cubin->image, symbol->name) : NULL;
+    if (!variable)
+        return good && symbol->size <= INT64_MAX ? CUDA_ERROR_OUT_OF_MEMORY
+                                                 : CUDA_ERROR_INVALID_IMAGE;
+    variable->size = symbol->size;
+    variable->alignment = symbol->value;
+    variable->visible = variable->weak = variable->common = true;
+    return CUDA_SUCCESS;
+}
+
 static CUresult keep_defined(struct variables *all, const struct sg_elf_symbol *symbol) {
     const struct sg_elf *elf = &all->cubin->elf;
+    if (symbol->section == SHN_COMMON)
+        return keep_common(all, symbol);
     if (symbol->section >= elf->section_count || !elf->sections[symbol->section].name)
         return CUDA_SUCCESS;
     const struct sg_elf_section *section = &elf->sections[symbol->section];
@@ -137,13 +155,15 @@ static CUresult keep_function(struct sg_cubin *cubin, const struct sg_elf_symbol
     struct sg_image *image = cubin->image;
     if (symbol->section == SHN_UNDEF)
         return keep_undefined(cubin, symbol);
-    if ((symbol->other & SG_CUBIN_ENTRY) || symbol->binding != STB_GLOBAL ||
+    if ((symbol->other & SG_CUBIN_ENTRY) || symbol->binding == STB_LOCAL ||
         !cubin->options->relocatable)
         return CUDA_SUCCESS;
-    return sg_image_add_name(&image->exported, &image->exported_count, symbol->name,
-                             strlen(symbol->name))
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_OUT_OF_MEMORY;
+    bool added = symbol->binding == STB_WEAK
+                     ? sg_image_add_name(&image->weak, &image->weak_count, symbol->name,
+                                         strlen(symbol->name))
+                     : sg_image_add_name(&image->exported, &image->exported_count, symbol->name,
+                                         strlen(symbol->name));
+    return added ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult keep_symbol(struct variables *all, const struct sg_elf_symbol *symbol) {
@@ -202,27 +222,40 @@ static const struct place *place_at(const struct variables *all, unsigned sectio
     return one->section == section && value - one->value < one->size ? one : NULL;
 }
 
-/* The name that the relocation adds, where the symbol is a section's that of what lies there. */
-static const char *target_name(const struct variables *all, const struct sg_elf_symbol *symbol,
-                               int64_t *addend) {
-    if (symbol->type != STT_SECTION)
-        return symbol->name[0] ? symbol->name : NULL;
-    const struct place *one = place_at(all, symbol->section, (uint64_t)*addend);
+/* What a relocation adds. Names of variables may be equal where each belongs to one input of what
+ * was linked: the number says which is meant. */
+struct goal {
+    const char *name;
+    size_t target; /* as in struct sg_relocation */
+    int64_t addend;
+};
+
+/* Where the symbol is a section's, what lies there. False when there is nothing. */
+static bool find_goal(const struct variables *all, size_t index, struct goal *goal) {
+    const struct sg_elf_symbol *symbol = &all->cubin->elf.symbols[index];
+    if (symbol->type != STT_SECTION) {
+        goal->name = symbol->name;
+        goal->target = all->variable_of[index];
+        return symbol->name[0] != '\0';
+    }
+    const struct place *one = place_at(all, symbol->section, (uint64_t)goal->addend);
     if (!one)
-        return NULL;
-    *addend -= (int64_t)one->value;
-    return all->cubin->image->variables[one->variable].name;
+        return false;
+    goal->addend -= (int64_t)one->value;
+    goal->name = all->cubin->image->variables[one->variable].name;
+    goal->target = one->variable + 1;
+    return true;
 }
 
 /* A byte of an address that follows its lower ones. */
 static bool joins(const struct sg_relocation *last, uint64_t offset, unsigned byte,
-                  const char *name, int64_t addend) {
-    return last->size == byte && last->offset + byte == offset && last->addend == addend &&
-           strcmp(last->symbol, name) == 0;
+                  const struct goal *goal) {
+    return last->size == byte && last->offset + byte == offset && last->addend == goal->addend &&
+           last->target == goal->target && strcmp(last->symbol, goal->name) == 0;
 }
 
 static CUresult relocate(struct sg_image_variable *variable, uint64_t offset, uint64_t type,
-                         const char *name, int64_t addend) {
+                         const struct goal *goal) {
     bool piece = type >= RELOCATE_BYTE_0 && type <= RELOCATE_BYTE_7;
     unsigned byte = piece ? (unsigned)(type - RELOCATE_BYTE_0) : 0;
     uint64_t room = variable->size - offset;
@@ -230,7 +263,7 @@ static CUresult relocate(struct sg_image_variable *variable, uint64_t offset, ui
         if (variable->relocation_count == 0)
             return CUDA_ERROR_INVALID_IMAGE;
         struct sg_relocation *last = &variable->relocations[variable->relocation_count - 1];
-        if (!joins(last, offset, byte, name, addend))
+        if (!joins(last, offset, byte, goal))
             return CUDA_ERROR_INVALID_IMAGE;
         last->size++;
         return CUDA_SUCCESS;
@@ -248,9 +281,10 @@ static CUresult relocate(struct sg_image_variable *variable, uint64_t offset, ui
     grown += variable->relocation_count - 1;
     grown->offset = offset;
     grown->size = size;
-    grown->addend = addend;
+    grown->addend = goal->addend;
+    grown->target = goal->target;
     grown->generic = type != RELOCATE_32 && type != RELOCATE_64;
-    grown->symbol = strdup(name);
+    grown->symbol = strdup(goal->name);
     return grown->symbol ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -269,17 +303,16 @@ static CUresult relocation(struct variables *all, const struct sg_elf_section *s
     struct sg_image_variable *variable = &all->cubin->image->variables[one->variable];
     uint64_t offset = sg_bytes_number(entry, 0, 8) - one->value;
     bool piece = type >= RELOCATE_BYTE_0 && type <= RELOCATE_BYTE_7;
-    int64_t addend = section->type == SHT_RELA ? (int64_t)sg_bytes_number(entry, 16, 8)
-                     : piece                   ? 0
-                                               : (int64_t)stored_addend(variable, offset);
-    if (symbol >= elf->symbol_count)
+    struct goal goal = {.addend = section->type == SHT_RELA ? (int64_t)sg_bytes_number(entry, 16, 8)
+                                  : piece                   ? 0
+                                          : (int64_t)stored_addend(variable, offset)};
+    if (symbol >= elf->symbol_count || !find_goal(all, (size_t)symbol, &goal))
         return CUDA_ERROR_INVALID_IMAGE;
-    const char *name = target_name(all, &elf->symbols[symbol], &addend);
-    uint64_t length = name ? strlen(name) + 1 : 0;
-    if (!name || length > all->budget)
+    uint64_t length = strlen(goal.name) + 1;
+    if (length > all->budget)
         return CUDA_ERROR_INVALID_IMAGE;
     all->budget -= length;
-    return relocate(variable, offset, type, name, addend);
+    return relocate(variable, offset, type, &goal);
 }
 
 struct entry {
@@ -318,8 +351,12 @@ static CUresult relocations(struct variables *all, const struct sg_elf_section *
 static CUresult read_variables(struct variables *all) {
     const struct sg_elf *elf = &all->cubin->elf;
     CUresult result = CUDA_SUCCESS;
-    for (size_t i = 0; result == CUDA_SUCCESS && i < elf->symbol_count; i++)
+    for (size_t i = 0; result == CUDA_SUCCESS && i < elf->symbol_count; i++) {
+        size_t before = all->cubin->image->variable_count;
         result = keep_symbol(all, &elf->symbols[i]);
+        if (all->cubin->image->variable_count > before)
+            all->variable_of[i] = before + 1;
+    }
     if (all->count)
         qsort(all->places, all->count, sizeof *all->places, compare_places);
     for (size_t i = 0; result == CUDA_SUCCESS && i < elf->section_count; i++) {
@@ -335,9 +372,10 @@ CUresult sg_cubin_variables(struct sg_cubin *cubin) {
     struct variables all = {.cubin = cubin,
                             .budget = BYTES_SHARE * (uint64_t)cubin->elf.bytes.size};
     all.places = calloc(cubin->elf.symbol_count + 1, sizeof *all.places);
-    if (!all.places)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = read_variables(&all);
+    all.variable_of = calloc(cubin->elf.symbol_count + 1, sizeof *all.variable_of);
+    CUresult result =
+        all.places && all.variable_of ? read_variables(&all) : CUDA_ERROR_OUT_OF_MEMORY;
     free(all.places);
+    free(all.variable_of);
     return result;
 }

@@ -262,6 +262,7 @@ void sg_image_free(struct sg_image *image) {
     free_names(image->surfaces, image->surface_count);
     free_names(image->undefined, image->undefined_count);
     free_names(image->exported, image->exported_count);
+    free_names(image->weak, image->weak_count);
     free(image->ptx);
     free(image->machine);
     free(image);

@@ -25,10 +25,12 @@ struct sg_image_function {
     unsigned cluster[3];          /* .reqnctapercluster; zeros when not given */
     unsigned max_cluster_rank;    /* .maxclusterrank; 0 when not given */
     bool explicit_cluster;        /* .explicitcluster */
-    unsigned registers;           /* a thread's; of PTX it is not known: 0 */
-    unsigned static_shared;       /* bytes a block */
-    unsigned local;               /* bytes a thread */
-    unsigned constant; /* bytes of user constants, as CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES */
+    bool visible;           /* other images of a link see it; of what was linked nobody asks */
+    bool weak;              /* another image may define it too */
+    unsigned registers;     /* a thread's; of PTX it is not known: 0 */
+    unsigned static_shared; /* bytes a block */
+    unsigned local;         /* bytes a thread */
+    unsigned constant;      /* bytes of user constants, as CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES */
 };
 
 /* A word of a variable's initial value that is the address of something. */
@@ -36,6 +38,7 @@ struct sg_relocation {
     uint64_t offset; /* in the variable */
     unsigned size;   /* 4 or 8 bytes; 1 to 8 where PTX names them one by one, the lowest first */
     char *symbol;    /* a variable or function of the image */
+    size_t target; /* the variable's number in the image + 1; 0: the first of that name, or code */
     int64_t addend;
     bool generic; /* .generic: an address as all spaces see it */
 };
@@ -48,6 +51,7 @@ struct sg_image_variable {
     bool external;          /* .extern: somebody else's, no storage */
     bool visible;           /* .visible, .weak or .common: other images of a link see it */
     bool weak;              /* .weak or .common: another image may define it too */
+    bool common;            /* .common: as large as the largest of them */
     unsigned char *initial; /* `initial_size` bytes, the rest is zero; NULL for none */
     uint64_t initial_size;
     struct sg_relocation *relocations;
@@ -77,6 +81,8 @@ struct sg_image {
     size_t undefined_count;
     char **exported; /* device functions that other images of a link may name */
     size_t exported_count;
+    char **weak; /* device functions likewise, which others may define too */
+    size_t weak_count;
 };
 
 /* Messages for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER; text is cut, never overrun. */
@@ -121,7 +127,8 @@ const struct sg_image_variable *sg_image_find_variable(const struct sg_image *im
 
 /*
  * Links images: every external name must be given by one of them, no name twice but by weak
- * definitions, else INVALID_SOURCE. The result owns copies: an ELF for the architecture of the
+ * definitions, and no name as two things (link_names.c), else INVALID_SOURCE. Names that are not
+ * visible belong to their image alone. The result owns copies: an ELF for the architecture of the
  * options (docs/softgpu.md), `*bytes`, malloc'd, that sg_image_read takes again.
  */
 CUresult sg_image_link(const struct sg_image *const *images, size_t count,

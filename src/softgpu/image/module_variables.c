@@ -116,9 +116,10 @@ static void put(const struct sg_module *module, CUdeviceptr address, const void 
     }
 }
 
-static uint64_t address_of(const struct sg_module *module, const char *symbol) {
+static uint64_t address_of(const struct sg_module *module, const struct sg_relocation *of) {
     const struct sg_image *image = module->program->image;
-    const struct sg_image_variable *found = sg_image_find_variable(image, symbol);
+    const struct sg_image_variable *found =
+        of->target ? &image->variables[of->target - 1] : sg_image_find_variable(image, of->symbol);
     return found ? sg_variable_address(&module->variables[found - image->variables]) : 0;
 }
 
@@ -126,7 +127,7 @@ static void relocate(const struct sg_module *module, const struct sg_module_vari
     const struct sg_image_variable *image = variable->image;
     for (size_t i = 0; i < image->relocation_count; i++) {
         const struct sg_relocation *one = &image->relocations[i];
-        uint64_t target = address_of(module, one->symbol);
+        uint64_t target = address_of(module, one);
         if (!target)
             sg_log(1, "%s holds the address of %s, which is code: it reads 0", image->name,
                    one->symbol);

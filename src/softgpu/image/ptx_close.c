@@ -31,6 +31,15 @@ static bool undefined(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
            sg_ptx_no_memory(ptx);
 }
 
+/* What others of a link may call; false when there is no memory. */
+static bool export(struct sg_image *image, const struct sg_ptx_symbol *symbol) {
+    if (symbol->linkage == SG_LINK_VISIBLE)
+        return sg_image_add_name(&image->exported, &image->exported_count, symbol->name,
+                                 symbol->length);
+    return symbol->linkage != SG_LINK_WEAK ||
+           sg_image_add_name(&image->weak, &image->weak_count, symbol->name, symbol->length);
+}
+
 static bool settle_symbols(struct sg_ptx *ptx) {
     for (size_t i = 0; i < ptx->symbol_count; i++) {
         const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
@@ -40,9 +49,7 @@ static bool settle_symbols(struct sg_ptx *ptx) {
         missing = missing || (function && symbol->linkage != SG_LINK_EXTERN) || entry;
         if (!symbol->defined && missing && !undefined(ptx, symbol))
             return false;
-        if (symbol->defined && function && symbol->linkage == SG_LINK_VISIBLE &&
-            !sg_image_add_name(&ptx->image->exported, &ptx->image->exported_count, symbol->name,
-                               symbol->length))
+        if (symbol->defined && function && !export(ptx->image, symbol))
             return sg_ptx_no_memory(ptx);
     }
     return true;
@@ -103,6 +110,8 @@ static uint64_t frame(const uint64_t *local) {
 static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
     const struct sg_ptx_symbol *entry = &ptx->symbols[index];
     struct sg_image_function *function = &ptx->image->functions[entry->index];
+    function->weak = entry->linkage == SG_LINK_WEAK;
+    function->visible = function->weak || entry->linkage == SG_LINK_VISIBLE;
     /* Marks differ from those of the bodies. */
     walk->mark = ptx->symbol_count + 2 + index;
     walk->shared = 0;

@@ -224,7 +224,8 @@ static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t *i
     to->managed = variable->managed;
     to->external = variable->linkage == SG_LINK_EXTERN;
     to->visible = variable->linkage != SG_LINK_OWN && variable->linkage != SG_LINK_EXTERN;
-    to->weak = variable->linkage == SG_LINK_WEAK || variable->linkage == SG_LINK_COMMON;
+    to->common = variable->linkage == SG_LINK_COMMON;
+    to->weak = to->common || variable->linkage == SG_LINK_WEAK;
     to->initial = variable->initial;
     to->initial_size = variable->initial_size;
     to->relocations = variable->relocations;

@@ -484,6 +484,60 @@ static void inputs_of_a_link(void **state) {
     }
 }
 
+/* A text and the machine code that ptxas makes of it say the same of what others may define. */
+static void weak_names_of_inputs(void **state) {
+    static const char *const names[] = {"twin.ptx", "twin-90.cubin"};
+    struct sg_image_options options = h200;
+    struct sg_image *image;
+    options.relocatable = true;
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(read_as(names[i], options, &image), CUDA_SUCCESS);
+        assert_int_equal(image->exported_count, 0);
+        assert_int_equal(image->weak_count, 1);
+        assert_string_equal(image->weak[0], "twice");
+        assert_true(function(image, "kernel")->weak && function(image, "kernel")->visible);
+        assert_true(variable(image, "held")->weak && !variable(image, "held")->common);
+        assert_false(variable(image, "own")->visible);
+        assert_false(variable(image, "to_second")->weak);
+        const struct sg_image_variable *grows = variable(image, "grows");
+        assert_true(grows->common && grows->weak && grows->visible && !grows->external);
+        assert_int_equal(grows->size, 8);
+        assert_int_equal(grows->alignment, 4);
+        sg_image_free(image);
+    }
+}
+
+/* With machine code first or last, a pointer in it means its own input's variable. */
+static void own_names_of_machine_code(void **state) {
+    struct sg_image_options options = h200;
+    struct sg_image *inputs[2], *linked = NULL;
+    unsigned char *bytes = NULL;
+    size_t size;
+    (void)state;
+    options.relocatable = true;
+    assert_int_equal(sg_image_read(".version 8.0\n.target sm_90\n.address_size 64\n"
+                                   ".global .u32 own = 1;\n.weak .global .u32 held = 5;\n"
+                                   ".visible .global .align 8 .u64 to_first = generic(own);\n",
+                                   SIZE_MAX, &options, NULL, &inputs[0]),
+                     CUDA_SUCCESS);
+    assert_int_equal(read_as("twin-90.cubin", options, &inputs[1]), CUDA_SUCCESS);
+    assert_int_equal(
+        sg_image_link((const struct sg_image *const *)inputs, 2, &options, NULL, &bytes, &size),
+        CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &linked), CUDA_SUCCESS);
+    assert_int_equal(variable(linked, "held")->initial[0], 5);
+    for (unsigned char i = 1; i <= 2; i++) {
+        const struct sg_image_variable *to = variable(linked, i == 1 ? "to_first" : "to_second");
+        assert_in_range(to->relocations[0].target, 1, linked->variable_count);
+        assert_int_equal(linked->variables[to->relocations[0].target - 1].initial[0], i);
+        sg_image_free(inputs[i - 1]);
+    }
+    assert_non_null(sg_image_find_variable(linked, "grows"));
+    sg_image_free(linked);
+    free(bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text),
@@ -496,6 +550,8 @@ int main(void) {
         cmocka_unit_test(marks_of_entries),
         cmocka_unit_test(damaged_files),
         cmocka_unit_test(inputs_of_a_link),
+        cmocka_unit_test(weak_names_of_inputs),
+        cmocka_unit_test(own_names_of_machine_code),
         cmocka_unit_test(headers_of_cubins),
         cmocka_unit_test(other_elfs),
     };

@@ -285,6 +285,150 @@ static void weak_definitions_give_way(void **state) {
     }
 }
 
+/* All as nvlink of CUDA 13.0 takes and refuses it, machine code of the same texts given. */
+static void inputs_agree_about_a_name(void **state) {
+    static const struct {
+        const char *first, *second;
+        CUresult answer;
+    } cases[] = {
+        {".weak .entry x(.param .u32 a) { ret; }", ".weak .entry x(.param .u32 b) { ret; }",
+         CUDA_SUCCESS},
+        {".weak .entry x(.param .u32 a) { ret; }", ".weak .entry x(.param .u64 a) { ret; }",
+         CUDA_ERROR_INVALID_SOURCE},
+        {".weak .entry x(.param .u32 a) { ret; }", ".visible .entry x(.param .u64 a) { ret; }",
+         CUDA_SUCCESS},
+        {".weak .entry x() { ret; }", ".weak .func x() { ret; }", CUDA_ERROR_INVALID_SOURCE},
+        {".weak .global .u32 x = 1;", ".weak .func x() { ret; }", CUDA_ERROR_INVALID_SOURCE},
+        {".weak .global .u32 x = 1;", ".weak .const .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
+        {".weak .global .attribute(.managed) .u32 x;", ".weak .global .u32 x = 1;",
+         CUDA_ERROR_INVALID_SOURCE},
+        {".weak .global .u32 x = 1;", ".weak .global .u32 x[2] = {1, 2};",
+         CUDA_ERROR_INVALID_SOURCE},
+        {".visible .global .u32 x[2];", ".weak .global .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
+        {".common .global .u32 x;", ".visible .global .u32 x[2] = {1, 2};", CUDA_SUCCESS},
+        {".common .global .u32 x[2];", ".visible .global .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
+        {".visible .global .u32 x = 1;", ".common .global .u32 x[2];", CUDA_ERROR_INVALID_SOURCE},
+        {".weak .global .u32 x = 1;", ".common .global .u32 x;", CUDA_SUCCESS},
+        {".extern .global .u32 x[2];", ".visible .global .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
+        {".extern .global .u32 x[];", ".visible .global .u32 x = 1;", CUDA_SUCCESS},
+        {".extern .global .u32 x[2];", ".common .global .u32 x;", CUDA_ERROR_INVALID_SOURCE},
+        {".extern .global .u32 x;", ".visible .func x() { ret; }", CUDA_ERROR_INVALID_SOURCE},
+        {".extern .global .u32 x;", ".global .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof cases[0]; i++) {
+        char first[200], second[200];
+        unsigned char *bytes;
+        size_t size;
+        /* Either may come first. */
+        snprintf(i % 2 ? second : first, 200, HEAD "%s\n", cases[i / 2].first);
+        snprintf(i % 2 ? first : second, 200, HEAD "%s\n", cases[i / 2].second);
+        assert_int_equal(link_two(first, second, &bytes, &size), cases[i / 2].answer);
+        assert_true((bytes == NULL) == (cases[i / 2].answer != CUDA_SUCCESS));
+        assert_true(!bytes == (strchr(error, 'x') != NULL));
+        free(bytes);
+    }
+}
+
+/* What a template becomes in each unit that uses it: one of each is left. */
+#define TEMPLATE                                                                                   \
+    ".weak .global .align 4 .u32 held = 5;\n"                                                      \
+    ".weak .func (.param .b32 result) twice(.param .b32 a) {\n.reg .b32 r;\n"                      \
+    "ld.param.u32 r, [a];\nst.param.b32 [result], r;\nret;\n}\n"                                   \
+    ".weak .entry kernel(.param .u64 p) {\n.reg .b32 r;\n{\n.param .b32 in;\n.param .b32 out;\n"   \
+    "call.uni (out), twice, (in);\nld.param.b32 r, [out];\n}\nst.global.u32 [held], r;\nret;\n}\n"
+
+static void a_template_in_two_units(void **state) {
+    unsigned char *bytes;
+    size_t size;
+    struct sg_image *image = NULL;
+    (void)state;
+    assert_int_equal(link_two(HEAD TEMPLATE ".visible .entry a() { ret; }\n",
+                              HEAD TEMPLATE ".visible .entry b() { ret; }\n", &bytes, &size),
+                     CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    assert_int_equal(image->function_count, 3);
+    assert_non_null(sg_image_find_function(image, "kernel"));
+    assert_int_equal(image->variable_count, 1);
+    sg_image_free(image);
+    free(bytes);
+}
+
+static void of_weak_entries_the_strong_one_is_left(void **state) {
+    static const char *const weak = HEAD ".weak .entry k(.param .u32 a) { ret; }\n";
+    static const char *const strong = HEAD ".visible .entry k(.param .u64 a) { ret; }\n";
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned char *bytes;
+        size_t size;
+        struct sg_image *image = NULL;
+        assert_int_equal(link_two(i ? strong : weak, i ? weak : strong, &bytes, &size),
+                         CUDA_SUCCESS);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->function_count, 1);
+        assert_int_equal(image->functions[0].parameter_bytes, 8);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
+static void common_variables_grow(void **state) {
+    unsigned char *bytes;
+    size_t size;
+    struct sg_image *image = NULL;
+    (void)state;
+    assert_int_equal(link_two(HEAD ".common .global .u32 x[4];\n", HEAD ".common .global .u32 x;\n",
+                              &bytes, &size),
+                     CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    assert_int_equal(image->variable_count, 1);
+    assert_int_equal(image->variables[0].size, 16);
+    sg_image_free(image);
+    free(bytes);
+}
+
+/* Which value the variable has that the pointer means. */
+static unsigned pointed(const struct sg_image *image, const char *name) {
+    const struct sg_image_variable *pointer = sg_image_find_variable(image, name);
+    assert_non_null(pointer);
+    assert_int_equal(pointer->relocation_count, 1);
+    assert_in_range(pointer->relocations[0].target, 1, image->variable_count);
+    return image->variables[pointer->relocations[0].target - 1].initial[0];
+}
+
+/* A name that is not visible means its own input's variable there, whatever others have. */
+static void hidden_names_are_their_inputs_own(void **state) {
+#define POINTER(name) ".visible .global .align 8 .u64 " name " = generic(x);\n"
+    static const struct {
+        const char *first, *second;
+        unsigned values[2];
+        size_t variables;
+    } cases[] = {
+        {HEAD ".global .u32 x = 1;\n", HEAD ".global .u32 x = 2;\n", {1, 2}, 4},
+        {HEAD ".global .u32 x = 1;\n", HEAD ".visible .global .u32 x = 2;\n", {1, 2}, 4},
+        {HEAD ".visible .global .u32 x = 1;\n", HEAD ".global .u32 x = 2;\n", {1, 2}, 4},
+        {HEAD ".weak .global .u32 x = 1;\n", HEAD ".weak .global .u32 x = 2;\n", {1, 1}, 3},
+        {HEAD ".weak .global .u32 x = 1;\n", HEAD ".visible .global .u32 x = 2;\n", {2, 2}, 3},
+        {HEAD ".extern .global .u32 x;\n", HEAD ".visible .global .u32 x = 2;\n", {2, 2}, 3},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char first[200], second[200];
+        unsigned char *bytes;
+        size_t size;
+        struct sg_image *image = NULL;
+        snprintf(first, sizeof first, "%s" POINTER("p"), cases[i].first);
+        snprintf(second, sizeof second, "%s" POINTER("q"), cases[i].second);
+        assert_int_equal(link_two(first, second, &bytes, &size), CUDA_SUCCESS);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->variable_count, cases[i].variables);
+        assert_int_equal(pointed(image, "p"), cases[i].values[0]);
+        assert_int_equal(pointed(image, "q"), cases[i].values[1]);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
 /* Names that meet are found before all inputs are there; what is missing is not. */
 static void inputs_meet_before_the_end(void **state) {
     static const struct {
@@ -297,6 +441,13 @@ static void inputs_meet_before_the_end(void **state) {
          CUDA_ERROR_INVALID_SOURCE},
         {HEAD ".weak .global .u32 x;\n", HEAD ".visible .global .u32 x;\n", CUDA_SUCCESS},
         {HEAD ".global .u32 x;\n", HEAD ".visible .global .u32 x;\n", CUDA_SUCCESS},
+        {HEAD ".weak .func f() { ret; }\n", HEAD ".weak .func f() { ret; }\n", CUDA_SUCCESS},
+        {HEAD ".weak .func f() { ret; }\n", HEAD ".visible .func f() { ret; }\n", CUDA_SUCCESS},
+        {HEAD ".visible .func f() { ret; }\n", HEAD ".weak .func f() { ret; }\n", CUDA_SUCCESS},
+        {HEAD ".func f() { ret; }\n", HEAD ".visible .func f() { ret; }\n", CUDA_SUCCESS},
+        {HEAD ".entry k() { ret; }\n", HEAD ".visible .entry k() { ret; }\n", CUDA_SUCCESS},
+        {HEAD ".visible .entry k() { ret; }\n", HEAD ".visible .entry k() { ret; }\n",
+         CUDA_ERROR_INVALID_SOURCE},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -318,6 +469,11 @@ int main(void) {
         cmocka_unit_test(the_header_is_that_of_machine_code),
         cmocka_unit_test(it_is_for_one_device),
         cmocka_unit_test(weak_definitions_give_way),
+        cmocka_unit_test(inputs_agree_about_a_name),
+        cmocka_unit_test(a_template_in_two_units),
+        cmocka_unit_test(of_weak_entries_the_strong_one_is_left),
+        cmocka_unit_test(common_variables_grow),
+        cmocka_unit_test(hidden_names_are_their_inputs_own),
         cmocka_unit_test(inputs_meet_before_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
