@@ -1,6 +1,12 @@
 /* Elapsed time: between completions, in milliseconds. */
 #include "harness.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 
 static double milliseconds(void) {
@@ -88,11 +94,116 @@ static void untimed_events_have_no_time(void **state) {
     end(&scene);
 }
 
+/* ---- Events that go while their time is asked for ------------------------------------------- */
+
+#define COPY ((size_t)64 << 10)
+
+static struct {
+    void *source; /* a page fault in the copy from here is the moment */
+    CUevent start, end;
+    sem_t faulted, ended; /* the copy waits; the events are destroyed */
+} moment;
+
+static void *destroy_both(void *unused) {
+    (void)unused;
+    sem_wait(&moment.faulted);
+    uintptr_t failed = cu.cuEventDestroy_v2(moment.start) + cu.cuEventDestroy_v2(moment.end);
+    sem_post(&moment.ended);
+    return (void *)failed; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static void on_fault(int number) {
+    (void)number;
+    sem_post(&moment.faulted);
+    sem_wait(&moment.ended);
+    if (mprotect(moment.source, COPY, PROT_READ | PROT_WRITE) != 0)
+        _Exit(3);
+}
+
+static void prepare_moment(CUstream *stream, CUdeviceptr *memory) {
+    struct sigaction action = {.sa_handler = on_fault};
+    init_driver();
+    sem_init(&moment.faulted, 0, 0);
+    sem_init(&moment.ended, 0, 0);
+    OK(cu.cuMemHostAlloc(&moment.source, COPY, 0));
+    OK(cu.cuMemAlloc_v2(memory, COPY));
+    OK(cu.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuEventCreate(&moment.start, CU_EVENT_DEFAULT));
+    OK(cu.cuEventCreate(&moment.end, CU_EVENT_DEFAULT));
+    OK(cu.cuEventRecord(moment.start, *stream));
+    OK(cu.cuEventSynchronize(moment.start));
+    assert_int_equal(mprotect(moment.source, COPY, PROT_NONE), 0);
+    assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
+}
+
+/* Whoever asks again and again does little work in the question, with the lock released: the copy
+ * before the second event, during which another thread destroys both. */
+static int destroyed_while_asked(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUstream stream;
+    CUdeviceptr memory;
+    pthread_t thread;
+    float elapsed = 0;
+    void *failed = NULL;
+    prepare_moment(&stream, &memory);
+    assert_int_equal(pthread_create(&thread, NULL, destroy_both, NULL), 0);
+    OK(cu.cuMemcpyHtoDAsync_v2(memory, moment.source, COPY, stream));
+    OK(cu.cuEventRecord(moment.end, stream));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuEventElapsedTime(&elapsed, moment.start, moment.end));
+    CUresult got = cu.cuEventElapsedTime(&elapsed, moment.start, moment.end);
+    if (got == CUDA_ERROR_NOT_READY)
+        return 128 + SIGSEGV; /* a worker was quicker, and dies of the fault: it takes no signals */
+    assert_int_equal(got, CUDA_SUCCESS);
+    assert_true(elapsed > 0);
+    pthread_join(thread, &failed);
+    assert_null(failed);
+    return 0;
+}
+
+struct setting {
+    const char *name;
+    bool given;
+    char value[64];
+};
+
+static struct setting put(const char *name, const char *value) {
+    const char *given = getenv(name);
+    struct setting setting = {.name = name, .given = given != NULL};
+    snprintf(setting.value, sizeof setting.value, "%s", given ? given : "");
+    setenv(name, value, 1);
+    return setting;
+}
+
+static void put_back(const struct setting *setting) {
+    if (setting->given)
+        setenv(setting->name, setting->value, 1);
+    else
+        unsetenv(setting->name);
+}
+
+static void events_may_be_destroyed_while_asked(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("knows which thread copies, and when");
+    struct setting schedule = put("SOFTGPU_SCHEDULE", "eager");
+    /* What is freed is overwritten at once. */
+    struct setting heap =
+        put("GLIBC_TUNABLES", "glibc.malloc.perturb=90:glibc.malloc.tcache_count=0");
+    /* Where a worker was quicker, once more. */
+    int status = 128 + SIGSEGV;
+    for (int i = 0; i < 20 && status == 128 + SIGSEGV; i++)
+        status = run_child("destroyed_while_asked", NULL);
+    put_back(&schedule);
+    put_back(&heap);
+    assert_int_equal(status, 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(it_is_the_time_between_completions),
         TEST(both_must_be_recorded_and_complete),
         TEST(untimed_events_have_no_time),
+        TEST(events_may_be_destroyed_while_asked),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"destroyed_while_asked", destroyed_while_asked}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -428,6 +428,37 @@ static void a_graph_of_the_same_shape(void **state) {
     end_graph(graph, exec);
 }
 
+/* Leaves something else than zeros where the next call has its variables. */
+static __attribute__((noinline)) void dirty_the_stack(void) {
+    volatile unsigned char bytes[16384];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = 0x5a;
+}
+
+static int update_in_a_fault(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdeviceptr at;
+    CUgraphNode node = (CUgraphNode)&at;
+    CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_ERROR;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&at, 4096));
+    CUgraph graph = pair(at, 0x22), other = pair(at + 1024, 0x33);
+    CUgraphExec exec = instantiate(graph);
+    assert_int_equal(soft->context_poison(CUDA_ERROR_ECC_UNCORRECTABLE), 0);
+    dirty_the_stack();
+    FAILS(CUDA_ERROR_ECC_UNCORRECTABLE, cu.cuGraphExecUpdate(exec, other, &node, &result));
+    assert_int_equal(result, CU_GRAPH_EXEC_UPDATE_SUCCESS); /* nothing was compared */
+    assert_null(node);
+    return 0;
+}
+
+static void after_a_fault_nothing_is_compared(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("makes the context fail");
+    assert_int_equal(run_child("update_in_a_fault", NULL), 0);
+}
+
 static void refuses(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResult result,
                     CUgraphNode node) {
     CUgraphExecUpdateResultInfo info;
@@ -514,6 +545,8 @@ int main(int argc, char **argv) {
         GRAPH_TEST(a_graph_of_the_same_shape),
         GRAPH_TEST(another_shape_changes_nothing),
         GRAPH_TEST(branches_in_another_order),
+        GRAPH_TEST(after_a_fault_nothing_is_compared),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"update_in_a_fault", update_in_a_fault}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }
