@@ -167,8 +167,8 @@ static CUresult default_stream(bool of_thread, struct sg_stream **stream) {
     return CUDA_SUCCESS;
 }
 
-/* The second is what H200 says of a green context's stream while that context, which has ended, is
- * current. */
+/* CONTEXT_IS_DESTROYED is what H200 says of a green context's stream while that context, which has
+ * ended, is current. */
 CUresult sg_stream_lost(CUstream handle) {
     const struct sg_context *top = sg_context_peek_part();
     bool green = handle && top && top->owner && !top->alive;
