@@ -16,6 +16,7 @@
 
 static PFN_vkGetInstanceProcAddr find;
 static VkInstance instance;
+static VkPhysicalDevice chosen;
 static VkDevice device;
 
 /* ISO C has no cast from an object pointer to a function pointer. */
@@ -36,7 +37,7 @@ static bool open_vulkan(void) {
 }
 
 /* On softgpu the driver on the CPU; on hardware the device of the same name. */
-static bool choose(VkPhysicalDevice *chosen) {
+static bool choose(void) {
     LOCAL(vkEnumeratePhysicalDevices);
     LOCAL(vkGetPhysicalDeviceProperties);
     VkPhysicalDevice all[16];
@@ -48,7 +49,7 @@ static bool choose(VkPhysicalDevice *chosen) {
     for (uint32_t i = 0; i < count; i++) {
         VkPhysicalDeviceProperties properties;
         vkGetPhysicalDeviceProperties(all[i], &properties);
-        *chosen = all[i];
+        chosen = all[i];
         if (soft ? properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU
                  : strcmp(properties.deviceName, name) == 0)
             return true;
@@ -57,8 +58,7 @@ static bool choose(VkPhysicalDevice *chosen) {
 }
 
 static bool open_device(void) {
-    VkPhysicalDevice chosen;
-    if (!open_vulkan() || !choose(&chosen))
+    if (!open_vulkan() || !choose())
         return false;
     LOCAL(vkCreateDevice);
     const char *extension = "VK_KHR_external_memory_fd";
@@ -74,14 +74,33 @@ static bool open_device(void) {
     return vkCreateDevice(chosen, &info, NULL, &device) == VK_SUCCESS;
 }
 
+/* The first type that both sides see without flushing; of these one in the device where there is.
+ */
+static uint32_t shared_type(void) {
+    LOCAL(vkGetPhysicalDeviceMemoryProperties);
+    const VkMemoryPropertyFlags host =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    const VkMemoryPropertyFlags wanted[] = {host | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, host};
+    VkPhysicalDeviceMemoryProperties properties;
+    vkGetPhysicalDeviceMemoryProperties(chosen, &properties);
+    for (size_t w = 0; w < COUNT(wanted); w++)
+        for (uint32_t i = 0; i < properties.memoryTypeCount; i++)
+            if ((properties.memoryTypes[i].propertyFlags & wanted[w]) == wanted[w])
+                return i;
+    fail_msg("no memory that both sides see");
+    return 0;
+}
+
 static int export_memory(VkDeviceSize size, VkDeviceMemory *memory) {
     LOCAL(vkAllocateMemory);
     LOCAL(vkGetMemoryFdKHR);
     int fd = -1;
     VkExportMemoryAllocateInfo export = {.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO,
                                          .handleTypes = OPAQUE};
-    VkMemoryAllocateInfo info = {
-        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, .pNext = &export, .allocationSize = size};
+    VkMemoryAllocateInfo info = {.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                 .pNext = &export,
+                                 .allocationSize = size,
+                                 .memoryTypeIndex = shared_type()};
     VkMemoryGetFdInfoKHR get = {.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
                                 .handleType = OPAQUE};
     assert_int_equal(vkAllocateMemory(device, &info, NULL, memory), VK_SUCCESS);

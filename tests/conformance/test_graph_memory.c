@@ -212,6 +212,7 @@ static CUgraph through_memory(unsigned value) {
  * place of its own meanwhile. */
 static void an_update_comes_before_the_end(void **state) {
     (void)state;
+    NEEDS_SOFTGPU("an H200 refuses to update the set to memory of another graph's allocation");
     struct gate gate;
     CUgraphExecUpdateResultInfo info;
     CUgraph graph = through_memory(0x5a), other = through_memory(0x6b);

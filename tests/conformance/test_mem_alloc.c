@@ -268,8 +268,10 @@ static int reuse(int argc, char **argv) {
     return 0;
 }
 
+/* What was recorded of hardware's choice fits this; in general it chooses by more than this. */
 static void the_closest_hole_is_taken(void **state) {
     (void)state;
+    NEEDS_SOFTGPU("which hole is taken is left to the driver");
     assert_int_equal(run_child("reuse", NULL), 0);
 }
 

@@ -185,9 +185,10 @@ static void constants_lie_together(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(words, first, 4));
 }
 
-/* Whatever lies between them. */
+/* Whatever lies between them. An H200 put `far` at an odd multiple of 512. */
 static void variables_are_aligned(void **state) {
     (void)state;
+    NEEDS_SOFTGPU("hardware keeps no alignment beyond 512 bytes");
     static const char text[] =
         HEAD ".visible .global .align 4 .u32 before = 5;\n"
              ".visible .global .align 4096 .b8 far[8];\n.visible .const .b8 one = 1;\n"
