@@ -396,12 +396,74 @@ static void it_completes_once(void **state) {
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLinkDestroy(NULL));
 }
 
+/* What one linker refused changes what later ones of the process answer. */
+static void what_is_missing_after_a_refused_text(void **state) {
+    (void)state;
+    void *image;
+    CUlinkState link = create();
+    FAILS(CUDA_ERROR_INVALID_PTX, add(link, HEAD ".visible .entry a()\n{\nfrob;\n}\n"));
+    OK(cu.cuLinkDestroy(link));
+    link = create();
+    OK(add(link, CALLER));
+    FAILS(CUDA_ERROR_UNKNOWN, cu.cuLinkComplete(link, &image, NULL));
+    OK(cu.cuLinkDestroy(link));
+}
+
+static void text_ends_with_its_zero(void **state) {
+    (void)state;
+    static char text[] = GIVER "\0frob;\n";
+    const size_t sizes[] = {1, 60, sizeof GIVER - 1, sizeof text};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        CUlinkState link = create();
+        OK(cu.cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, sizes[i], "a", 0, NULL, NULL));
+        CUmodule module = load(link);
+        assert_int_equal(value_at(global(module, "shared_value")), 21);
+        OK(cu.cuModuleUnload(module));
+    }
+}
+
+static void of_equal_names_the_visible_is_found(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    OK(add(link, HEAD ".global .align 4 .u32 own = 1;\n"));
+    OK(add(link, HEAD ".visible .global .align 4 .u32 own = 2;\n"));
+    CUmodule module = load(link);
+    assert_int_equal(value_at(global(module, "own")), 2);
+    OK(cu.cuModuleUnload(module));
+}
+
+static void a_variable_and_a_function(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    OK(add(link, HEAD ".weak .global .align 4 .u32 both = 1;\n"));
+    FAILS(CUDA_ERROR_UNKNOWN, add(link, HEAD ".weak .func (.param .b32 result) both()\n{\n"
+                                             ".reg .b32 r;\nmov.u32 r, 2;\n"
+                                             "st.param.b32 [result], r;\nret;\n}\n"));
+    OK(cu.cuLinkDestroy(link));
+}
+
+static void a_verbose_linker_says_something(void **state) {
+    (void)state;
+    char info[2048] = "";
+    CUjit_option options[] = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                              CU_JIT_LOG_VERBOSE};
+    void *values[] = {info, (void *)sizeof info, (void *)1}, *image;
+    CUlinkState link;
+    OK(cu.cuLinkCreate_v2(3, options, values, &link));
+    OK(add(link, CALLER));
+    assert_int_equal(info[0], 0);
+    assert_int_not_equal(cu.cuLinkComplete(link, &image, NULL), CUDA_SUCCESS);
+    assert_true(info[0] != 0);
+    OK(cu.cuLinkDestroy(link));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(two_texts),
         TEST(text_and_machine_code),
         TEST(the_first_versions),
         TEST(what_is_missing_or_twice),
+        TEST(messages_of_the_linker), /* before a text is refused */
         TEST(a_template_in_two_units),
         TEST(weak_gives_way_to_strong),
         TEST(hidden_variables_of_one_name),
@@ -413,9 +475,13 @@ int main(int argc, char **argv) {
         TEST(the_output_is_an_elf),
         TEST(the_output_is_compiled),
         TEST(logs_are_written_as_it_goes),
-        TEST(messages_of_the_linker),
         TEST(no_options_of_an_array),
         TEST(it_completes_once),
+        TEST(what_is_missing_after_a_refused_text),
+        TEST(text_ends_with_its_zero),
+        TEST(of_equal_names_the_visible_is_found),
+        TEST(a_variable_and_a_function),
+        TEST(a_verbose_linker_says_something),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -279,9 +279,14 @@ const struct sg_image_function *sg_image_find_function(const struct sg_image *im
 
 const struct sg_image_variable *sg_image_find_variable(const struct sg_image *image,
                                                        const char *name) {
+    const struct sg_image_variable *hidden = NULL;
     for (size_t i = 0; i < image->variable_count; i++) {
-        if (strcmp(image->variables[i].name, name) == 0)
+        if (strcmp(image->variables[i].name, name) != 0)
+            continue;
+        if (image->variables[i].visible)
             return &image->variables[i];
+        if (!hidden)
+            hidden = &image->variables[i];
     }
-    return NULL;
+    return hidden;
 }

@@ -122,6 +122,8 @@ void sg_image_free(struct sg_image *image);
 
 const struct sg_image_function *sg_image_find_function(const struct sg_image *image,
                                                        const char *name);
+/* Of several, which are of different inputs of a link, the visible one, else the first: recorded.
+ */
 const struct sg_image_variable *sg_image_find_variable(const struct sg_image *image,
                                                        const char *name);
 

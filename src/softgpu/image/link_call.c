@@ -21,10 +21,14 @@ struct sg_link {
     struct sg_image **images;
     size_t count;
     CUresult refusal; /* the first input that cannot be joined with the others spoils all */
-    bool completed;
+    bool completed, verbose;
     unsigned char *output;
     size_t output_size;
 };
+
+/* Once a linker's compiler has refused a text, an H200 says UNKNOWN of what a linker of the process
+ * lacks: recorded of all later ones. */
+static bool text_was_refused;
 
 static CUresult find(CUlinkState state, struct sg_link **link) {
     *link = sg_handle_get(SG_KIND_LINK, SG_HANDLE_VALUE(state));
@@ -56,6 +60,8 @@ static CUresult link_new(const struct sg_jit *jit, int device, struct sg_link **
         return CUDA_ERROR_OUT_OF_MEMORY;
     *made = (struct sg_link){.device = device, .jit = *jit, .started = sg_now()};
     made->log = sg_jit_log(&made->jit);
+    for (unsigned i = 0; i < jit->count; i++)
+        made->verbose |= jit->options[i] == CU_JIT_LOG_VERBOSE && jit->values[i];
     if (copy_options(&made->jit))
         made->handle = sg_handle_new(SG_KIND_LINK, made);
     if (!made->handle) {
@@ -115,6 +121,11 @@ static bool is_elf(const void *data, size_t size) {
     return size >= 4 && memcmp(data, "\177ELF", 4) == 0;
 }
 
+static bool is_fatbin(const void *data, size_t size) {
+    const uint32_t magic = SG_FATBIN_MAGIC;
+    return size >= sizeof magic && memcmp(data, &magic, sizeof magic) == 0;
+}
+
 /* Reads it: what the compiler of text and the choice among machine code say. */
 static CUresult read_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
                            const struct sg_image_options *options, struct sg_image **image) {
@@ -122,6 +133,9 @@ static CUresult read_input(struct sg_link *link, CUjitInputType type, const void
         return CUDA_ERROR_INVALID_IMAGE;
     if (type == CU_JIT_INPUT_PTX && is_elf(data, size))
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    /* A text ends with its zero, whatever its size: recorded. */
+    if (type == CU_JIT_INPUT_PTX && !is_fatbin(data, size))
+        size = SIZE_MAX;
     CUresult result = sg_image_read(data, size, options, &link->log, image);
     if (result != CUDA_SUCCESS)
         return result;
@@ -182,6 +196,7 @@ static CUresult add_program(struct sg_link *link, CUjitInputType type, const voi
      * that is a single ELF. */
     if (type == CU_JIT_INPUT_FATBINARY)
         return result == CUDA_ERROR_NO_BINARY_FOR_GPU ? CUDA_SUCCESS : result;
+    text_was_refused = text_was_refused || result == CUDA_ERROR_INVALID_PTX;
     /* Text that is wrong is left out; machine code that is wrong is the linker's to refuse. */
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
         (type == CU_JIT_INPUT_CUBIN && result != CUDA_ERROR_OUT_OF_MEMORY))
@@ -267,9 +282,13 @@ CUresult sg_cuLinkComplete(CUlinkState state, void **cubinOut, size_t *sizeOut) 
         return CUDA_ERROR_INVALID_HANDLE;
     struct sg_image_options options = options_of(link, NULL);
     result = link->refusal;
+    if (result == CUDA_SUCCESS && link->verbose)
+        sg_image_log_info(&link->log, "info    : %zu inputs to be linked", link->count);
     if (result == CUDA_SUCCESS)
         result = sg_image_link((const struct sg_image *const *)link->images, link->count, &options,
                                &link->log, &link->output, &link->output_size);
+    if (result == CUDA_ERROR_INVALID_SOURCE && link->refusal == CUDA_SUCCESS && text_was_refused)
+        result = CUDA_ERROR_UNKNOWN;
     if (result == CUDA_SUCCESS)
         sg_image_log_info(&link->log, "info    : %zu inputs linked, %zu bytes", link->count,
                           link->output_size);

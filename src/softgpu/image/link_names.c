@@ -62,12 +62,21 @@ static bool better(const struct sg_link_name *one, const struct sg_link_name *th
     return (one->strength == COMMON || one->strength == DECLARED) && one->size > than->size;
 }
 
+/* A function behind a variable makes nvlink fail in itself, and an H200 answer UNKNOWN. */
+static void wrong_kind(struct sg_link_names *names, const struct sg_link_name *known,
+                       const struct sg_link_name *one) {
+    wrong(names, "inputs disagree about what it is:", one->name);
+    if (is_variable(known) && !is_variable(one) && known->strength != DECLARED &&
+        one->strength != DECLARED)
+        names->result = CUDA_ERROR_UNKNOWN;
+}
+
 static void merge(struct sg_link_names *names, struct sg_link_name *known,
                   const struct sg_link_name *one) {
     if (known->strength == STRONG && one->strength == STRONG)
         wrong(names, "two inputs define", one->name);
     else if (!same_kind(known, one))
-        wrong(names, "inputs disagree about what it is:", one->name);
+        wrong_kind(names, known, one);
     else if (!same_size(known, one))
         wrong(names, "inputs disagree about the size of", one->name);
     else if (better(one, known))

@@ -20,8 +20,8 @@ struct sg_link_names {
     CUresult result;
 };
 
-/* Gathers the names of all inputs; sg_link_names_end in any case. SUCCESS, INVALID_SOURCE when
- * inputs contradict each other, OUT_OF_MEMORY. */
+/* Gathers the names of all inputs; sg_link_names_end in any case. SUCCESS, INVALID_SOURCE or
+ * UNKNOWN when inputs contradict each other, OUT_OF_MEMORY. */
 CUresult sg_link_names_gather(struct sg_link_names *names);
 /* INVALID_SOURCE when something is declared and used, but not defined. */
 CUresult sg_link_names_require(struct sg_link_names *names);

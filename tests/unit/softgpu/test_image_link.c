@@ -298,7 +298,6 @@ static void inputs_agree_about_a_name(void **state) {
         {".weak .entry x(.param .u32 a) { ret; }", ".visible .entry x(.param .u64 a) { ret; }",
          CUDA_SUCCESS},
         {".weak .entry x() { ret; }", ".weak .func x() { ret; }", CUDA_ERROR_INVALID_SOURCE},
-        {".weak .global .u32 x = 1;", ".weak .func x() { ret; }", CUDA_ERROR_INVALID_SOURCE},
         {".weak .global .u32 x = 1;", ".weak .const .u32 x = 1;", CUDA_ERROR_INVALID_SOURCE},
         {".weak .global .attribute(.managed) .u32 x;", ".weak .global .u32 x = 1;",
          CUDA_ERROR_INVALID_SOURCE},
