@@ -141,6 +141,7 @@ static CUdeviceptr global(CUmodule module, const char *name) {
 
 static void a_template_in_two_units(void **state) {
     (void)state;
+    NEEDS_SOFTGPU("the linker of an H200's driver died of two weak entries");
     unsigned count = 0;
     CUfunction kernel;
     CUlinkState link = create();
