@@ -8,6 +8,7 @@ static int begin(void **state) {
     if (!failed) {
         OK(cu.cuMemAlloc_v2(&memory, 4096));
         OK(cu.cuMemsetD8_v2(memory, 0x11, 4096));
+        OK(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
     }
     return failed;
 }

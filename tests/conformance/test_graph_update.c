@@ -11,6 +11,7 @@ static int begin(void **state) {
     if (!failed) {
         OK(cu.cuMemAlloc_v2(&memory, 8192));
         OK(cu.cuMemsetD8_v2(memory, 0x11, 8192));
+        OK(cu.cuCtxSynchronize()); /* streams of the tests do not wait for the legacy one */
     }
     return failed;
 }
