@@ -57,10 +57,16 @@ static void attributes(void **state) {
 
 static void cooperative_launches_fit(void **state) {
     (void)state;
-    CUfunction f = function("empty");
+    CUfunction f = function("empty"), heavy;
     CUDA_LAUNCH_PARAMS one = {f, 1, 1, 1, 32, 1, 1, 0, NULL, NULL};
+    CUdeviceptr p = 0;
+    void *params[] = {&p, &p};
     FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
           cu.cuLaunchCooperativeKernel(f, 100000, 1, 1, 1024, 1, 1, 0, NULL, NULL));
+    /* Its registers are too few for a single block. */
+    OK(cu.cuModuleGetFunction(&heavy, module, "heavy"));
+    FAILS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
+          cu.cuLaunchCooperativeKernel(heavy, 1, 1, 1, 1024, 1, 1, 0, NULL, params));
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 0, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuLaunchCooperativeKernelMultiDevice(&one, 1, 4));

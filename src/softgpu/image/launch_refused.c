@@ -42,7 +42,13 @@ static CUresult check_shape(const struct sg_function *function, const struct sg_
         !as_required(image, launch) ||
         threads_of(launch) > sg_occupancy_allowed_threads(image, device))
         return CUDA_ERROR_INVALID_VALUE;
-    return threads_of(launch) > sg_occupancy_most_threads(image, device)
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_registers(const struct sg_function *function,
+                                const struct sg_launch *launch) {
+    return threads_of(launch) >
+                   sg_occupancy_most_threads(function->image, function->context->device)
                ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
                : CUDA_SUCCESS;
 }
@@ -78,7 +84,8 @@ static CUresult check_parameters(const struct sg_function *function,
     return CUDA_SUCCESS;
 }
 
-/* All blocks of a cooperative launch run at the same time. */
+/* All blocks of a cooperative launch run at the same time. Where registers are too few for a single
+ * one, that too is TOO_LARGE, as recorded (tests/parity, the scenario first/launches). */
 static CUresult check_cooperative(const struct sg_function *function,
                                   const struct sg_launch *launch) {
     const struct sg_device *device = sg_device(function->context->device);
@@ -109,6 +116,8 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
         sg_attributes_check(launch->attributes, launch->attribute_count, &cooperative);
     if (result == CUDA_SUCCESS)
         result = check_shape(function, launch);
+    if (result == CUDA_SUCCESS && !cooperative)
+        result = check_registers(function, launch);
     if (result == CUDA_SUCCESS)
         result = check_cluster(function, launch);
     if (result == CUDA_SUCCESS && cooperative)
