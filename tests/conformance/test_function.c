@@ -117,6 +117,39 @@ static void the_first_way_to_launch_is_checked(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
+#define TEXTURES                                                                                   \
+    ".version 7.8\n.target sm_70\n.address_size 64\n"                                              \
+    ".visible .global .texref picture;\n.visible .global .texref other;\n"                         \
+    ".visible .entry look()\n{\nret;\n}\n"
+
+static CUfunction look(CUtexref *picture) {
+    CUfunction f = NULL;
+    OK(cu.cuModuleLoadData(&module, TEXTURES));
+    OK(cu.cuModuleGetFunction(&f, module, "look"));
+    OK(cu.cuModuleGetTexRef(picture, module, "picture"));
+    OK(cu.cuTexRefSetFormat(*picture, CU_AD_FORMAT_FLOAT, 1));
+    return f;
+}
+
+static void textures_are_bound_before_they_are_parameters(void **state) {
+    (void)state;
+    CUtexref picture, made;
+    CUdeviceptr memory;
+    size_t offset;
+    CUfunction f = look(&picture);
+    OK(cu.cuMemAlloc_v2(&memory, 4096));
+    OK(cu.cuTexRefCreate(&made));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, 0, picture));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, made));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, NULL));
+    OK(cu.cuTexRefSetAddress_v2(&offset, picture, memory, 4096));
+    OK(cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
+    OK(cu.cuTexRefDestroy(made));
+    OK(cu.cuModuleUnload(module));
+    OK(cu.cuMemFree_v2(memory));
+}
+
 static void check_dump(const char *line) {
     char *text = soft->state_dump();
     assert_non_null(text);
@@ -151,6 +184,35 @@ static void functions_keep_what_they_are_told(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
+static void functions_keep_their_textures(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its state, and asks for what no hardware was asked for");
+    CUtexref picture, strange, made;
+    CUmodule second;
+    CUarray array;
+    const CUDA_ARRAY_DESCRIPTOR line = {
+        .Width = 64, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+    size_t offset;
+    CUfunction f = look(&picture);
+    OK(cu.cuModuleLoadData(&second, TEXTURES));
+    OK(cu.cuModuleGetTexRef(&strange, second, "picture"));
+    OK(cu.cuTexRefCreate(&made));
+    OK(cu.cuTexRefSetAddress_v2(&offset, strange, 0, 0));
+    OK(cu.cuTexRefSetAddress_v2(&offset, made, 0, 0));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, strange));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, made));
+    OK(cu.cuArrayCreate_v2(&array, &line));
+    OK(cu.cuTexRefSetArray(picture, array, CU_TRSA_OVERRIDE_FORMAT));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, 0, picture));
+    OK(cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
+    check_dump("function look: texture picture\n");
+    OK(cu.cuArrayDestroy(array));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuParamSetTexRef(f, CU_PARAM_TR_DEFAULT, picture));
+    OK(cu.cuTexRefDestroy(made));
+    OK(cu.cuModuleUnload(second));
+    OK(cu.cuModuleUnload(module));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(attributes_of_machine_code),
@@ -159,6 +221,8 @@ int main(int argc, char **argv) {
         TEST(cache_config_changes_occupancy),
         TEST(bank_sizes_are_checked),
         TEST(functions_keep_what_they_are_told),
+        TEST(functions_keep_their_textures),
+        TEST(textures_are_bound_before_they_are_parameters),
         TEST(the_first_way_to_launch_is_checked),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

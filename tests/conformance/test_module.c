@@ -227,6 +227,48 @@ static void addresses_of_32_bits_are_refused(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
+static int use_old_addresses(int argc, char **argv) {
+    CUcontext old;
+    CUdeviceptr_v1 address = 0, again = 0, constant = 0;
+    unsigned bytes = 0;
+    uint32_t value = 0, factors[2] = {0, 0};
+    (void)argc, (void)argv;
+    OK(cu.cuInit(0));
+    OK(cu.cuCtxCreate(&old, 0, 0));
+    CUmodule module = load(TEXT);
+    OK(cu.cuModuleGetGlobal(&address, &bytes, module, "counter"));
+    assert_int_equal(bytes, 4);
+    OK(cu.cuMemcpyDtoH(&value, address, 4));
+    assert_int_equal(value, 7);
+    value = 8;
+    OK(cu.cuMemcpyHtoD(address, &value, 4));
+    OK(cu.cuModuleGetGlobal(&again, NULL, module, "counter"));
+    assert_int_equal(again, address);
+    value = 0;
+    OK(cu.cuMemcpyDtoH(&value, again, 4));
+    assert_int_equal(value, 8);
+    OK(cu.cuModuleGetGlobal(&constant, &bytes, module, "factors"));
+    assert_int_equal(bytes, 8);
+    OK(cu.cuMemcpyDtoH(factors, constant, 8));
+    assert_true(factors[0] == 3 && factors[1] == 4);
+    OK(cu.cuModuleGetGlobal(NULL, &bytes, module, "large"));
+    assert_int_equal(bytes, 3000000);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuModuleGetGlobal(&address, &bytes, module, "nothing"));
+    assert_true(address == 0 && bytes == 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetGlobal(NULL, NULL, module, "counter"));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuModuleGetGlobal(&address, &bytes, module, NULL));
+    FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuModuleGetGlobal(&address, &bytes, NULL, "counter"));
+    OK(cu.cuModuleUnload(module));
+    OK(cu.cuCtxDestroy(old));
+    return 0;
+}
+
+/* A context of that time does not go together with one of today: a process of its own. */
+static void old_contexts_have_addresses_of_32_bits(void **state) {
+    (void)state;
+    assert_int_equal(run_child("old", NULL), 0);
+}
+
 static void unloaded_is_gone(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware may have the next object where the last one was");
@@ -401,6 +443,7 @@ int main(int argc, char **argv) {
         TEST(variables_are_aligned),
         TEST(each_module_has_its_own),
         TEST(addresses_of_32_bits_are_refused),
+        TEST(old_contexts_have_addresses_of_32_bits),
         TEST(unloaded_is_gone),
         TEST(contexts_unload),
         TEST(references_have_names),
@@ -411,7 +454,9 @@ int main(int argc, char **argv) {
         TEST(attributes_want_loading),
         TEST(unlinked_code_has_no_functions),
     };
-    const struct child children[] = {
-        {"mode", look_at_mode}, {"load", load_each}, {"late", change_mode}};
+    const struct child children[] = {{"mode", look_at_mode},
+                                     {"load", load_each},
+                                     {"late", change_mode},
+                                     {"old", use_old_addresses}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -1,12 +1,13 @@
 /*
- * The first way to launch: shape, shared memory and arguments are kept in the function until a
- * launch takes them.
+ * The first way to launch: shape, shared memory, arguments and textures are kept in the function
+ * until a launch takes them.
  */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/image/launch_refused.h"
 #include "softgpu/image/occupancy.h"
+#include "softgpu/texture/texture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct sg_old_launch {
     unsigned shared;
     unsigned size; /* of the arguments, as cuParamSetSize was told */
     unsigned char arguments[SG_PARAMETER_ROOM];
+    bool textures[]; /* which of the image's cuParamSetTexRef named */
 };
 
 void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function) {
@@ -28,6 +30,11 @@ void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function
     sg_text_line(text, "function %s: block %u,%u,%u, shared %u, arguments %u bytes %s",
                  function->image->name, old->block[0], old->block[1], old->block[2], old->shared,
                  old->size, hex);
+    const struct sg_image *image = function->module->program->image;
+    for (size_t i = 0; i < image->texture_count; i++)
+        if (old->textures[i])
+            sg_text_line(text, "function %s: texture %s", function->image->name,
+                         image->textures[i]);
 }
 
 static CUresult find(CUfunction handle, struct sg_function **function) {
@@ -37,7 +44,8 @@ static CUresult find(CUfunction handle, struct sg_function **function) {
         result = sg_function_get(handle, function);
     if (result != CUDA_SUCCESS || (*function)->old)
         return result;
-    (*function)->old = calloc(1, sizeof *(*function)->old);
+    size_t textures = (*function)->module->program->image->texture_count;
+    (*function)->old = calloc(1, sizeof *(*function)->old + textures * sizeof(bool));
     if (!(*function)->old)
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (int i = 0; i < 3; i++)
@@ -118,16 +126,27 @@ CUresult sg_cuParamSetv(CUfunction hfunc, int offset, void *ptr, unsigned int nu
     return put(hfunc, offset, ptr, numbytes);
 }
 
-/* "Not supported": a reference is refused, whichever it is. */
+/*
+ * A reference of the function's module that is bound, as recorded (tests/parity, the scenarios
+ * first/bound-texture and module/old-texture): H200 refuses each that is not bound. That it is a
+ * module's and the unit CU_PARAM_TR_DEFAULT is what the documentation demands.
+ */
 CUresult sg_cuParamSetTexRef(CUfunction hfunc, int texunit, CUtexref hTexRef) {
     struct sg_function *function;
-    (void)texunit;
     CUresult result = find(hfunc, &function);
     if (result != CUDA_SUCCESS)
         return result;
-    return sg_handle_get(SG_KIND_TEXTURE_REFERENCE, SG_HANDLE_VALUE(hTexRef))
-               ? CUDA_ERROR_INVALID_VALUE
-               : CUDA_ERROR_INVALID_HANDLE;
+    const struct sg_reference *reference = sg_reference_get(hTexRef);
+    if (!reference)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (texunit != CU_PARAM_TR_DEFAULT || reference->module != function->module ||
+        !sg_reference_bound(reference))
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct sg_image *image = function->module->program->image;
+    for (size_t i = 0; i < image->texture_count; i++)
+        if (image->textures[i] == reference->name) /* the image's own: see cuModuleGetTexRef */
+            function->old->textures[i] = true;
+    return CUDA_SUCCESS;
 }
 
 /* ---- Launches ------------------------------------------------------------------------------- */

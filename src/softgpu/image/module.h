@@ -93,7 +93,7 @@ CUresult sg_kernel_from_handle(CUkernel handle, struct sg_kernel **kernel);
 CUresult sg_function_get(CUfunction handle, struct sg_function **function);
 
 struct sg_text;
-/* function_old.c: shape, shared memory and arguments that are ready for a launch. */
+/* function_old.c: shape, shared memory, arguments and textures that are ready for a launch. */
 void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function);
 
 /* function.c: what an attribute of a function is on a device; `settings` and `set` may be NULL. */

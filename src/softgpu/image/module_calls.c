@@ -2,6 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/capture.h"
 #include "softgpu/image/module.h"
+#include "softgpu/memory/old.h"
 #include "softgpu/stream/stream.h"
 #include "softgpu/texture/texture.h"
 
@@ -158,17 +159,43 @@ CUresult sg_cuModuleGetGlobal_v2(CUdeviceptr *dptr, size_t *bytes, CUmodule hmod
     return CUDA_SUCCESS;
 }
 
-/* For contexts of 32 bits, of which there are none. */
+static CUresult narrow_address(CUdeviceptr wide, CUdeviceptr_v1 *address) {
+    const struct sg_range *range = sg_range_find(wide);
+    CUresult result = range ? sg_old_address(range, address) : CUDA_ERROR_NOT_FOUND;
+    if (result == CUDA_SUCCESS)
+        *address += (CUdeviceptr_v1)(wide - range->start);
+    return result;
+}
+
+/* In a context of addresses of 32 bits alone, whatever else is asked for: as recorded
+ * (tests/parity, the scenarios first/old-globals and module/globals-v1). */
 CUresult sg_cuModuleGetGlobal(CUdeviceptr_v1 *dptr, unsigned int *bytes, CUmodule hmod,
                               const char *name) {
     struct sg_module *module;
-    (void)name;
+    CUdeviceptr wide;
+    CUdeviceptr_v1 address;
+    size_t size;
     if (dptr)
         *dptr = 0;
     if (bytes)
         *bytes = 0;
     CUresult result = sg_module_from_handle(hmod, &module);
-    return result == CUDA_SUCCESS ? CUDA_ERROR_INVALID_CONTEXT : result;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_old_is(module->context))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    if (!name || (!dptr && !bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    result = sg_module_variable(module, name, &wide, &size);
+    if (result == CUDA_SUCCESS)
+        result = narrow_address(wide, &address);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (dptr)
+        *dptr = address;
+    if (bytes)
+        *bytes = (unsigned)size;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_cuModuleGetLoadingMode(CUmoduleLoadingMode *mode) {

@@ -2,6 +2,8 @@
  * and those that an image declares to its module. */
 #include "softgpu/texture/texture.h"
 
+#include "softgpu/array/array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,4 +80,18 @@ void sg_references_context_end(struct sg_context *context) {
 
 struct sg_reference *sg_reference_get(CUtexref handle) {
     return sg_handle_get(SG_KIND_TEXTURE_REFERENCE, SG_HANDLE_VALUE(handle));
+}
+
+bool sg_reference_bound(const struct sg_reference *reference) {
+    switch (reference->bound) {
+    case SG_BOUND_ADDRESS:
+        return true;
+    case SG_BOUND_ARRAY:
+        return sg_array_get(reference->array) != NULL;
+    case SG_BOUND_MIPMAP:
+        return sg_mipmap_get(reference->mipmap) != NULL;
+    case SG_BOUND_NOTHING:
+        break;
+    }
+    return false;
 }

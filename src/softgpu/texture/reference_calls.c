@@ -2,6 +2,7 @@
 #include "softgpu/array/array.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
+#include "softgpu/memory/old.h"
 #include "softgpu/texture/texture.h"
 
 /* The reference, after the check for a current context. */
@@ -14,6 +15,14 @@ static CUresult find(CUtexref handle, struct sg_reference **reference) {
         return result;
     *reference = sg_reference_get(handle);
     return *reference ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+/* For the functions of CUDA 2 to 3.1, which work in a context of that time. What they bind is not
+ * looked at, so its address of 32 bits is kept as it is. */
+static CUresult find_old(CUtexref handle, struct sg_reference **reference) {
+    CUresult result = find(handle, reference);
+    bool refused = result == CUDA_SUCCESS && !sg_old_is((*reference)->context);
+    return refused ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
 CUresult sg_cuTexRefCreate(CUtexref *pTexRef) {
@@ -56,28 +65,39 @@ static bool too_large(const struct sg_reference *reference, size_t bytes) {
 
 /* Fetches begin at an aligned address; how far behind it the memory begins is an output, which may
  * be missing only when it is 0. */
+static CUresult set_address(struct sg_reference *reference, CUdeviceptr address, size_t bytes,
+                            bool has_output, size_t *offset) {
+    *offset = address % attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+    if ((*offset != 0 && !has_output) || too_large(reference, bytes))
+        return CUDA_ERROR_INVALID_VALUE;
+    reference->bound = SG_BOUND_ADDRESS;
+    reference->address = address - *offset;
+    return CUDA_SUCCESS;
+}
+
 CUresult sg_cuTexRefSetAddress_v2(size_t *ByteOffset, CUtexref hTexRef, CUdeviceptr dptr,
                                   size_t bytes) {
     struct sg_reference *reference;
+    size_t offset;
     if (ByteOffset)
         *ByteOffset = 0;
     CUresult result = find(hTexRef, &reference);
-    if (result != CUDA_SUCCESS)
-        return result;
-    size_t offset = dptr % attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
-    if ((offset != 0 && !ByteOffset) || too_large(reference, bytes))
-        return CUDA_ERROR_INVALID_VALUE;
-    reference->bound = SG_BOUND_ADDRESS;
-    reference->address = dptr - offset;
-    if (ByteOffset)
+    if (result == CUDA_SUCCESS)
+        result = set_address(reference, dptr, bytes, ByteOffset != NULL, &offset);
+    if (result == CUDA_SUCCESS && ByteOffset)
         *ByteOffset = offset;
-    return CUDA_SUCCESS;
+    return result;
 }
 
 CUresult sg_cuTexRefSetAddress(unsigned int *ByteOffset, CUtexref hTexRef, CUdeviceptr_v1 dptr,
                                unsigned int bytes) {
-    size_t offset = 0;
-    CUresult result = sg_cuTexRefSetAddress_v2(&offset, hTexRef, dptr, bytes);
+    struct sg_reference *reference;
+    size_t offset;
+    if (ByteOffset)
+        *ByteOffset = 0;
+    CUresult result = find_old(hTexRef, &reference);
+    if (result == CUDA_SUCCESS)
+        result = set_address(reference, dptr, bytes, ByteOffset != NULL, &offset);
     if (result == CUDA_SUCCESS && ByteOffset)
         *ByteOffset = (unsigned)offset;
     return result;
@@ -99,29 +119,22 @@ CUresult sg_cuTexRefGetAddress_v2(CUdeviceptr *pdptr, CUtexref hTexRef) {
 }
 
 CUresult sg_cuTexRefGetAddress(CUdeviceptr_v1 *pdptr, CUtexref hTexRef) {
-    CUdeviceptr address;
-    CUresult result = sg_cuTexRefGetAddress_v2(&address, hTexRef);
-    if (result == CUDA_SUCCESS && address > UINT32_MAX)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (result == CUDA_SUCCESS && pdptr)
-        *pdptr = (CUdeviceptr_v1)address;
-    return result;
-}
-
-/* `strict`: rows begin where the device can fetch them. */
-static CUresult set_address_2d(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR *desc,
-                               CUdeviceptr address, size_t pitch, bool strict) {
     struct sg_reference *reference;
-    CUresult result = find(handle, &reference);
+    if (pdptr)
+        *pdptr = 0;
+    CUresult result = find_old(hTexRef, &reference);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!desc)
+    if (reference->bound != SG_BOUND_ADDRESS || reference->address > UINT32_MAX)
         return CUDA_ERROR_INVALID_VALUE;
-    uint64_t step =
-        strict ? attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) : 1;
-    size_t row = desc->Width * sg_array_element(desc->Format, desc->NumChannels);
-    if (pitch == 0 || pitch < row || pitch % step != 0 ||
-        address % attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0)
+    if (pdptr)
+        *pdptr = (CUdeviceptr_v1)reference->address;
+    return CUDA_SUCCESS;
+}
+
+static CUresult set_address_2d(struct sg_reference *reference, const CUDA_ARRAY_DESCRIPTOR *desc,
+                               CUdeviceptr address, size_t pitch) {
+    if (pitch == 0 || address % attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT) != 0)
         return CUDA_ERROR_INVALID_VALUE;
     reference->bound = SG_BOUND_ADDRESS;
     reference->address = address;
@@ -130,22 +143,45 @@ static CUresult set_address_2d(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR *des
     return CUDA_SUCCESS;
 }
 
+/* `strict`: rows begin where the device can fetch them. */
+static CUresult set_wide_address_2d(CUtexref handle, const CUDA_ARRAY_DESCRIPTOR *desc,
+                                    CUdeviceptr address, size_t pitch, bool strict) {
+    struct sg_reference *reference;
+    CUresult result = find(handle, &reference);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!desc)
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t step =
+        strict ? attribute_of(reference, CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT) : 1;
+    if (pitch < desc->Width * sg_array_element(desc->Format, desc->NumChannels) ||
+        pitch % step != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return set_address_2d(reference, desc, address, pitch);
+}
+
 CUresult sg_cuTexRefSetAddress2D_v3(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc,
                                     CUdeviceptr dptr, size_t Pitch) {
-    return set_address_2d(hTexRef, desc, dptr, Pitch, true);
+    return set_wide_address_2d(hTexRef, desc, dptr, Pitch, true);
 }
 
 CUresult sg_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR *desc,
                                     CUdeviceptr dptr, size_t Pitch) {
-    return set_address_2d(hTexRef, desc, dptr, Pitch, false);
+    return set_wide_address_2d(hTexRef, desc, dptr, Pitch, false);
 }
 
+/* A pitch below the width is taken: as recorded (tests/parity, the scenario
+ * first/old-texture-reference). */
 CUresult sg_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc,
                                  CUdeviceptr_v1 dptr, unsigned int Pitch) {
-    CUDA_ARRAY_DESCRIPTOR wide;
-    if (desc)
-        wide = (CUDA_ARRAY_DESCRIPTOR){desc->Width, desc->Height, desc->Format, desc->NumChannels};
-    return set_address_2d(hTexRef, desc ? &wide : NULL, dptr, Pitch, false);
+    struct sg_reference *reference;
+    CUresult result = find_old(hTexRef, &reference);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!desc)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUDA_ARRAY_DESCRIPTOR wide = {desc->Width, desc->Height, desc->Format, desc->NumChannels};
+    return set_address_2d(reference, &wide, dptr, Pitch);
 }
 
 /* ---- Arrays ---------------------------------------------------------------------------------- */

@@ -76,5 +76,7 @@ CUresult sg_reference_of_module(const struct sg_module *module, struct sg_contex
 void sg_references_module_end(const struct sg_module *module, struct sg_context *context);
 void sg_references_context_end(struct sg_context *context);
 struct sg_reference *sg_reference_get(CUtexref handle);
+/* Whether it is bound to memory, or to an array that is still there. */
+bool sg_reference_bound(const struct sg_reference *reference);
 
 #endif
