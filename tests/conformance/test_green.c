@@ -1,6 +1,8 @@
 /* Green contexts: dividing a device, and contexts that have a part of it. */
 #include "harness.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 static CUdevResource whole(void) {
@@ -279,6 +281,66 @@ static void a_reset_of_the_primary_context_ends_it(void **state) {
     assert_int_equal(run_child("reset", NULL), 0);
 }
 
+/* ---- Ended by two threads at once ---- */
+
+struct ends {
+    CUgreenCtx green;
+    CUresult destroyed, reset;
+};
+
+static void *destroy_green(void *argument) {
+    struct ends *ends = argument;
+    ends->destroyed = cu.cuGreenCtxDestroy(ends->green);
+    return NULL;
+}
+
+static void *reset_primary(void *argument) {
+    struct ends *ends = argument;
+    ends->reset = cu.cuDevicePrimaryCtxReset_v2(dev);
+    return NULL;
+}
+
+/* The memory that work of a part uses is the primary context's: it is there until the part has
+ * ended, and a set that finds it gone would leave the device with a fault. */
+static int a_reset_waits_for_a_part_that_ends(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUstream stream;
+    CUdeviceptr p;
+    CUcontext own, again;
+    struct gate gate;
+    struct ends ends = {.destroyed = CUDA_ERROR_UNKNOWN, .reset = CUDA_ERROR_UNKNOWN};
+    pthread_t destroying, resetting;
+    unsigned long long id;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&p, 1 << 20));
+    ends.green = make_green();
+    OK(cu.cuGreenCtxStreamCreate(&stream, ends.green, CU_STREAM_NON_BLOCKING, 0));
+    OK(cu.cuCtxCreate_v2(&own, 0, dev)); /* keeps the gate */
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    OK(cu.cuMemsetD8Async(p, 1, 1 << 20, stream));
+    pthread_create(&destroying, NULL, destroy_green, &ends);
+    while (cu.cuGreenCtxGetId(ends.green, &id) == CUDA_SUCCESS)
+        sched_yield();
+    pthread_create(&resetting, NULL, reset_primary, &ends);
+    while (active())
+        sched_yield();
+    gate_release(&gate);
+    pthread_join(destroying, NULL);
+    pthread_join(resetting, NULL);
+    OK(ends.destroyed);
+    OK(ends.reset);
+    OK(cu.cuDevicePrimaryCtxRetain(&again, dev));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    return 0;
+}
+
+static void a_reset_does_not_overtake_it(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("resets the device");
+    assert_int_equal(run_child("overtake", NULL), 0);
+}
+
 static void what_is_made_in_it_belongs_to_the_primary(void **state) {
     (void)state;
     CUgreenCtx green = make_green();
@@ -467,6 +529,7 @@ int main(int argc, char **argv) {
         TEST(wrong_contexts_are_refused),
         TEST(it_keeps_the_primary_context_alive),
         TEST(a_reset_of_the_primary_context_ends_it),
+        TEST(a_reset_does_not_overtake_it),
         TEST(what_is_made_in_it_belongs_to_the_primary),
         TEST(its_streams_know_it),
         TEST(its_streams_work_and_end_with_it),
@@ -475,6 +538,7 @@ int main(int argc, char **argv) {
         TEST(it_is_in_the_reports),
     };
     const struct child children[] = {{"holds", it_holds_the_primary_context},
-                                     {"reset", a_reset_ends_parts}};
+                                     {"reset", a_reset_ends_parts},
+                                     {"overtake", a_reset_waits_for_a_part_that_ends}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -39,6 +39,7 @@ struct sg_context {
     struct sg_green *green;   /* of a green one: its resources */
     struct sg_context *parts; /* of a primary one: its green contexts that are alive */
     struct sg_context *next_part;
+    unsigned ending_parts; /* of a primary one: not among its parts any more, not ended yet */
 
     /* stream/ owns these. */
     struct sg_stream *legacy;     /* the NULL stream */

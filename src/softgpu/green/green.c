@@ -27,9 +27,17 @@ static void unlist(struct sg_context *part) {
     part->next_part = NULL;
 }
 
+static pthread_cond_t part_ended = PTHREAD_COND_INITIALIZER;
+
+/* Its work is waited for with the lock released: its owner, whose memory the work uses, does not
+ * end meanwhile. */
 static void end_part(struct sg_context *part) {
+    struct sg_context *owner = part->owner;
     unlist(part);
+    owner->ending_parts++;
     sg_context_end(part);
+    owner->ending_parts--;
+    pthread_cond_broadcast(&part_ended);
 }
 
 /* A reset ends the parts and leaves their retains, a last release has used those up. */
@@ -40,6 +48,8 @@ void sg_green_owner_end(struct sg_context *context) {
             part->green->retains = false;
         end_part(part);
     }
+    while (context->ending_parts > 0)
+        sg_wait(&part_ended, 0);
 }
 
 void sg_green_free(struct sg_context *part) {
@@ -126,12 +136,13 @@ CUresult sg_cuGreenCtxDestroy(CUgreenCtx hCtx) {
     if (!part->owner)
         return CUDA_ERROR_INVALID_CONTEXT;
     sg_handle_drop(SG_KIND_CONTEXT, part->handle);
-    if (part->alive)
-        end_part(part);
     if (part->green->retains) {
+        /* The last one ends the primary context, and that this part. */
         part->green->retains = false;
         sg_cuDevicePrimaryCtxRelease_v2(part->device);
     }
+    if (part->alive)
+        end_part(part);
     sg_context_unref(part);
     return CUDA_SUCCESS;
 }
