@@ -147,7 +147,7 @@ static CUresult function_info(struct sg_image_function *function, struct sg_byte
 
 /* What a block has for the driver itself, which ptxas counts in whole programs since sm_90. */
 static uint64_t reserved_shared(const struct sg_cubin *cubin) {
-    return cubin->image->target >= 90 && cubin->elf.type == ET_EXEC ? 1024 : 0;
+    return cubin->image->target >= 90 && !cubin->image->to_be_linked ? 1024 : 0;
 }
 
 static CUresult describe(struct sg_cubin *cubin, struct sg_image_function *function) {
@@ -180,6 +180,13 @@ static CUresult add_function(struct sg_cubin *cubin, size_t index) {
     grown->weak = symbol->binding == STB_WEAK;
     grown->name = strdup(symbol->name);
     return grown->name ? describe(cubin, grown) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* Of section headers that are zeros from some place on, an H200 says that the image is invalid when
+ * that of the code is among them, as recorded; it does not miss the constants' behind that. */
+static bool has_code(const struct sg_elf *elf, const struct sg_elf_symbol *symbol) {
+    return symbol->section < elf->section_count &&
+           elf->sections[symbol->section].type == SHT_PROGBITS;
 }
 
 /* .nv.info: of each function by its symbol. */
@@ -217,7 +224,7 @@ CUresult sg_cubin_functions(struct sg_cubin *cubin) {
             continue;
         if (!sg_names_add(&names, 0, symbol->name, strlen(symbol->name), i, &first))
             result = CUDA_ERROR_OUT_OF_MEMORY;
-        else if (first != i || !symbol->name[0])
+        else if (first != i || !symbol->name[0] || !has_code(elf, symbol))
             result = CUDA_ERROR_INVALID_IMAGE;
         else
             result = add_function(cubin, i);
@@ -229,14 +236,29 @@ CUresult sg_cubin_functions(struct sg_cubin *cubin) {
 /* ---- the cubin
  * --------------------------------------------------------------------------------------- */
 
-/* Since version 8 of the ABI, a section says whether the code is for this architecture alone. */
-static bool marked_specific(const struct sg_elf *elf) {
+/*
+ * e_flags, by what ptxas of CUDA 12.4, 12.9 and 13.0 writes for sm_50 to sm_120a. There are two
+ * layouts, and EI_OSABI says which: an H200 reads it alone, as recorded (it takes any
+ * EI_ABIVERSION, and with 0x33 it takes the low byte of 0x06005a04 for the architecture).
+ *
+ *   bits           0x33: CUDA 12, to sm_90            0x41: CUDA 13, and CUDA 12 from sm_100 on
+ *   0 to 7         architecture: 0x5a for sm_90       marks: 4 to sm_90, 2 from sm_100 on, 8 for
+ *                                                     code for this architecture alone (12.9)
+ *   8 to 15        marks: 5 always, 8 as beside       architecture, the lower half
+ *   16 to 23       .target of the text: 0x4b for 75   architecture, the upper half: always 0
+ *   24 to 31       0                                  6; an H200 takes 0 and 255
+ *
+ * CUDA 13 does not set the mark for one architecture alone: there .nv.compat has it.
+ */
+enum { OLD_ALONE = 0x800, ALONE = 8, COMPAT_ALONE = 9 };
+
+static bool marked_alone(const struct sg_elf *elf) {
     const struct sg_elf_section *section = sg_elf_section(elf, ".nv.compat", "");
     struct attribute one;
     if (!section)
         return false;
     for (uint64_t at = 0; next_attribute(section->bytes, &at, &one);) {
-        if (one.form == FORM_BYTE && one.name == 9)
+        if (one.form == FORM_BYTE && one.name == COMPAT_ALONE)
             return (one.value & 0xff) == 1;
     }
     return false;
@@ -244,10 +266,15 @@ static bool marked_specific(const struct sg_elf *elf) {
 
 static void read_target(struct sg_cubin *cubin) {
     const struct sg_elf *elf = &cubin->elf;
-    bool recent = elf->abi >= 8;
-    cubin->image->target = (int)((recent ? elf->flags >> 8 : elf->flags) & 0xff);
-    bool specific = recent ? marked_specific(elf) : (elf->flags & 0x800) != 0;
-    cubin->image->target_suffix = specific ? 'a' : 0;
+    bool alone;
+    if (elf->system == SG_CUBIN_SYSTEM) {
+        cubin->image->target = (int16_t)(elf->flags >> 8 & 0xffff);
+        alone = (elf->flags & ALONE) || marked_alone(elf);
+    } else {
+        cubin->image->target = (int)(elf->flags & 0xff);
+        alone = (elf->flags & OLD_ALONE) != 0;
+    }
+    cubin->image->target_suffix = alone ? 'a' : 0;
 }
 
 /* Machine code runs on its architecture, and on later ones of the same major version. */
@@ -265,7 +292,13 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     if (result != CUDA_SUCCESS)
         return result;
     read_target(cubin);
-    cubin->image->to_be_linked = cubin->elf.type == ET_REL;
+    /* As recorded: a whole program of which only the type is changed is found as before. What sets
+     * it apart from what is to be linked is that it has segments. */
+    cubin->image->to_be_linked = cubin->elf.type == ET_REL && cubin->elf.segments == 0;
+    /* An H200 answers so to 0 and to 0xff5a, and to 0x15a as to any architecture that is not its
+     * own: a signed number of 16 bits would be the reason; nobody asked between. */
+    if (cubin->image->target <= 0)
+        return CUDA_ERROR_UNKNOWN;
     if (!runs(cubin)) {
         sg_image_log_error(cubin->log, cubin->options->name, 0,
                            "code for sm_%d does not run on sm_%d", cubin->image->target,

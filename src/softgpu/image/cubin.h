@@ -23,13 +23,17 @@ struct sg_elf {
     struct sg_bytes bytes;
     unsigned type; /* 1 for relocatable, 2 for a whole program */
     uint32_t flags;
-    unsigned abi; /* version of the ABI */
+    unsigned system;   /* SG_CUBIN_SYSTEM or SG_CUBIN_SYSTEM_OLD */
+    unsigned segments; /* how many program headers it says that it has */
     struct sg_elf_section *sections;
     size_t section_count;
     struct sg_elf_symbol *symbols;
     size_t symbol_count;
     struct sg_name_table names; /* scope 0: sections by name */
 };
+
+/* EI_OSABI of what CUDA 12 writes for sm_90 and before, and of all that CUDA 13 writes. */
+enum { SG_CUBIN_SYSTEM_OLD = 0x33, SG_CUBIN_SYSTEM = 0x41 };
 
 /* What an H200 says of the header, INVALID_IMAGE when something points outside, OUT_OF_MEMORY.
  * sg_elf_close in any case. */

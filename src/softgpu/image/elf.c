@@ -13,15 +13,20 @@
 /* Names may take so many times the bytes of the file: linkers let them share their ends. */
 #define NAME_SHARE 4
 
-/* The answers of an H200 to each of these. */
+/*
+ * The answers of an H200 to each of these, as recorded. The class comes after the order and the
+ * machine: 0 is UNKNOWN in a cubin, and INVALID_IMAGE where all behind the magic is zeros. It does
+ * not mind the versions of ELF and of the ABI, the type (0, 1 and 3 load as well), the entry, the
+ * header's own size, nor how many program headers there are, where in the image, and of what size.
+ */
 static CUresult check_header(struct sg_bytes bytes) {
     if (bytes.size < HEADER || memcmp(bytes.data, ELFMAG, SELFMAG) != 0)
         return CUDA_ERROR_INVALID_IMAGE;
-    if (bytes.data[EI_CLASS] != ELFCLASS64)
-        return bytes.data[EI_CLASS] == ELFCLASS32 ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
     if (bytes.data[EI_DATA] != ELFDATA2LSB || sg_bytes_number(bytes, 18, 2) != EM_CUDA)
         return CUDA_ERROR_INVALID_IMAGE;
-    if (bytes.data[EI_OSABI] != 0x33 && bytes.data[EI_OSABI] != 0x41)
+    if (bytes.data[EI_CLASS] != ELFCLASS64)
+        return CUDA_ERROR_UNKNOWN;
+    if (bytes.data[EI_OSABI] != SG_CUBIN_SYSTEM_OLD && bytes.data[EI_OSABI] != SG_CUBIN_SYSTEM)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     return CUDA_SUCCESS;
 }
@@ -166,7 +171,8 @@ CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf) {
         return result;
     elf->type = (unsigned)sg_bytes_number(bytes, 16, 2);
     elf->flags = (uint32_t)sg_bytes_number(bytes, 48, 4);
-    elf->abi = bytes.data[EI_ABIVERSION];
+    elf->system = bytes.data[EI_OSABI];
+    elf->segments = (unsigned)sg_bytes_number(bytes, 56, 2);
     result = read_sections(elf);
     for (size_t i = 0; result == CUDA_SUCCESS && i < elf->section_count; i++) {
         if (elf->sections[i].type == SHT_SYMTAB && !elf->symbols)

@@ -403,27 +403,16 @@ static void damaged_files(void **state) {
     }
 }
 
-/* As an H200 answers to these bytes of what it linked itself. */
-static void headers_of_cubins(void **state) {
-    static const struct {
-        size_t at;
-        unsigned char value;
-        CUresult answer;
-    } changes[] = {
-        {4, 1, CUDA_ERROR_UNKNOWN},
-        {5, 2, CUDA_ERROR_INVALID_IMAGE},
-        {7, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
-        {8, 99, CUDA_SUCCESS},
-        {16, 1, CUDA_SUCCESS},
-        {18, 62, CUDA_ERROR_INVALID_IMAGE},
-        {48, 100, CUDA_SUCCESS},
-        {49, 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
-        {60, 0, CUDA_ERROR_INVALID_IMAGE},
-    };
+struct change {
+    size_t at;
+    unsigned char value;
+    CUresult answer;
+};
+
+static void check_changes(const char *name, const struct change *changes, size_t count) {
     size_t size;
-    (void)state;
-    unsigned char *bytes = file("sample-90.cubin", &size);
-    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+    unsigned char *bytes = file(name, &size);
+    for (size_t i = 0; i < count; i++) {
         struct sg_image *image = NULL;
         unsigned char *byte = &bytes[changes[i].at], before = *byte;
         *byte = changes[i].value;
@@ -431,10 +420,109 @@ static void headers_of_cubins(void **state) {
         sg_image_free(image);
         image = NULL;
         assert_int_equal(sg_image_read(bytes, SIZE_MAX, &h200, NULL, &image), changes[i].answer);
+        /* No more than the type says that it is to be linked, and what is has no segments. */
+        assert_false(image && image->to_be_linked);
         sg_image_free(image);
         *byte = before;
     }
     free(bytes);
+}
+
+/* As an H200 answers to these bytes of what CUDA 13 makes. */
+static void headers_of_cubins(void **state) {
+    static const struct change changes[] = {
+        {4, 0, CUDA_ERROR_UNKNOWN},
+        {4, 1, CUDA_ERROR_UNKNOWN},
+        {5, 0, CUDA_ERROR_INVALID_IMAGE},
+        {5, 2, CUDA_ERROR_INVALID_IMAGE},
+        {6, 0, CUDA_SUCCESS},
+        {7, 0, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {7, 0x33, CUDA_ERROR_NO_BINARY_FOR_GPU}, /* then the flags mean sm_4 */
+        {8, 0, CUDA_SUCCESS},
+        {8, 7, CUDA_SUCCESS},
+        {8, 9, CUDA_SUCCESS},
+        {8, 99, CUDA_SUCCESS},
+        {16, 0, CUDA_SUCCESS},
+        {16, 1, CUDA_SUCCESS},
+        {16, 3, CUDA_SUCCESS},
+        {18, 62, CUDA_ERROR_INVALID_IMAGE},
+        {48, 0, CUDA_SUCCESS},
+        {48, 100, CUDA_SUCCESS},
+        {49, 0, CUDA_ERROR_UNKNOWN},
+        {49, 80, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {49, 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {50, 1, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {50, 255, CUDA_ERROR_UNKNOWN},
+        {51, 0, CUDA_SUCCESS},
+        {51, 255, CUDA_SUCCESS},
+        {56, 0, CUDA_SUCCESS},
+        {60, 0, CUDA_ERROR_INVALID_IMAGE},
+    };
+    (void)state;
+    check_changes("sample-90.cubin", changes, sizeof changes / sizeof changes[0]);
+}
+
+/* What CUDA 12 makes is told from that by the system alone, whatever version of the ABI it names;
+ * the third byte of its flags is what its text was written for. */
+static void headers_of_old_cubins(void **state) {
+    static const struct change changes[] = {
+        {8, 0, CUDA_SUCCESS},
+        {8, 8, CUDA_SUCCESS},
+        {48, 80, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {50, 50, CUDA_SUCCESS},
+    };
+    (void)state;
+    check_changes("sample-90-old.cubin", changes, sizeof changes / sizeof changes[0]);
+}
+
+/* ptxas of CUDA 12.9 marks code for one architecture alone in the first byte of the flags, and has
+ * no attribute of .nv.compat that says so. */
+static void marked_in_flags(void **state) {
+    struct sg_image_options options = h200;
+    size_t size;
+    (void)state;
+    unsigned char *bytes = file("sample-90.cubin", &size);
+    for (int marked = 0; marked < 2; marked++) {
+        struct sg_image *image = NULL;
+        bytes[48] = marked ? 0x0a : 0x02;
+        options.suffix = 'a';
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        assert_int_equal(image->target_suffix, marked ? 'a' : 0);
+        sg_image_free(image);
+        image = NULL;
+        options.suffix = 0;
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image),
+                         marked ? CUDA_ERROR_NO_BINARY_FOR_GPU : CUDA_SUCCESS);
+        sg_image_free(image);
+    }
+    free(bytes);
+}
+
+/* Zeros in place of the headers from one section on: without that of code nothing loads, and what
+ * lies behind the section headers is not missed. */
+static void cut_section_headers(void **state) {
+    size_t size, code = 0;
+    (void)state;
+    unsigned char *whole = file("clusters-90.cubin", &size), *bytes = malloc(size);
+    assert_non_null(bytes);
+    uint64_t table;
+    uint16_t count;
+    memcpy(&table, whole + 40, sizeof table);
+    memcpy(&count, whole + 60, sizeof count);
+    for (size_t i = 0; i < count; i++)
+        if (whole[table + i * 64 + 8] & 4) /* SHF_EXECINSTR */
+            code = i;
+    assert_true(code > 0);
+    for (size_t from = code; from <= code + 1; from++) {
+        struct sg_image *image = NULL;
+        memcpy(bytes, whole, size);
+        memset(bytes + table + from * 64, 0, size - (table + from * 64));
+        assert_int_equal(sg_image_read(bytes, size, &h200, NULL, &image),
+                         from > code ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE);
+        sg_image_free(image);
+    }
+    free(bytes);
+    free(whole);
 }
 
 /* Of a host's program the header alone is looked at, when nobody says how long it is. */
@@ -443,7 +531,9 @@ static void other_elfs(void **state) {
         unsigned char identity[20];
         CUresult answer;
     } cases[] = {
-        {{0x7f, 'E', 'L', 'F', 1, 1, 1, [16] = 2, [18] = 3}, CUDA_ERROR_UNKNOWN},
+        {{0x7f, 'E', 'L', 'F', [19] = 0}, CUDA_ERROR_INVALID_IMAGE},
+        {{0x7f, 'E', 'L', 'F', 0, 1, 1, [16] = 2, [18] = 190}, CUDA_ERROR_UNKNOWN},
+        {{0x7f, 'E', 'L', 'F', 1, 1, 1, [16] = 2, [18] = 190}, CUDA_ERROR_UNKNOWN},
         {{0x7f, 'E', 'L', 'F', 2, 1, 1, [16] = 3, [18] = 62}, CUDA_ERROR_INVALID_IMAGE},
         {{0x7f, 'E', 'L', 'F', 2, 2, 1, [16] = 0, 2, 0, 22}, CUDA_ERROR_INVALID_IMAGE},
     };
@@ -474,6 +564,7 @@ static void inputs_of_a_link(void **state) {
         assert_int_equal(alone, i == 0 ? CUDA_ERROR_INVALID_PTX : CUDA_ERROR_INVALID_IMAGE);
         options.relocatable = true;
         assert_int_equal(read_as(names[i], options, &image), CUDA_SUCCESS);
+        assert_int_equal(image->to_be_linked, i == 1);
         assert_int_equal(image->undefined_count, 1);
         assert_string_equal(image->undefined[0], "given");
         assert_int_equal(image->exported_count, 1);
@@ -553,6 +644,9 @@ int main(void) {
         cmocka_unit_test(weak_names_of_inputs),
         cmocka_unit_test(own_names_of_machine_code),
         cmocka_unit_test(headers_of_cubins),
+        cmocka_unit_test(headers_of_old_cubins),
+        cmocka_unit_test(marked_in_flags),
+        cmocka_unit_test(cut_section_headers),
         cmocka_unit_test(other_elfs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
