@@ -295,9 +295,10 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     /* As recorded: a whole program of which only the type is changed is found as before. What sets
      * it apart from what is to be linked is that it has segments. */
     cubin->image->to_be_linked = cubin->elf.type == ET_REL && cubin->elf.segments == 0;
-    /* An H200 answers so to 0 and to 0xff5a, and to 0x15a as to any architecture that is not its
-     * own: a signed number of 16 bits would be the reason; nobody asked between. */
-    if (cubin->image->target <= 0)
+    /* An H200 answers so to 0 and to 0xff5a, and NO_BINARY_FOR_GPU to 0x15a as to any architecture
+     * that is not its own: a signed number of 16 bits would be the reason; nobody asked between.
+     * For no device all is taken: a link of nothing names no architecture. */
+    if (cubin->options->architecture >= 0 && cubin->image->target <= 0)
         return CUDA_ERROR_UNKNOWN;
     if (!runs(cubin)) {
         sg_image_log_error(cubin->log, cubin->options->name, 0,

@@ -11,7 +11,7 @@
 #define SECTION_HEADER 64
 #define SYSTEM         0x41 /* EI_OSABI and EI_ABIVERSION, as ptxas writes them */
 #define SYSTEM_VERSION 8
-#define FLAGS          0x06000004u /* the second byte is the architecture */
+#define FLAGS          0x06000004u /* the two bytes in the middle are the architecture */
 
 struct section {
     const char *name;
@@ -42,7 +42,7 @@ static void put_header(struct sg_container_writer *to, unsigned architecture, ui
     sg_container_put_number(to, 0, 8); /* where it begins to run */
     sg_container_put_number(to, 0, 8); /* program headers: there are none */
     sg_container_put_number(to, table, 8);
-    sg_container_put_number(to, FLAGS | (architecture & 0xff) << 8, 4);
+    sg_container_put_number(to, FLAGS | (architecture & 0xffff) << 8, 4);
     sg_container_put_number(to, HEADER, 2);
     sg_container_put_number(to, 0, 2);
     sg_container_put_number(to, 0, 2);

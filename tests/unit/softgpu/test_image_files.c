@@ -629,6 +629,46 @@ static void own_names_of_machine_code(void **state) {
     free(bytes);
 }
 
+/* A link of nothing names no architecture. For whatever it names it is linked again and read again,
+ * though no device takes it. */
+static void linked_for_no_architecture(void **state) {
+    struct sg_image_options options = h200;
+    struct sg_image *image = NULL;
+    unsigned char *bytes = NULL, *again = NULL;
+    size_t size;
+    (void)state;
+    assert_int_equal(sg_image_link(NULL, 0, &options, NULL, &bytes, &size), CUDA_SUCCESS);
+    assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+    const struct sg_image *const linked[] = {image};
+    options.architecture = -1;
+    assert_int_equal(sg_image_link(linked, 1, &options, NULL, &again, &size), CUDA_SUCCESS);
+    sg_image_free(image);
+    image = NULL;
+    assert_int_equal(sg_image_read(again, size, &h200, NULL, &image), CUDA_ERROR_UNKNOWN);
+    assert_int_equal(sg_image_read(again, size, &options, NULL, &image), CUDA_SUCCESS);
+    assert_int_equal(image->function_count, 0);
+    sg_image_free(image);
+    free(bytes);
+    free(again);
+}
+
+/* A header has room for an architecture of 16 bits, and is read with as many. */
+static void architectures_of_links(void **state) {
+    static const int architectures[] = {90, 120, 300};
+    (void)state;
+    for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; i++) {
+        struct sg_image_options options = h200;
+        struct sg_image *image = NULL;
+        unsigned char *bytes = NULL;
+        size_t size;
+        options.architecture = architectures[i];
+        assert_int_equal(sg_image_link(NULL, 0, &options, NULL, &bytes, &size), CUDA_SUCCESS);
+        assert_int_equal(sg_image_read(bytes, size, &options, NULL, &image), CUDA_SUCCESS);
+        sg_image_free(image);
+        free(bytes);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text),
@@ -648,6 +688,8 @@ int main(void) {
         cmocka_unit_test(marked_in_flags),
         cmocka_unit_test(cut_section_headers),
         cmocka_unit_test(other_elfs),
+        cmocka_unit_test(linked_for_no_architecture),
+        cmocka_unit_test(architectures_of_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
