@@ -94,7 +94,7 @@ static void arguments_are_checked(void **unused) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessCheckpoint(pid, &checkpoints));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessRestore(pid, &restores));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(pid, NULL));
-    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(INT_MAX, &tid));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
 }
 
@@ -344,6 +344,77 @@ static void another_process_is_held(void **unused) {
     unlink(path);
 }
 
+struct restoring {
+    int pid;
+    atomic_int done;
+    CUresult result;
+};
+
+static void *restore(void *argument) {
+    struct restoring *restoring = argument;
+    restoring->result = cu.cuCheckpointProcessRestore(restoring->pid, NULL);
+    atomic_store(&restoring->done, 1);
+    return NULL;
+}
+
+/* While the process is stopped nobody restores it: the thread is one of its own. */
+static void the_restore_thread_restores(void **unused) {
+    (void)unused;
+    NEEDS();
+    char path[64];
+    struct page *page = make_page(path);
+    int pid = start_child("works", path, NULL), tid = -1;
+    wait_for(&page->ready);
+    OK(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+    assert_true(tid != pid && thread_state(pid, tid) == 'S');
+    lock(pid);
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    for (time_t begun = seconds(); thread_state(pid, tid) != 'T';)
+        be_patient(begun);
+    struct restoring restoring = {.pid = pid};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, restore, &restoring), 0);
+    for (int i = 0; i < 100; i++) {
+        sched_yield();
+        assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+    }
+    assert_int_equal(atomic_load(&restoring.done), 0);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    pthread_join(thread, NULL);
+    OK(restoring.result);
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
+    unlock(pid);
+    atomic_store(&page->stop, 1);
+    assert_int_equal(wait_child(pid), 0);
+    munmap(page, sizeof *page);
+    unlink(path);
+}
+
+/* Who restores a process that dies meanwhile does not wait for it. */
+static void a_process_dies_while_it_is_restored(void **unused) {
+    (void)unused;
+    NEEDS();
+    char path[64];
+    struct page *page = make_page(path);
+    int pid = start_child("works", path, NULL);
+    wait_for(&page->ready);
+    lock(pid);
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    for (time_t begun = seconds(); thread_state(pid, pid) != 'T';)
+        be_patient(begun);
+    struct restoring restoring = {.pid = pid};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, restore, &restoring), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(wait_child(pid), 128 + SIGKILL);
+    pthread_join(thread, NULL);
+    assert_int_equal(restoring.result, CUDA_ERROR_INVALID_VALUE);
+    munmap(page, sizeof *page);
+    unlink(path);
+}
+
 /* Locks its parent, however often that must be tried. */
 static int locks(int argc, char **argv) {
     (void)argc;
@@ -427,12 +498,19 @@ static int end(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(each_step_wants_its_state),     TEST(arguments_are_checked),
-        TEST(a_device_comes_back_as_itself), TEST(calls_wait_and_memory_stays),
-        TEST(what_needs_no_device_goes_on),  TEST(locking_waits_for_queued_work),
-        TEST(locking_waits_for_calls),       TEST(host_functions_may_not),
-        TEST(another_process_is_held),       TEST(who_dies_while_locking_is_forgotten),
+        TEST(each_step_wants_its_state),
+        TEST(arguments_are_checked),
+        TEST(a_device_comes_back_as_itself),
+        TEST(calls_wait_and_memory_stays),
+        TEST(what_needs_no_device_goes_on),
+        TEST(locking_waits_for_queued_work),
+        TEST(locking_waits_for_calls),
+        TEST(host_functions_may_not),
+        TEST(another_process_is_held),
+        TEST(who_dies_while_locking_is_forgotten),
         TEST(a_forked_child_is_nobody),
+        TEST(the_restore_thread_restores),
+        TEST(a_process_dies_while_it_is_restored),
     };
     const struct child children[] = {{"works", works}, {"locks", locks}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

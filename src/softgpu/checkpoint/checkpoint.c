@@ -68,7 +68,9 @@ CUresult sg_cuCheckpointProcessGetState(int pid, CUprocessState *state) {
     if (result != CUDA_SUCCESS)
         return result;
     uint32_t now = atomic_load(&control->state);
-    *state = now == SG_STATE_LOCKING ? CU_PROCESS_STATE_RUNNING : (CUprocessState)now;
+    *state = now == SG_STATE_LOCKING     ? CU_PROCESS_STATE_RUNNING
+             : now == SG_STATE_RESTORING ? CU_PROCESS_STATE_CHECKPOINTED
+                                         : (CUprocessState)now;
     sg_control_close(control);
     return CUDA_SUCCESS;
 }
@@ -176,21 +178,55 @@ static CUresult check_pairs(const CUcheckpointRestoreArgs *args) {
     return CUDA_SUCCESS;
 }
 
-CUresult sg_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
-    CUresult result = args ? check_pairs(args) : CUDA_SUCCESS;
-    return result == CUDA_SUCCESS
-               ? move(pid, CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED)
-               : result;
+/* Until the restore thread has done it: for as long as it is kept from running. */
+static CUresult wait_until_restored(struct sg_control *control) {
+    while (atomic_load(&control->state) == SG_STATE_RESTORING) {
+        sg_futex_wait(&control->state, SG_STATE_RESTORING, LOOK_AFTER);
+        if (control != sg_control && is_gone(control))
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    return CUDA_SUCCESS;
 }
 
-/*
- * Refused by design. The thread that is asked for is one of the process that is restored, which
- * hardware's driver keeps there to do the work: whoever has stopped all threads of that process
- * lets this one run. Here nothing of that process runs for a restore. Who calls for it writes a
- * word of the process's control file, and that is all; no thread serves the file (gate.h), and the
- * workers of streams have no part in it. So no number would be true, and a thread made to have one
- * would be let run for nothing.
- */
+static CUresult restore(struct sg_control *control) {
+    uint32_t from = CU_PROCESS_STATE_CHECKPOINTED;
+    bool alone = atomic_load(&control->restorer) == 0;
+    uint32_t to = alone ? CU_PROCESS_STATE_LOCKED : SG_STATE_RESTORING;
+    if (!atomic_compare_exchange_strong(&control->state, &from, to))
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (alone)
+        return CUDA_SUCCESS;
+    atomic_fetch_add(&control->requests, 1);
+    sg_futex_wake(&control->requests);
+    return wait_until_restored(control);
+}
+
+CUresult sg_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args) {
+    struct sg_control *control;
+    CUresult result = args ? check_pairs(args) : CUDA_SUCCESS;
+    if (result == CUDA_SUCCESS)
+        result = begin(pid, &control);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = restore(control);
+    sg_control_close(control);
+    return result;
+}
+
+/* NOT_SUPPORTED of a process that got no thread. */
+static CUresult restorer_of(struct sg_control *control, int *tid) {
+    uint32_t restorer;
+    while ((restorer = atomic_load(&control->restorer)) == SG_RESTORER_STARTS) {
+        sg_futex_wait(&control->restorer, SG_RESTORER_STARTS, LOOK_AFTER);
+        if (control != sg_control && is_gone(control))
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (restorer == 0)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    *tid = (int)restorer;
+    return CUDA_SUCCESS;
+}
+
 CUresult sg_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
     struct sg_control *control;
     if (!tid)
@@ -198,6 +234,7 @@ CUresult sg_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid) {
     CUresult result = begin(pid, &control);
     if (result != CUDA_SUCCESS)
         return result;
+    result = restorer_of(control, tid);
     sg_control_close(control);
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return result;
 }

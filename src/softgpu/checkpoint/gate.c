@@ -48,6 +48,7 @@ CUresult sg_gate_init(void) {
     }
     memcpy(file, &private_control, sizeof *file);
     sg_control = file;
+    sg_restorer_start(file);
     return CUDA_SUCCESS;
 }
 

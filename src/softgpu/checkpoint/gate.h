@@ -3,8 +3,9 @@
  *
  * A process keeps its state in a memory file that others of the same user find and map through
  * /proc: who locks a process writes there, and the calls of the locked process wait on that word.
- * No thread serves the file and no signal is sent, so a process that nobody locks pays for the file
- * in cuInit and for a few ordinary loads and stores in a call.
+ * No signal is sent, and no thread but the one that restores looks at the file, so a process that
+ * nobody locks pays for the file and that thread in cuInit, and for a few ordinary loads and stores
+ * in a call.
  *
  * A call announces itself and then looks at the state; who locks sets the state and then looks at
  * what is announced. That no side misses the other needs a full barrier on both, and the lock is
@@ -21,6 +22,10 @@
 
 /* Between RUNNING and LOCKED: new calls wait, and the work that was there is waited for. */
 #define SG_STATE_LOCKING 16u
+/* Between CHECKPOINTED and LOCKED: the restore thread has been asked. */
+#define SG_STATE_RESTORING 17u
+/* Of `restorer`: the thread is there, and has not said its number yet. */
+#define SG_RESTORER_STARTS UINT32_MAX
 
 struct sg_control {
     char magic[16];
@@ -34,6 +39,8 @@ struct sg_control {
     _Atomic(uint32_t) locker;  /* while LOCKING: the process that locks, */
     _Atomic(uint32_t) turn; /* and how often locking has begun, so that one is told from the next */
     _Atomic(uint64_t) locker_started;
+    _Atomic(uint32_t) restorer; /* the restore thread; 0 without one. A futex while it starts */
+    _Atomic(uint32_t) requests; /* a futex of the restore thread: counts what is asked of it */
 };
 
 /* This process's: in the file after cuInit, before and in a forked child in memory of its own. */
@@ -41,6 +48,8 @@ extern struct sg_control *sg_control;
 
 /* cuInit's work: makes the file. Without one the process cannot be locked by others. */
 CUresult sg_gate_init(void);
+/* restorer.c: the thread runs until the process ends. Without it, who restores does its work. */
+void sg_restorer_start(struct sg_control *control);
 /* After a fork: what follows is none of the parent's business. */
 void sg_gate_in_child(void);
 

@@ -1,0 +1,50 @@
+/*
+ * The restore thread: the one of a process that takes it from CHECKPOINTED to LOCKED. Who restores
+ * asks it, so that a tool that has stopped a process restores it by letting this thread alone run,
+ * as with hardware's driver. It takes no lock and makes no call: of the process it needs nothing
+ * but the control file.
+ */
+#include "softgpu/checkpoint/gate.h"
+
+#include "softgpu/checkpoint/futex.h"
+#include "softgpu/core/config.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#define STACK ((size_t)256 << 10)
+/* Nothing but a request wakes it. */
+#define LONG ((uint64_t)3600 * 1000000000u)
+
+static void *restore(void *argument) {
+    struct sg_control *control = argument;
+    atomic_store(&control->restorer, (uint32_t)syscall(SYS_gettid));
+    sg_futex_wake(&control->restorer);
+    for (;;) {
+        uint32_t requests = atomic_load(&control->requests), from = SG_STATE_RESTORING;
+        if (atomic_compare_exchange_strong(&control->state, &from, CU_PROCESS_STATE_LOCKED))
+            sg_futex_wake(&control->state);
+        sg_futex_wait(&control->requests, requests, LONG);
+    }
+    return NULL;
+}
+
+void sg_restorer_start(struct sg_control *control) {
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (pthread_attr_init(&attributes) != 0)
+        return;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
+    atomic_store(&control->restorer, SG_RESTORER_STARTS);
+    /* The application's signal handlers run on its own threads. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, &attributes, restore, control) != 0) {
+        atomic_store(&control->restorer, 0);
+        sg_log(1, "no restore thread: who restores this process does it itself");
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+}
