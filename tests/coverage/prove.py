@@ -34,9 +34,10 @@ COVERAGE = ENTRY / "coverage.def"
 FUNCTIONS = SOURCE / "include" / "gpumem" / "functions.def"
 ROW = re.compile(r"^CU_FN\((\w+), (\w+), (\d+), (PLAIN|PTDS|PTSZ),", re.M)
 PROVED = re.compile(r'^SG_PROVED\((\w+), "(ptds )?([^:"]+):([^"]+)"\)$', re.M)
-FAILED = re.compile(r"^\[\s+(?:FAILED|ERROR)\s+\] (\S+)$", re.M)
-OK = re.compile(r"^\[\s+OK\s+\] (\S+)$", re.M)
-RUN = re.compile(r"^\[ RUN\s+\] (\S+)$", re.M)
+# Not from the beginning of a line: a failed teardown's words have no end of line of their own.
+FAILED = re.compile(r"\[\s+(?:FAILED|ERROR)\s+\] (\S+)$", re.M)
+OK = re.compile(r"\[\s+OK\s+\] (\S+)$", re.M)
+RUN = re.compile(r"\[ RUN\s+\] (\S+)$", re.M)
 WHOLE_SECONDS = 60
 # A skipped call may leave a test waiting for what never comes. That is a failure, and a slow one: it
 # is cut short after a multiple of the time that the test takes by itself.
@@ -165,11 +166,13 @@ def look(runner, program, twin):
 FAILS, WAITS, HOLDS_NOT = "fails", "waits", "passes"
 
 
-def try_skip(runner, symbol, proof, seconds):
+def try_skip(runner, symbol, proof, seconds, tried=None):
     """What the test does when the function is skipped. That it did not begin is nothing, but for the
-    functions that the beginning itself is a test of."""
+    functions that the beginning itself is a test of. `tried` gets what was seen."""
     status, output = runner.run(proof.program, proof.twin, test=proof.test, skip=symbol,
                                 seconds=max(LEAST_SECONDS, PATIENCE * seconds))
+    if tried is not None:
+        tried.append((status, output))
     begun = proof.test in RUN.findall(output)
     if status == 0:
         return HOLDS_NOT
@@ -258,6 +261,14 @@ def work_out(runner, implemented, refused, pool, known):
     return {s: p for s, p in found.items() if p}, complaints
 
 
+def explain(by_itself, runs):
+    """Why a proof does not hold: what the test did by itself, or with the function skipped."""
+    for status, output in runs:
+        print(f"#   {'by itself' if by_itself else 'skipped'}: exit status {status}")
+        for line in output.splitlines()[-20:]:
+            print(f"#     {line}")
+
+
 def check(runner, implemented, pool):
     """TAP: one line for each proof, and one for functions without proof and proofs without function."""
     known = read_coverage()
@@ -265,10 +276,14 @@ def check(runner, implemented, pool):
     foreign = sorted(set(known) - set(implemented))
     wanted = sorted(set(known.values()))
 
+    said = collections.defaultdict(list)
+
     def passes(proof):
         start = time.monotonic()
         status, output = runner.run(proof.program, proof.twin, test=proof.test)
         good = status == 0 and proof.test in OK.findall(output)
+        if not good:
+            said[proof].append((status, output))
         return time.monotonic() - start if good else None
     seconds = dict(zip(wanted, pool.map(passes, wanted)))
     symbols = sorted(set(known) & set(implemented))
@@ -276,7 +291,8 @@ def check(runner, implemented, pool):
     def holds(symbol):
         took = seconds[known[symbol]]
         return took is not None and any(
-            try_skip(runner, symbol, known[symbol], took) != HOLDS_NOT for _ in range(TRIES_TO_HOLD))
+            try_skip(runner, symbol, known[symbol], took, said[symbol]) != HOLDS_NOT
+            for _ in range(TRIES_TO_HOLD))
     true = list(pool.map(holds, symbols))
 
     print(f"1..{len(symbols) + 2}")
@@ -284,6 +300,8 @@ def check(runner, implemented, pool):
     for symbol, proved in zip(symbols, true):
         number += 1
         print(f"{'ok' if proved else 'not ok'} {number} - {symbol}: {proof_text(known[symbol])}")
+        if not proved:
+            explain(seconds[known[symbol]] is None, said[symbol] or said[known[symbol]])
     print(f"{'not ok' if missing else 'ok'} {number + 1} - every implemented function has a proof")
     for symbol in missing:
         print(f"#   unproved: {symbol}")

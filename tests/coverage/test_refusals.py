@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What prove.py says of functions that are listed as refused and succeed."""
+"""What prove.py says of functions that are listed as refused and succeed, and how it reads a test."""
 import sys
 from pathlib import Path
 
@@ -23,6 +23,9 @@ def main():
     for name, called, wanted in CASES:
         test = prove.Test(prove.Proof(False, "program", "test"), called, 1.0)
         results.append((prove.wrong_successes(test, REFUSED, OF_CAPTURES) == wanted, name))
+    # As seen where standard output is a file, and the teardown's message comes in between.
+    torn = "test.c:68: error: Failure!Test teardown failed[  ERROR   ] shown\n"
+    results.append((prove.FAILED.findall(torn) == ["shown"], "a failure is read behind other words"))
     listed = prove.captured()
     results.append(({"cuLaunchKernel", "cuLaunchKernelEx_ptsz"} <= listed, "launches are listed"))
     print(f"1..{len(results)}")
