@@ -192,7 +192,7 @@ static bool registers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     /* More types than the opcode has say something else of each operand. */
     if (!opcode->operands || given->type_count > (opcode->types ? opcode->types : 2))
         return true;
-    for (size_t i = 0; opcode->operands[i] && i < given->count && i < SG_PTX_OPERANDS; i++) {
+    for (size_t i = 0; i < SG_PTX_OPERANDS && i < given->count && opcode->operands[i]; i++) {
         char letter = opcode->operands[i];
         if (!sg_ptx_agrees(given->registers[i], wanted_kind(letter, given),
                            letter == 'x' || letter == 'y'))
