@@ -40,8 +40,7 @@ static void row(const char *what, double us, double bar_us) {
     failed |= bar_us > 0 && us > bar_us;
 }
 
-/* ---- The life of one chunk ----------------------------------------------------------------------
- */
+/* ---- The life of one chunk ------------------------------------------------------------------- */
 
 enum step { RESERVE, CREATE, MAP, ACCESS, UNMAP, RELEASE, FREE, STEPS };
 static const char *const step_names[STEPS] = {
@@ -118,8 +117,7 @@ static void vmm(void) {
     row("their sum, 1,000 alive", sum, 3);
 }
 
-/* ---- Many at once -------------------------------------------------------------------------------
- */
+/* ---- Many at once ---------------------------------------------------------------------------- */
 
 static int count_maps(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -186,8 +184,7 @@ static void many_handles(int count) {
     free(handle);
 }
 
-/* ---- Translation --------------------------------------------------------------------------------
- */
+/* ---- Translation ----------------------------------------------------------------------------- */
 
 /* A copy of 8 bytes is nearly all overhead: the call, the look-ups, two translations. */
 static void small_copies(void) {

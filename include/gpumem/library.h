@@ -120,8 +120,7 @@ GPUMEM_API gpumem_library *gpumem_device_library(const gpumem_device *device);
  */
 GPUMEM_API gpumem_status gpumem_device_trim(gpumem_device *device, int wait);
 
-/* ---- What the platform can do, and why not ----------------------------------------------------
- */
+/* ---- What the platform can do, and why not --------------------------------------------------- */
 
 /* Values are fixed once released; new ones are added before the count. */
 typedef enum gpumem_capability {

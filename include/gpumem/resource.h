@@ -48,8 +48,7 @@ GPUMEM_API gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t 
 /* The device. Cannot fail. */
 GPUMEM_API gpumem_device *gpumem_resource_device(const gpumem_resource *resource);
 
-/* ---- Device pool ------------------------------------------------------------------------------
- */
+/* ---- Device pool ----------------------------------------------------------------------------- */
 
 typedef enum gpumem_pool_choice {
     GPUMEM_POOL_CURRENT = 0, /* the device's current pool, as cuDeviceSetMemPool left it */
@@ -77,8 +76,7 @@ typedef struct gpumem_device_pool_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_pool_resource_create(
     gpumem_device *device, const gpumem_device_pool_options *options, gpumem_resource **resource);
 
-/* ---- Pinned host memory -----------------------------------------------------------------------
- */
+/* ---- Pinned host memory ---------------------------------------------------------------------- */
 
 typedef enum gpumem_pinned_method {
     /* Registered, if the platform registers memory, else allocated. */
@@ -119,8 +117,7 @@ typedef struct gpumem_pinned_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
     gpumem_device *device, const gpumem_pinned_options *options, gpumem_resource **resource);
 
-/* ---- Managed memory ---------------------------------------------------------------------------
- */
+/* ---- Managed memory -------------------------------------------------------------------------- */
 
 /* Where the driver is told to keep the pages if it can (CU_MEM_ADVISE_SET_PREFERRED_LOCATION). */
 typedef enum gpumem_managed_place {
@@ -145,8 +142,7 @@ typedef struct gpumem_managed_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_managed_resource_create(
     gpumem_device *device, const gpumem_managed_options *options, gpumem_resource **resource);
 
-/* ---- Virtual memory ---------------------------------------------------------------------------
- */
+/* ---- Virtual memory -------------------------------------------------------------------------- */
 
 typedef enum gpumem_allocation_type {
     GPUMEM_ALLOCATION_PINNED = 0, /* the only one that the driver has */
@@ -200,8 +196,7 @@ typedef struct gpumem_virtual_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
     gpumem_device *device, const gpumem_virtual_options *options, gpumem_resource **resource);
 
-/* ---- Wrappers ---------------------------------------------------------------------------------
- */
+/* ---- Wrappers -------------------------------------------------------------------------------- */
 
 /*
  * Refuses what would bring the bytes in its live buffers over `maximum_bytes`: OUT_OF_CAPACITY.
@@ -224,8 +219,7 @@ typedef struct gpumem_logging_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_logging_resource_create(
     gpumem_resource *upstream, const gpumem_logging_options *options, gpumem_resource **resource);
 
-/* ---- Your own ---------------------------------------------------------------------------------
- */
+/* ---- Your own -------------------------------------------------------------------------------- */
 
 /* What a buffer asks of its resource. Values are validated before. */
 typedef struct gpumem_request {

@@ -218,8 +218,7 @@ gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
     return GPUMEM_OK;
 }
 
-/* ---- Growing and shrinking --------------------------------------------------------------------
- */
+/* ---- Growing and shrinking ------------------------------------------------------------------- */
 
 static gpumem_status try_resize(gpumem_buffer *buffer, gpumem_allocation *allocation, size_t bytes,
                                 CUstream stream) {
@@ -348,8 +347,7 @@ gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
     return GPUMEM_OK;
 }
 
-/* ---- Getters ----------------------------------------------------------------------------------
- */
+/* ---- Getters --------------------------------------------------------------------------------- */
 
 gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                               const char *call) {

@@ -30,8 +30,7 @@ struct pinned_resource {
     size_t empty;  /* of slabs without a piece in use */
 };
 
-/* ---- Slabs; the lock is held but where said ---------------------------------------------------
- */
+/* ---- Slabs; the lock is held but where said -------------------------------------------------- */
 
 /* Memory is counted as cached until a buffer has it. */
 static void count_slab(struct pinned_resource *p, size_t bytes) {
@@ -127,8 +126,7 @@ static gpumem_status make_slab(struct pinned_resource *p, size_t bytes, size_t a
     return status;
 }
 
-/* ---- The resource's functions -----------------------------------------------------------------
- */
+/* ---- The resource's functions ---------------------------------------------------------------- */
 
 static void hand_out(struct pinned_resource *p, const struct gm_span *span, size_t bytes,
                      gpumem_allocation *allocation) {
@@ -226,8 +224,7 @@ static const gpumem_resource_ops ops = {
     .destroy = destroy,
 };
 
-/* ---- Creation ---------------------------------------------------------------------------------
- */
+/* ---- Creation -------------------------------------------------------------------------------- */
 
 static gpumem_status settle_method(struct pinned_resource *p) {
     gpumem_pinned_options *o = &p->options;

@@ -172,8 +172,7 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
     return GPUMEM_OK;
 }
 
-/* ---- The device pool --------------------------------------------------------------------------
- */
+/* ---- The device pool ------------------------------------------------------------------------- */
 
 static gpumem_status own_pool(gpumem_device *device, const gpumem_device_pool_options *options,
                               struct gm_pool_settings *settings) {

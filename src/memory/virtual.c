@@ -35,8 +35,7 @@ struct gpumem_mapping {
     gpumem_mapping *next; /* in the reservation */
 };
 
-/* ---- Reservations -----------------------------------------------------------------------------
- */
+/* ---- Reservations ---------------------------------------------------------------------------- */
 
 static gpumem_status check_reservation(const gpumem_device *device, size_t bytes,
                                        const gpumem_reservation_options *options) {
@@ -115,8 +114,7 @@ size_t gpumem_reservation_size(const gpumem_reservation *reservation) {
     return reservation->bytes;
 }
 
-/* ---- Physical memory --------------------------------------------------------------------------
- */
+/* ---- Physical memory ------------------------------------------------------------------------- */
 
 static gpumem_status read_physical_options(const gpumem_device *device,
                                            const gpumem_physical_options *given,
@@ -253,8 +251,7 @@ gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t by
     return GPUMEM_OK;
 }
 
-/* ---- Mappings ---------------------------------------------------------------------------------
- */
+/* ---- Mappings -------------------------------------------------------------------------------- */
 
 static gpumem_status check_place(const gpumem_reservation *reservation, size_t offset,
                                  const gpumem_physical *physical) {

@@ -33,8 +33,7 @@ static size_t round_up(size_t bytes, size_t unit) {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
 }
 
-/* ---- Chunk sizes ------------------------------------------------------------------------------
- */
+/* ---- Chunk sizes ----------------------------------------------------------------------------- */
 
 /* What to add to `committed` when `needed` bytes are missing and `room` are left. */
 static size_t wanted(const struct virtual_resource *v, size_t committed, size_t needed,
@@ -85,8 +84,7 @@ static gpumem_status commit(struct virtual_resource *v, struct gm_extent *extent
     return status;
 }
 
-/* ---- The resource's functions -----------------------------------------------------------------
- */
+/* ---- The resource's functions ---------------------------------------------------------------- */
 
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
@@ -197,8 +195,7 @@ static const gpumem_resource_ops ops = {
     .destroy = destroy,
 };
 
-/* ---- Settling what is possible ----------------------------------------------------------------
- */
+/* ---- Settling what is possible --------------------------------------------------------------- */
 
 static void add_note(struct virtual_resource *v, const char *text) {
     size_t used = strlen(v->note);

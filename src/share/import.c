@@ -27,8 +27,7 @@ struct gm_import {
     struct gm_import *next;
 };
 
-/* ---- The hidden resource that imported buffers belong to ---------------------------------------
- */
+/* ---- The hidden resource that imported buffers belong to ------------------------------------- */
 
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
@@ -107,8 +106,7 @@ static gpumem_status import_resource(gpumem_device *device, gpumem_resource **re
     return GPUMEM_OK;
 }
 
-/* ---- Buffers over imports ---------------------------------------------------------------------
- */
+/* ---- Buffers over imports -------------------------------------------------------------------- */
 
 static struct gm_import *find_locked(gpumem_device *device, const struct gm_description_head *head,
                                      gpumem_access access) {
@@ -164,8 +162,7 @@ gpumem_status gm_import_find(gpumem_device *device, const struct gm_description_
     return GPUMEM_OK;
 }
 
-/* ---- Mapping ----------------------------------------------------------------------------------
- */
+/* ---- Mapping --------------------------------------------------------------------------------- */
 
 /* Drivers export devices (NVIDIA), regular files (softgpu's memfds) or anonymous inodes (type 0).
  */
@@ -322,8 +319,7 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
     return GPUMEM_OK;
 }
 
-/* ---- The public door, without a socket --------------------------------------------------------
- */
+/* ---- The public door, without a socket ------------------------------------------------------- */
 
 gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_options *given,
                                gpumem_share_options *options) {

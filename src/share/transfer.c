@@ -49,8 +49,7 @@ static gpumem_status other_protocol(void) {
     return gm_fail(GPUMEM_ERROR_PEER, "the other process speaks another protocol");
 }
 
-/* ---- The sender -------------------------------------------------------------------------------
- */
+/* ---- The sender ------------------------------------------------------------------------------ */
 
 /* The text goes to logs and terminals here; the other process chose it. */
 static void make_printable(char *text) {
@@ -120,8 +119,7 @@ gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
     return status;
 }
 
-/* ---- The receiver -----------------------------------------------------------------------------
- */
+/* ---- The receiver ---------------------------------------------------------------------------- */
 
 static gpumem_status send_answer(int socket, int timeout_ms, enum verdict verdict) {
     struct answer answer = {.verdict = verdict};

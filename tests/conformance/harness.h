@@ -109,8 +109,7 @@ int wait_child(int pid);
 /* For a child: cuInit, device 0, its primary context current. */
 void init_driver(void);
 
-/* ---- Streams that wait until they are told
- * ------------------------------------------------------- */
+/* ---- Streams that wait until they are told --------------------------------------------------- */
 
 /* Work behind gate_hold in a stream does not begin before gate_release: states between submission
  * and completion can be looked at without sleeping. */
@@ -122,8 +121,7 @@ void gate_hold(struct gate *gate, CUstream stream);
 void gate_release(struct gate *gate);
 void gate_free(struct gate *gate); /* releases it first; the stream must be done with it */
 
-/* ---- Bytes
- * --------------------------------------------------------------------------------------- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 /* A pattern that differs at each offset modulo 251 and with the seed, and the test for it. */
 void fill_pattern(void *bytes, size_t size, unsigned seed);

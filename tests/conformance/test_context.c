@@ -180,8 +180,7 @@ static void destroyed_by_another_thread(void **state) {
     OK(cu.cuMemFree_v2(memory));
 }
 
-/* ---- Synchronize --------------------------------------------------------------------------------
- */
+/* ---- Synchronize ----------------------------------------------------------------------------- */
 
 static atomic_int released, finished;
 
@@ -248,8 +247,7 @@ static void destroy_waits_for_work(void **state) {
     check_that_it_waits(cu.cuCtxDestroy_v2, context, stream);
 }
 
-/* ---- Counted uses, as before CUDA 4.0 -----------------------------------------------------------
- */
+/* ---- Counted uses, as before CUDA 4.0 -------------------------------------------------------- */
 
 static void attach_and_detach(void **state) {
     (void)state;

@@ -136,8 +136,7 @@ static void too_deep_is_refused_whole(void **state) {
     assert_ptr_equal(current(), ctx);
 }
 
-/* ---- Threads ------------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 #define THREADS 8
 #define ROUNDS  200

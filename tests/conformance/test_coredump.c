@@ -114,8 +114,7 @@ static int without_context(int argc, char **argv) {
     return 0;
 }
 
-/* ---- Faults ----------------------------------------------------------------------------------
- */
+/* ---- Faults ---------------------------------------------------------------------------------- */
 
 static void set_file(const char *folder) {
     char pattern[1024];

@@ -75,8 +75,7 @@ static void place(CUdeviceptr at, CUmemGenericAllocationHandle memory) {
     OK(cu.cuMemSetAccess(at, CHUNK, &access, 1));
 }
 
-/* ---- Tests ------------------------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void the_attribute_says_that_buffers_are_made(void **state) {
     (void)state;

@@ -51,8 +51,7 @@ static void set_flags(unsigned flags) {
     OK(cu.cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &size));
 }
 
-/* ---- Children ---------------------------------------------------------------------------------
- */
+/* ---- Children -------------------------------------------------------------------------------- */
 
 /* What a switch is for the process and its context, and that neither changes. */
 static int a_switch(int argc, char **argv) {
@@ -149,8 +148,7 @@ static const struct child children[] = {
     {"bus_order", bus_order},
 };
 
-/* ---- Tests ------------------------------------------------------------------------------------
- */
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
 static const char *in_folder(const char *name) {
     static char path[128];

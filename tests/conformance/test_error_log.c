@@ -144,8 +144,7 @@ static void files_get_the_same(void **state) {
     assert_int_equal(iterator, before);
 }
 
-/* ---- Callbacks
- * ----------------------------------------------------------------------------------- */
+/* ---- Callbacks ------------------------------------------------------------------------------- */
 
 struct heard {
     atomic_uint calls;

@@ -328,8 +328,7 @@ static void managed_variables_are_seen_by_both(void **state) {
     OK(cu.cuModuleUnload(module));
 }
 
-/* ---- Loading modes: read by the driver when it begins ------------------------------------------
- */
+/* ---- Loading modes: read by the driver when it begins ---------------------------------------- */
 
 static int look_at_mode(int argc, char **argv) {
     CUmoduleLoadingMode mode = 0;

@@ -129,8 +129,7 @@ static void descriptors_run_out_cleanly(void **state) {
     assert_int_equal(run_child("run_out_of_descriptors", NULL), 0);
 }
 
-/* ---- Threads ------------------------------------------------------------------------------------
- */
+/* ---- Threads --------------------------------------------------------------------------------- */
 
 #define ROUNDS 40
 

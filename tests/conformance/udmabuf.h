@@ -148,8 +148,7 @@ static int udmabuf_request(unsigned long request, const void *argument) {
     return -1;
 }
 
-/* ---- For the tests ----------------------------------------------------------------------------
- */
+/* ---- For the tests --------------------------------------------------------------------------- */
 
 static unsigned char *udmabuf_map_pieces(const struct udmabuf_buffer *buffer, size_t size) {
     unsigned char *all =
@@ -188,8 +187,7 @@ static inline void udmabuf_close(int fd) {
     close(fd);
 }
 
-/* ---- What takes the place of libc's -----------------------------------------------------------
- */
+/* ---- What takes the place of libc's ---------------------------------------------------------- */
 
 /* By their symbols: the headers may have macros and inline functions of these names. */
 int udmabuf_any_open(const char *path, int flags, ...) __asm__("open");

@@ -56,8 +56,7 @@ static void check_content(gpumem_buffer *buffer) {
     assert_true(of_buffer == of_file);
 }
 
-/* ---- What arrives -------------------------------------------------------------------------------
- */
+/* ---- What arrives ---------------------------------------------------------------------------- */
 
 static gpumem_load_report load_size(size_t bytes, size_t chunk, unsigned threads) {
     gpumem_load_report report = {.size = sizeof report};
@@ -155,8 +154,7 @@ static void staging_memory_can_be_given(void **state) {
     OK(gpumem_resource_destroy(pinned));
 }
 
-/* ---- What is refused ----------------------------------------------------------------------------
- */
+/* ---- What is refused ------------------------------------------------------------------------- */
 
 #define REFUSED(status, ...)                                                                       \
     do {                                                                                           \
@@ -326,8 +324,7 @@ static void a_file_that_changes(void **state) {
     assert_int_equal(sum, 77);
 }
 
-/* ---- Beside others ------------------------------------------------------------------------------
- */
+/* ---- Beside others --------------------------------------------------------------------------- */
 
 /* A blocking stream that stands still holds the default stream up, and with it what is freed on
  * that: staging memory comes back at once all the same. */

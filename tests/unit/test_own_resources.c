@@ -17,8 +17,7 @@ static void own_properties(void *user, gpumem_resource_properties *properties) {
     properties->device_accessible = 1;
 }
 
-/* ---- A cache over another resource: one freed allocation is kept for the next ------------------
- */
+/* ---- A cache over another resource: one freed allocation is kept for the next ---------------- */
 
 struct cache {
     gpumem_resource *upstream;
@@ -109,8 +108,7 @@ static void a_cache_over_another_resource_is_trimmed(void **state) {
     alarm(0);
 }
 
-/* ---- A resource that takes its time -------------------------------------------------------------
- */
+/* ---- A resource that takes its time ---------------------------------------------------------- */
 
 struct slow {
     atomic_int inside;          /* deallocate or resize has begun */

@@ -7,8 +7,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* ---- A pthread_create that can refuse -----------------------------------------------------------
- */
+/* ---- A pthread_create that can refuse -------------------------------------------------------- */
 
 static int threads_left = -1; /* before it refuses; negative: it never does */
 
@@ -29,8 +28,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return real(thread, attributes, run, argument);
 }
 
-/* ---- A pump in plain memory ---------------------------------------------------------------------
- */
+/* ---- A pump in plain memory ------------------------------------------------------------------ */
 
 #define CHUNKS 100
 

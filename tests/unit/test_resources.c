@@ -25,8 +25,7 @@ static void check_bytes(gpumem_buffer *buffer) {
     assert_memory_equal(host, back, bytes);
 }
 
-/* ---- Device pool ------------------------------------------------------------------------------
- */
+/* ---- Device pool ----------------------------------------------------------------------------- */
 
 static void an_own_pool_caches(void **state) {
     (void)state;
@@ -120,8 +119,7 @@ static void ranges_are_checked(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-/* ---- Wrappers ---------------------------------------------------------------------------------
- */
+/* ---- Wrappers -------------------------------------------------------------------------------- */
 
 static void a_limit_limits(void **state) {
     (void)state;
@@ -187,8 +185,7 @@ static void a_log_tells_everything(void **state) {
     OK(gpumem_resource_destroy(base));
 }
 
-/* ---- One's own --------------------------------------------------------------------------------
- */
+/* ---- One's own ------------------------------------------------------------------------------- */
 
 struct own {
     int live, destroyed, refuse;

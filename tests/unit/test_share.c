@@ -38,8 +38,7 @@ static size_t open_descriptors(void) {
     return count;
 }
 
-/* ---- The other process ------------------------------------------------------------------------
- */
+/* ---- The other process ----------------------------------------------------------------------- */
 
 static unsigned char pattern(size_t chunk) {
     return (unsigned char)(chunk * 31 + 7);
@@ -142,8 +141,7 @@ static int end(pid_t child, int socket) {
     return WEXITSTATUS(status);
 }
 
-/* ---- This process -----------------------------------------------------------------------------
- */
+/* ---- This process ---------------------------------------------------------------------------- */
 
 static gpumem_buffer *filled_buffer(size_t chunks) {
     gpumem_buffer *buffer;

@@ -5,8 +5,7 @@
 #include "softgpu/array/array.h"
 #include "softgpu/array/tiles.h"
 
-/* ---- Formats (format.c) -----------------------------------------------------------------------
- */
+/* ---- Formats (format.c) ---------------------------------------------------------------------- */
 
 /* One plane of a planar format: its size is the whole's divided by 2 to the shifts. */
 struct sg_plane_form {
@@ -25,8 +24,7 @@ struct sg_format {
 /* NULL for a format that is none. */
 const struct sg_format *sg_format_find(CUarray_format format);
 
-/* ---- Shapes and storage (shape.c, storage.c) --------------------------------------------------
- */
+/* ---- Shapes and storage (shape.c, storage.c) ------------------------------------------------- */
 
 /* Sets what the descriptor says: element, width_bytes, rows, slices, pitch, layer. False when the
  * sizes are no number. */
@@ -52,8 +50,7 @@ CUresult sg_storage_new(int device, size_t size, struct sg_array_storage **stora
 CUdeviceptr sg_storage_address(const struct sg_array_storage *storage);
 void sg_storage_free(struct sg_array_storage *storage);
 
-/* ---- Objects (array.c, mipmap.c) --------------------------------------------------------------
- */
+/* ---- Objects (array.c, mipmap.c) ------------------------------------------------------------- */
 
 /* A new array with a handle, as cuArray3DCreate makes one. Whole or nothing. */
 CUresult sg_array_create(struct sg_context *context, const CUDA_ARRAY3D_DESCRIPTOR *descriptor,

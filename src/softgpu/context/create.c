@@ -93,8 +93,7 @@ CUresult sg_cuCtxDestroy(CUcontext ctx) {
     return sg_cuCtxDestroy_v2(ctx);
 }
 
-/* ---- Usage counts, as before CUDA 4.0 -----------------------------------------------------------
- */
+/* ---- Usage counts, as before CUDA 4.0 -------------------------------------------------------- */
 
 CUresult sg_cuCtxAttach(CUcontext *pctx, unsigned int flags) {
     struct sg_context *context;

@@ -19,16 +19,14 @@ unsigned sg_context_flags_kept(unsigned flags);
 /* Context flags: true when every bit is known and at most one scheduling flag is set. */
 bool sg_context_flags_valid(unsigned flags);
 
-/* ---- stack.c: the calling thread's stack --------------------------------------------------------
- */
+/* ---- stack.c: the calling thread's stack ----------------------------------------------------- */
 
 /* Takes a reference. OUT_OF_MEMORY when the stack is full. */
 CUresult sg_stack_push(struct sg_context *context);
 /* The popped context, whose reference now is the caller's; NULL when the stack is empty. */
 struct sg_context *sg_stack_pop(void);
 
-/* ---- peer.c -------------------------------------------------------------------------------------
- */
+/* ---- peer.c ---------------------------------------------------------------------------------- */
 
 /* Forgets what this context may access, and who may access it. */
 void sg_peers_context_end(struct sg_context *context);

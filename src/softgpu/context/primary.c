@@ -101,8 +101,7 @@ CUresult sg_cuDevicePrimaryCtxGetState(CUdevice dev, unsigned int *flags, int *s
     return CUDA_SUCCESS;
 }
 
-/* ---- Before 11.0 --------------------------------------------------------------------------------
- */
+/* ---- Before 11.0 ----------------------------------------------------------------------------- */
 
 /* This version takes a release too many in silence. */
 CUresult sg_cuDevicePrimaryCtxRelease(CUdevice dev) {

@@ -52,8 +52,7 @@ CUresult sg_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version) {
     return ctx && result == CUDA_ERROR_CONTEXT_IS_DESTROYED ? CUDA_ERROR_INVALID_CONTEXT : result;
 }
 
-/* ---- Flags --------------------------------------------------------------------------------------
- */
+/* ---- Flags ----------------------------------------------------------------------------------- */
 
 /* Answers for one that has ended too, and in a poisoned one. */
 CUresult sg_cuCtxGetFlags(unsigned int *flags) {
@@ -83,8 +82,7 @@ CUresult sg_cuCtxSetFlags(unsigned int flags) {
     return CUDA_SUCCESS;
 }
 
-/* ---- Limits -------------------------------------------------------------------------------------
- */
+/* ---- Limits ---------------------------------------------------------------------------------- */
 
 static size_t within(size_t value, size_t least, size_t most) {
     if (most < least)
@@ -157,8 +155,7 @@ CUresult sg_cuCtxSetLimit(CUlimit limit, size_t value) {
     return result;
 }
 
-/* ---- Preferences for caches: kept and given back, as on devices where they change nothing
- * -------- */
+/* ---- Preferences for caches: kept and given back, as on devices where they change nothing ---- */
 
 CUresult sg_cuCtxGetCacheConfig(CUfunc_cache *pconfig) {
     struct sg_context *context;
@@ -236,8 +233,7 @@ CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffin
     return CUDA_SUCCESS;
 }
 
-/* ---- Work ---------------------------------------------------------------------------------------
- */
+/* ---- Work ------------------------------------------------------------------------------------ */
 
 static CUresult synchronize(struct sg_context *context) {
     sg_context_ref(context);

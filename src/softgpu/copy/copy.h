@@ -72,8 +72,7 @@ CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, cons
 CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
                            CUarray array);
 
-/* ---- Work of graphs ---------------------------------------------------------------------------
- */
+/* ---- Work of graphs -------------------------------------------------------------------------- */
 
 /* Whether a copy or set may become a node: what the functions that queue it check, apart from the
  * stream. An empty one may not. Addresses of graph allocations are taken without memory behind

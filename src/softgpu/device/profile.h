@@ -64,8 +64,7 @@ void sg_claims_apply(int attributes[SG_ATTRIBUTE_LIMIT]);
 /* Why an attribute may differ from the profile's, or NULL when it may not. */
 const char *sg_claim_reason(int attribute);
 
-/* ---- Parts of sg_devices_init, apart for tests --------------------------------------------------
- */
+/* ---- Parts of sg_devices_init, apart for tests ----------------------------------------------- */
 
 /* Half of what this machine and its control group can give to the process, in bytes. */
 uint64_t sg_machine_half(void);

@@ -153,8 +153,7 @@ CUresult sg_cuDeviceGetByPCIBusId(CUdevice *dev, const char *pciBusId) {
     return CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* ---- Between devices ----------------------------------------------------------------------------
- */
+/* ---- Between devices ------------------------------------------------------------------------- */
 
 CUresult sg_cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev) {
     const struct sg_device *device = sg_device(dev);
@@ -230,8 +229,7 @@ CUresult sg_cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities,
     return no_capabilities(capabilities, operations, count);
 }
 
-/* ---- Features -----------------------------------------------------------------------------------
- */
+/* ---- Features -------------------------------------------------------------------------------- */
 
 /* Limiting a context to some multiprocessors is MPS', which softgpu is not. */
 CUresult sg_cuDeviceGetExecAffinitySupport(int *pi, CUexecAffinityType type, CUdevice dev) {

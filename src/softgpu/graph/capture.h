@@ -58,8 +58,7 @@ CUresult sg_capture_valid(const struct sg_stream *stream);
 /* How many captures have not ended, without the lock: the prologue's short cut. */
 extern atomic_uint sg_captures_under_way;
 
-/* ---- Between capture's own files and stream/ --------------------------------------------------
- */
+/* ---- Between capture's own files and stream/ ------------------------------------------------- */
 
 /* A number of the calling thread, never 0 and never another thread's. */
 uint64_t sg_capture_thread(void);

@@ -104,8 +104,7 @@ void sg_exec_unref(struct sg_exec *exec);
 /* The copy of a graph's node, or NULL when it was not there. */
 struct sg_exec_node *sg_exec_node_find(const struct sg_exec *exec, CUgraphNode node);
 
-/* ---- Parts (exec_part.c) ------------------------------------------------------------------------
- */
+/* ---- Parts (exec_part.c) --------------------------------------------------------------------- */
 
 /* Copies a graph with all that it embeds. */
 CUresult sg_exec_part_new(struct sg_graph *graph, struct sg_exec_part **part);
@@ -124,8 +123,7 @@ void sg_exec_part_each(struct sg_exec_part *part,
 /* Whether a graph may be instantiated with these flags (exec_check.c). */
 CUresult sg_exec_check(struct sg_graph *graph, cuuint64_t flags, struct sg_exec_error *error);
 
-/* ---- The plan (lanes.c) -------------------------------------------------------------------------
- */
+/* ---- The plan (lanes.c) ---------------------------------------------------------------------- */
 
 /* Makes the plan of an exec anew. On failure the old one stays. */
 CUresult sg_plan_make(struct sg_exec *exec);
@@ -134,8 +132,7 @@ void sg_plan_free(struct sg_plan *plan);
 struct sg_exec_part *sg_condition_chooses(const struct sg_exec_node *node);
 bool sg_condition_loops(const struct sg_exec_node *node);
 
-/* ---- Work (work.c, conditional_run.c) -----------------------------------------------------------
- */
+/* ---- Work (work.c, conditional_run.c) -------------------------------------------------------- */
 
 /*
  * Makes the operation of a node that does one thing on the device: copy, set, host function, batch
@@ -153,15 +150,13 @@ CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *nod
                       struct sg_op **op);
 void sg_loop_discard(struct sg_op *op);
 
-/* ---- Launching (launch.c) -----------------------------------------------------------------------
- */
+/* ---- Launching (launch.c) -------------------------------------------------------------------- */
 
 CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream);
 /* Memory for its allocation nodes; ordered after what was launched before. */
 CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
 
-/* ---- Graph memory for launches (memory.c) -------------------------------------------------------
- */
+/* ---- Graph memory for launches (memory.c) ---------------------------------------------------- */
 
 struct sg_memory_uses;
 /*

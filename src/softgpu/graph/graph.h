@@ -102,8 +102,7 @@ uint64_t sg_graph_walks(size_t count);
 /* The graph that nobody embeds: itself, or the owner's owner's ... */
 struct sg_graph *sg_graph_outermost(struct sg_graph *graph);
 
-/* ---- Parameters (node_params.c) ---------------------------------------------------------------
- */
+/* ---- Parameters (node_params.c) -------------------------------------------------------------- */
 
 /* Checks what cuGraphAddNode checks of a node's parameters, apart from the graph. */
 CUresult sg_params_check(const CUgraphNodeParams *params);
@@ -123,8 +122,7 @@ CUresult sg_params_resolve(CUgraphNodeParams *params);
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
 
-/* ---- Graph memory (memory.c, with the execs) --------------------------------------------------
- */
+/* ---- Graph memory (memory.c, with the execs) ------------------------------------------------- */
 
 /* For an allocation node: checks params->alloc, reserves the address that all launches will use and
  * sets params->alloc.dptr. */
@@ -143,8 +141,7 @@ CUresult sg_graph_memory_free(struct sg_range *range);
 /* Gives back what is idle in the device's pool for graphs. Returns the bytes. */
 uint64_t sg_graph_memory_reclaim(int device);
 
-/* ---- User objects (user_object.c) -------------------------------------------------------------
- */
+/* ---- User objects (user_object.c) ------------------------------------------------------------ */
 
 /* A graph's references to user objects, one entry for each object. */
 struct sg_held_object {
@@ -165,8 +162,7 @@ extern unsigned sg_user_objects_ended;
  * lock released meanwhile. */
 void sg_user_objects_run(void);
 
-/* ---- Conditional handles (conditional.c) ------------------------------------------------------
- */
+/* ---- Conditional handles (conditional.c) ----------------------------------------------------- */
 
 struct sg_condition {
     uint64_t handle;

@@ -56,8 +56,7 @@ CUresult sg_params_resolve(CUgraphNodeParams *params) {
     }
 }
 
-/* ---- Copies and sets: as those in streams, but that empty ones are refused --------------------
- */
+/* ---- Copies and sets: as those in streams, but that empty ones are refused ------------------- */
 
 static CUresult check_memcpy(const CUDA_MEMCPY_NODE_PARAMS *params) {
     const CUDA_MEMCPY3D *copy = &params->copyParams;

@@ -24,8 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 void sg_container_put(struct sg_container_writer *to, const void *bytes, size_t size) {
     size_t needed;
@@ -115,8 +114,7 @@ void sg_container_free(struct sg_container_writer *to) {
     *to = (struct sg_container_writer){0};
 }
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct cursor {
     struct sg_bytes bytes;

@@ -49,8 +49,7 @@ static bool next_attribute(struct sg_bytes from, uint64_t *at, struct attribute 
     return true;
 }
 
-/* ---- parameters
- * -------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static bool is_parameter(const struct attribute *one) {
     return one->form == FORM_LONG && one->bytes.size >= 12 &&
@@ -89,8 +88,7 @@ static CUresult parameters(struct sg_image_function *function, struct sg_bytes i
     return result;
 }
 
-/* ---- limits
- * ------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static void three(unsigned *to, struct sg_bytes from) {
     for (unsigned i = 0; i < 3; i++)
@@ -142,8 +140,7 @@ static CUresult function_info(struct sg_image_function *function, struct sg_byte
     return at == info.size ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 
-/* ---- functions
- * --------------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* What a block has for the driver itself, which ptxas counts in whole programs since sm_90. */
 static uint64_t reserved_shared(const struct sg_cubin *cubin) {
@@ -233,8 +230,7 @@ CUresult sg_cubin_functions(struct sg_cubin *cubin) {
     return result == CUDA_SUCCESS ? common_info(cubin) : result;
 }
 
-/* ---- the cubin
- * --------------------------------------------------------------------------------------- */
+/* ---- the cubin ------------------------------------------------------------------------------- */
 
 /*
  * e_flags, by what ptxas of CUDA 12.4, 12.9 and 13.0 writes for sm_50 to sm_120a. There are two

@@ -36,8 +36,7 @@ static bool begins(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* ---- symbols
- * ----------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static struct sg_image_variable *add_variable(struct sg_image *image, const char *name) {
     struct sg_image_variable *grown =
@@ -193,8 +192,7 @@ static CUresult keep_symbol(struct variables *all, const struct sg_elf_symbol *s
     return added ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- relocations
- * ------------------------------------------------------------------------------------- */
+/* ---- relocations ----------------------------------------------------------------------------- */
 
 static int compare_places(const void *left, const void *right) {
     const struct place *l = left, *r = right;
@@ -345,8 +343,7 @@ static CUresult relocations(struct variables *all, const struct sg_elf_section *
     return result;
 }
 
-/* ---- all
- * --------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static CUresult read_variables(struct variables *all) {
     const struct sg_elf *elf = &all->cubin->elf;

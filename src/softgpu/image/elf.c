@@ -68,8 +68,7 @@ bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent) {
     return true;
 }
 
-/* ---- sections
- * ---------------------------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------------------------------- */
 
 static bool read_section(struct sg_elf *elf, uint64_t at, struct sg_elf_section *section) {
     struct sg_bytes header;
@@ -135,8 +134,7 @@ const struct sg_elf_section *sg_elf_section(const struct sg_elf *elf, const char
     return found ? &elf->sections[index] : NULL;
 }
 
-/* ---- symbols
- * ----------------------------------------------------------------------------------------- */
+/* ---- symbols --------------------------------------------------------------------------------- */
 
 static CUresult read_symbols(struct sg_elf *elf, const struct sg_elf_section *table) {
     size_t count = (size_t)(table->bytes.size / SYMBOL);

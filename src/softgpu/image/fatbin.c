@@ -65,8 +65,7 @@ static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, 
     return true;
 }
 
-/* ---- choosing
- * ---------------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static bool fits(const struct entry *entry, const struct sg_image_options *options) {
     int device = options->architecture;
@@ -116,8 +115,7 @@ static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *opt
     return chosen->kind ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-/* ---- reading
- * ----------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static CUresult decompress(const struct entry *entry, unsigned char **plain) {
     struct sg_bytes from = entry->payload;

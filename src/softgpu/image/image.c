@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is grown while it is read -------------------------------------------------------------
- */
+/* ---- what is grown while it is read ---------------------------------------------------------- */
 
 char *sg_image_text(const char *bytes, size_t size) {
     size_t length = strnlen(bytes, size);
@@ -45,8 +44,7 @@ bool sg_image_add_name(char ***names, size_t *count, const char *name, size_t le
     return true;
 }
 
-/* ---- names
- * ---------------------------------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static size_t hash(size_t scope, const char *name, size_t length) {
     uint64_t sum = 0xcbf29ce484222325u ^ (scope * 0x9e3779b97f4a7c15u);
@@ -116,8 +114,7 @@ void sg_names_clear(struct sg_name_table *table) {
     *table = (struct sg_name_table){0};
 }
 
-/* ---- bytes
- * ---------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 bool sg_bytes_slice(struct sg_bytes from, uint64_t offset, uint64_t size, struct sg_bytes *slice) {
     if (offset > from.size || size > from.size - offset)
@@ -148,8 +145,7 @@ const char *sg_bytes_name(struct sg_bytes table, uint64_t offset, uint64_t *budg
     return name;
 }
 
-/* ---- reading
- * ---------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct sg_choice {
     sg_reader *reader;
@@ -230,8 +226,7 @@ CUresult sg_image_read(const void *data, size_t size, const struct sg_image_opti
     return result;
 }
 
-/* ---- the result
- * -------------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static void free_names(char **names, size_t count) {
     for (size_t i = 0; i < count; i++)

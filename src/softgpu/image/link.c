@@ -36,8 +36,7 @@ static bool number_variables(struct linking *link) {
     return true;
 }
 
-/* ---- writing
- * ----------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct totals {
     size_t functions, variables, textures, surfaces;

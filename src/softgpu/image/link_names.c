@@ -176,8 +176,7 @@ void sg_link_names_end(struct sg_link_names *names) {
     names->used = 0;
 }
 
-/* ---- what counts
- * --------------------------------------------------------------------------------------------- */
+/* ---- what counts ----------------------------------------------------------------------------- */
 
 static const struct sg_link_name *shared(const struct sg_link_names *names, const char *name) {
     size_t at;

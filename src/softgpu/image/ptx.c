@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the next word
- * ---------------------------------------------------------------------------------- */
+/* ---- the next word --------------------------------------------------------------------------- */
 
 bool sg_ptx_wrong(struct sg_ptx *ptx, const char *format, ...) {
     if (ptx->result != CUDA_SUCCESS)
@@ -79,8 +78,7 @@ bool sg_ptx_skip_block(struct sg_ptx *ptx) {
     return true;
 }
 
-/* ---- symbols of the module
- * ---------------------------------------------------------------------------- */
+/* ---- symbols of the module ------------------------------------------------------------------- */
 
 struct sg_ptx_symbol *sg_ptx_find(struct sg_ptx *ptx, const char *name, size_t length) {
     size_t index;
@@ -107,8 +105,7 @@ struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *na
     return &grown[found];
 }
 
-/* ---- directives of the module
- * ------------------------------------------------------------------------- */
+/* ---- directives of the module ---------------------------------------------------------------- */
 
 /* .file 1 "name" [, time, size] */
 static bool file_directive(struct sg_ptx *ptx) {

@@ -4,8 +4,7 @@
 
 #include "softgpu/image/reader.h"
 
-/* ---- words (ptx_words.c)
- * -------------------------------------------------------------------------- */
+/* ---- words (ptx_words.c) --------------------------------------------------------------------- */
 
 enum sg_word_kind {
     SG_WORD_END,
@@ -36,8 +35,7 @@ struct sg_words {
 void sg_words_next(struct sg_words *words, struct sg_word *word);
 bool sg_word_is(const struct sg_word *word, const char *text);
 
-/* ---- the text as a whole
- * ---------------------------------------------------------------------------- */
+/* ---- the text as a whole --------------------------------------------------------------------- */
 
 enum sg_space {
     SG_SPACE_NONE,
@@ -127,8 +125,7 @@ bool sg_ptx_unexpected(struct sg_ptx *ptx, const char *wanted);
 bool sg_ptx_no_memory(struct sg_ptx *ptx);
 bool sg_ptx_skip_block(struct sg_ptx *ptx); /* from { to its } */
 
-/* ---- the parts
- * -------------------------------------------------------------------------------------- */
+/* ---- the parts ------------------------------------------------------------------------------- */
 
 bool sg_ptx_head(struct sg_ptx *ptx); /* .version, .target, .address_size */
 
@@ -219,8 +216,7 @@ struct sg_ptx_value {
 };
 bool sg_ptx_value(struct sg_ptx *ptx, struct sg_ptx_value *value);
 
-/* ---- instructions
- * ---------------------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 enum {
     SG_PTX_TYPED = 1,  /* a type must be named */

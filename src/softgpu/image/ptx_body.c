@@ -24,8 +24,7 @@ static struct sg_ptx_use unpacked(size_t value) {
         .kind = {.class = (enum sg_ptx_class)(value >> 8 & 15), .width = value & 0xff}};
 }
 
-/* ---- local names
- * -------------------------------------------------------------------------------------- */
+/* ---- local names ----------------------------------------------------------------------------- */
 
 static size_t block(const struct sg_ptx *ptx) {
     return ptx->block_count ? ptx->blocks[ptx->block_count - 1].id : 0;
@@ -182,8 +181,7 @@ static bool settle_names(struct sg_ptx *ptx) {
     return true;
 }
 
-/* ---- instructions
- * ---------------------------------------------------------------------------------------- */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static bool label(struct sg_ptx *ptx, const struct sg_word *name) {
     size_t found;
@@ -210,8 +208,7 @@ static bool predicate(struct sg_ptx *ptx) {
     return sg_ptx_next(ptx) && sg_ptx_instruction(ptx, &name);
 }
 
-/* ---- directives
- * ------------------------------------------------------------------------------------------ */
+/* ---- directives ------------------------------------------------------------------------------ */
 
 /* .loc 1 2 3 [, function_name NAME [+ n]] [, inlined_at 1 2 3] */
 static bool location(struct sg_ptx *ptx) {

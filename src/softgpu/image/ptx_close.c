@@ -55,8 +55,7 @@ static bool settle_symbols(struct sg_ptx *ptx) {
     return true;
 }
 
-/* ---- memory of entries
- * ---------------------------------------------------------------------------------- */
+/* ---- memory of entries ----------------------------------------------------------------------- */
 
 struct walk {
     size_t *queue; /* functions that are reached and not yet looked at */

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- parameters
- * ---------------------------------------------------------------------------------------- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 /*
  * Where parameters begin in the constant bank. Alignments are of addresses in the bank: one of more
@@ -136,8 +135,7 @@ static bool parameters(struct sg_ptx *ptx, struct parameters *list) {
     return sg_ptx_expect(ptx, ")");
 }
 
-/* ---- limits
- * -------------------------------------------------------------------------------------------- */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static bool numbers(struct sg_ptx *ptx, uint64_t *to, unsigned most) {
     for (unsigned i = 0; i < most; i++)
@@ -260,8 +258,7 @@ static bool function_directives(struct sg_ptx *ptx) {
     }
 }
 
-/* ---- the function
- * -------------------------------------------------------------------------------------- */
+/* ---- the function ---------------------------------------------------------------------------- */
 
 static struct sg_image_function *add_entry(struct sg_ptx *ptx, const struct sg_word *name) {
     struct sg_image *image = ptx->image;

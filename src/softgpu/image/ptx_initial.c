@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- bytes
- * ------------------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 static bool reach(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64_t size) {
     if (size <= variable->initial_size)
@@ -36,8 +35,7 @@ static bool put(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64_t a
     return true;
 }
 
-/* ---- addresses
- * --------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static struct sg_relocation *relocation(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
                                         const struct sg_ptx_value *value, uint64_t at) {
@@ -98,8 +96,7 @@ static bool piece(struct sg_ptx *ptx, struct sg_ptx_variable *variable,
     return put(ptx, variable, at, 0);
 }
 
-/* ---- elements
- * ---------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 static bool real_element(struct sg_ptx *ptx, struct sg_ptx_variable *variable, double real,
                          uint64_t at) {
@@ -133,8 +130,7 @@ static bool element(struct sg_ptx *ptx, struct sg_ptx_variable *variable, uint64
     return put(ptx, variable, at, value.number);
 }
 
-/* ---- braces
- * ------------------------------------------------------------------------------------------ */
+/* ---- braces ---------------------------------------------------------------------------------- */
 
 struct braces {
     uint64_t index[SG_PTX_DIMENSIONS + 1], extents[SG_PTX_DIMENSIONS + 1];

@@ -8,8 +8,7 @@
 
 #define BRACKETS 32 /* how deep the brackets of one instruction may be */
 
-/* ---- operands
- * -------------------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 struct operands {
     struct sg_ptx_given *given;
@@ -127,8 +126,7 @@ static bool operands(struct sg_ptx *ptx, struct operands *list) {
     return sg_ptx_next(ptx);
 }
 
-/* ---- the instruction
- * ------------------------------------------------------------------------------------- */
+/* ---- the instruction ------------------------------------------------------------------------- */
 
 static bool modifiers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                       struct sg_ptx_given *given) {

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-/* ---- modifiers
- * ------------------------------------------------------------------------------------------ */
+/* ---- modifiers ------------------------------------------------------------------------------- */
 
 /* .u32, .bf16x2, .s16x2, .e4m3x4, .pred: instructions know more types than variables. */
 static bool names_type(const struct sg_word *word) {
@@ -139,8 +138,7 @@ bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcod
     return true;
 }
 
-/* ---- registers
- * ---------------------------------------------------------------------------------------- */
+/* ---- registers ------------------------------------------------------------------------------- */
 
 bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider) {
     if (is.class == SG_CLASS_NONE || wanted.class == SG_CLASS_NONE)
@@ -201,8 +199,7 @@ static bool registers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     return true;
 }
 
-/* ---- addresses
- * -------------------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static bool space_matches(enum sg_space is, enum sg_space wanted) {
     if (wanted != SG_SPACE_NONE)
@@ -234,9 +231,7 @@ static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
     return true;
 }
 
-/* ---- calls
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
     if (!given->target || given->target_at >= 2)
@@ -253,8 +248,7 @@ static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
                         symbol->length < 80 ? (int)symbol->length : 80, symbol->name);
 }
 
-/* ---- the instruction
- * ------------------------------------------------------------------------------------- */
+/* ---- the instruction ------------------------------------------------------------------------- */
 
 static bool known_here(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode) {
     if (ptx->image->target < opcode->sm)

@@ -45,8 +45,7 @@ static const struct {
               {"<", 7},  {">", 7},  {"<=", 7}, {">=", 7}, {"==", 6}, {"!=", 6},
               {"&", 5},  {"^", 4},  {"|", 3},  {"&&", 2}, {"||", 1}};
 
-/* ---- applying one operator
- * ---------------------------------------------------------------------------- */
+/* ---- applying one operator ------------------------------------------------------------------- */
 
 static bool truth(const struct sg_ptx_value *value) {
     return value->kind == SG_VALUE_REAL ? value->real != 0 : value->number != 0;
@@ -225,8 +224,7 @@ static bool apply(struct expression *e) {
     return true;
 }
 
-/* ---- the stacks
- * ------------------------------------------------------------------------------------------ */
+/* ---- the stacks ------------------------------------------------------------------------------ */
 
 static bool push_operator(struct expression *e, struct operator op) {
     if (e->operator_count == DEPTH)

@@ -66,8 +66,7 @@ bool sg_ptx_alignment(struct sg_ptx *ptx, uint64_t *alignment) {
     return *alignment <= (1u << 30) || sg_ptx_wrong(ptx, "the alignment is too large");
 }
 
-/* ---- what comes before the name
- * ------------------------------------------------------------------------- */
+/* ---- what comes before the name -------------------------------------------------------------- */
 
 static bool attributes(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     if (!sg_ptx_next(ptx) || !sg_ptx_expect(ptx, "("))
@@ -120,8 +119,7 @@ static bool specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     return sg_ptx_next(ptx);
 }
 
-/* ---- the name and what comes behind it
- * --------------------------------------------------------------------- */
+/* ---- the name and what comes behind it ------------------------------------------------------- */
 
 static bool extent(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     uint64_t count = 0;
@@ -175,8 +173,7 @@ static bool total(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     return true;
 }
 
-/* ---- of the module
- * -------------------------------------------------------------------------------------------- */
+/* ---- of the module --------------------------------------------------------------------------- */
 
 static bool allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
     /* Registers and .local of the module are of old texts, but hardware takes them. */

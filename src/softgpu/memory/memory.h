@@ -22,8 +22,7 @@
 
 struct sg_context;
 
-/* ---- Physical memory --------------------------------------------------------------------------
- */
+/* ---- Physical memory ------------------------------------------------------------------------- */
 
 enum sg_phys_kind {
     SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
@@ -63,8 +62,7 @@ void sg_phys_ref(struct sg_phys *phys);
 /* At 0 the bytes become reusable once no running operation can still see them. */
 void sg_phys_unref(struct sg_phys *phys);
 
-/* ---- Ranges: what the application knows an address as ------------------------------------------
- */
+/* ---- Ranges: what the application knows an address as ---------------------------------------- */
 
 enum sg_range_kind {
     SG_RANGE_DEVICE,     /* cuMemAlloc and kin */
@@ -133,8 +131,7 @@ bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rig
 bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
                          unsigned rights);
 
-/* ---- Execution's view, without the lock ---------------------------------------------------------
- */
+/* ---- Execution's view, without the lock ------------------------------------------------------ */
 
 #define SG_READ  1u
 #define SG_WRITE 2u
@@ -161,8 +158,7 @@ struct sg_work {
 void sg_work_begin(struct sg_work *work);
 void sg_work_end(struct sg_work *work);
 
-/* ---- Segments: address range + physical memory + mapping, in one --------------------------------
- */
+/* ---- Segments: address range + physical memory + mapping, in one ----------------------------- */
 
 struct sg_segment {
     CUdeviceptr address;

@@ -39,8 +39,7 @@ void sg_coredump_begin(struct sg_coredump *settings, unsigned flags) {
         settings->on_exception = 1;
 }
 
-/* ---- One setting ------------------------------------------------------------------------------
- */
+/* ---- One setting ----------------------------------------------------------------------------- */
 
 struct setting {
     void *bytes;
@@ -127,8 +126,7 @@ static CUresult set(struct setting to, const void *value, size_t *size) {
     return CUDA_SUCCESS;
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------
- */
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 /* As on H200 the size comes first, then the context, then which setting; a context that is
  * poisoned still has settings. */
@@ -169,8 +167,7 @@ CUresult sg_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value,
     return set(find(&process_settings, true, attrib), value, size);
 }
 
-/* ---- State ------------------------------------------------------------------------------------
- */
+/* ---- State ----------------------------------------------------------------------------------- */
 
 /* Only what was set: the names of a fresh process differ from those of another. */
 static void dump(struct sg_text *text, const char *of, const struct sg_coredump *settings) {

@@ -58,8 +58,7 @@ __attribute__((constructor(101))) static void watch_forks(void) {
     pthread_atfork(sg_error_log_lock, sg_error_log_unlock, in_child);
 }
 
-/* ---- Writing ----------------------------------------------------------------------------------
- */
+/* ---- Writing --------------------------------------------------------------------------------- */
 
 static void add(const struct entry *entry) {
     sg_error_log_lock();
@@ -118,8 +117,7 @@ static bool write_all(int fd, const char *text, size_t length) {
     return true;
 }
 
-/* ---- CUDA_LOG_FILE ----------------------------------------------------------------------------
- */
+/* ---- CUDA_LOG_FILE --------------------------------------------------------------------------- */
 
 static int log_file = -1;
 
@@ -149,8 +147,7 @@ static void write_to_file(const struct entry *entry) {
     errno = error;
 }
 
-/* ---- A refused call ---------------------------------------------------------------------------
- */
+/* ---- A refused call -------------------------------------------------------------------------- */
 
 static void tell(const struct entry *entry) {
     char message[SG_LOG_ROOM];
@@ -180,8 +177,7 @@ void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CU
     }
 }
 
-/* ---- Reading ----------------------------------------------------------------------------------
- */
+/* ---- Reading --------------------------------------------------------------------------------- */
 
 struct range {
     uint64_t from, to;
@@ -253,8 +249,7 @@ static bool dump(CUlogIterator *iterator, char *out, size_t *size) {
     return fits;
 }
 
-/* ---- Calls ------------------------------------------------------------------------------------
- */
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
 /* An H200 takes any flags. */
 CUresult sg_cuLogsCurrent(CUlogIterator *iterator_out, unsigned int flags) {

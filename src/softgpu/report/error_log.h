@@ -30,8 +30,7 @@
 void sg_error_log_refusal(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult result,
                           bool inside);
 
-/* ---- Between error_log.c and error_log_callbacks.c --------------------------------------------
- */
+/* ---- Between error_log.c and error_log_callbacks.c ------------------------------------------- */
 
 void sg_error_log_lock(void);
 void sg_error_log_unlock(void);

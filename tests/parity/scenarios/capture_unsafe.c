@@ -190,8 +190,7 @@ ATTEMPT(array_create, CUarray made = NULL; CUDA_ARRAY_DESCRIPTOR d = {4, 4, CU_A
         CALL(cuArrayCreate_v2, "other", (&made, &d));
         if (made != NULL) CALL(cuArrayDestroy, "other", (made)))
 
-/* ---- More of the same kinds -------------------------------------------------------------------
- */
+/* ---- More of the same kinds ------------------------------------------------------------------ */
 
 ATTEMPT(pool_access, CUmemAccessDesc access = par_device_access(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
         CALL(cuMemPoolSetAccess, "other", (g.pool, &access, 1)))

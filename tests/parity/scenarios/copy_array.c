@@ -568,8 +568,7 @@ static void three_dimensions(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-/* ---- When a call returns ----------------------------------------------------------------------
- */
+/* ---- When a call returns --------------------------------------------------------------------- */
 
 static void held_from_pinned(void) {
     ends at = make_ends();
@@ -634,8 +633,7 @@ static void destroyed_while_copied(void) {
     CALL(cuStreamSynchronize, "released", (at.s));
 }
 
-/* ---- Batches ----------------------------------------------------------------------------------
- */
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 static CUDA_MEMCPY3D_BATCH_OP batch_op(const ends *at, CUarray x) {
     CUDA_MEMCPY3D_BATCH_OP op;

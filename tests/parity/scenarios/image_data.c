@@ -545,8 +545,7 @@ static void logs(void) {
     load_logged("log-syntax-cut-1", HEAD "some words\n", error, 1);
 }
 
-/* ---- fatbins ------------------------------------------------------------------------------------
- */
+/* ---- fatbins --------------------------------------------------------------------------------- */
 
 typedef struct fat_entry {
     uint16_t kind, version;
@@ -712,8 +711,7 @@ static void fatbin_choice(void) {
     load("newest-broken", f);
 }
 
-/* ---- machine code -------------------------------------------------------------------------------
- */
+/* ---- machine code ---------------------------------------------------------------------------- */
 
 static unsigned char *cubin_made(size_t *size) {
     CUlinkState state;
@@ -792,8 +790,7 @@ static void elf_sections(void) {
     elf_byte("elf-no-sections", 60, 0);
 }
 
-/* ---- more about text
- * ----------------------------------------------------------------------------- */
+/* ---- more about text ------------------------------------------------------------------------- */
 
 #define BODY(text) HEAD ".global .u64 g;\n.visible .entry k() { " text " ret; }\n"
 

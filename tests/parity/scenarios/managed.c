@@ -18,8 +18,7 @@ static unsigned char *bytes_of(CUdeviceptr p) {
     return (unsigned char *)(uintptr_t)p;
 }
 
-/* ---- Making and ending ------------------------------------------------------------------------
- */
+/* ---- Making and ending ----------------------------------------------------------------------- */
 
 static void sizes(void) {
     CUdeviceptr p, a, b, c, d, e, f;
@@ -119,8 +118,7 @@ static void no_context(void) {
     CALL(cuPointerSetAttribute, "no-context", (&flag, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, m));
 }
 
-/* ---- Memory in use ----------------------------------------------------------------------------
- */
+/* ---- Memory in use --------------------------------------------------------------------------- */
 
 static void in_use(void) {
     CUdeviceptr m, n;
@@ -175,8 +173,7 @@ static void in_use(void) {
     par_free_delta("freed");
 }
 
-/* ---- Bytes ------------------------------------------------------------------------------------
- */
+/* ---- Bytes ----------------------------------------------------------------------------------- */
 
 static void bytes(void) {
     CUdeviceptr m, d;
@@ -248,8 +245,7 @@ static void waits(void) {
     par_see("content", "%d %d", bytes_of(m)[0], bytes_of(m)[8]);
 }
 
-/* ---- What the rest of the driver says ---------------------------------------------------------
- */
+/* ---- What the rest of the driver says -------------------------------------------------------- */
 
 static void others(void) {
     CUdeviceptr m, base, got;
@@ -365,8 +361,7 @@ static void set_by_kind(void) {
     free(heap);
 }
 
-/* ---- Registration -----------------------------------------------------------------------------
- */
+/* ---- Registration ---------------------------------------------------------------------------- */
 
 static char *pages(size_t size, int protection) {
     char *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -431,8 +426,7 @@ static void registered_read_only(void) {
     CALL(cuCtxSynchronize, "after", ());
 }
 
-/* ---- Pools ------------------------------------------------------------------------------------
- */
+/* ---- Pools ----------------------------------------------------------------------------------- */
 
 static CUmemPoolProps pool_props(CUmemLocationType type, int id) {
     CUmemPoolProps props;
@@ -650,8 +644,7 @@ static void pool_in_use(void) {
     par_free_delta("destroyed");
 }
 
-/* ---- More of pools ------------------------------------------------------------------------------
- */
+/* ---- More of pools --------------------------------------------------------------------------- */
 
 static void pool_node(void) {
     pool_one("managed-pool-node", CU_MEM_LOCATION_TYPE_HOST_NUMA, 0);

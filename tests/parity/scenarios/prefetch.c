@@ -115,8 +115,7 @@ static void order(void) {
     par_see("content", "%d", *(unsigned char *)(uintptr_t)m);
 }
 
-/* ---- Batches ----------------------------------------------------------------------------------
- */
+/* ---- Batches --------------------------------------------------------------------------------- */
 
 static void batch(void) {
     CUmemLocation places[2] = {device, host};
@@ -316,8 +315,7 @@ static void discard_and_prefetch(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
-/* ---- Capture ----------------------------------------------------------------------------------
- */
+/* ---- Capture --------------------------------------------------------------------------------- */
 
 static CUstream capturing(void) {
     CUstream s = par_stream();

@@ -44,8 +44,7 @@ static void all_of(const char *cls, CUdeviceptr p, size_t size) {
     }
 }
 
-/* ---- Advice -----------------------------------------------------------------------------------
- */
+/* ---- Advice ---------------------------------------------------------------------------------- */
 
 static void read_back(CUdeviceptr m, int advice) {
     int n, list[3];
@@ -238,8 +237,7 @@ static void advise_parts(void) {
     all_of("not-prefetched", m + 12 * PAGE, 4 * PAGE);
 }
 
-/* ---- Reading back -----------------------------------------------------------------------------
- */
+/* ---- Reading back ---------------------------------------------------------------------------- */
 
 static void get_sizes(void) {
     CUdeviceptr m;
@@ -318,8 +316,7 @@ static void get_many(void) {
     MANY("null", (data, sizes, which, 3, 0, 65536));
 }
 
-/* ---- Address ranges of other kinds ------------------------------------------------------------
- */
+/* ---- Address ranges of other kinds ----------------------------------------------------------- */
 
 static void dma_buf(const char *cls, CUdeviceptr p, size_t size) {
     int fd;

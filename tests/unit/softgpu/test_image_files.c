@@ -278,8 +278,7 @@ static void fatbins(void **state) {
     }
 }
 
-/* ---- fatbins made here
- * --------------------------------------------------------------------------------- */
+/* ---- fatbins made here ----------------------------------------------------------------------- */
 
 #define TEXT_OF(entries) ".version 8.0\n.target sm_80\n.address_size 64\n" entries
 

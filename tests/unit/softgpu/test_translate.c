@@ -91,8 +91,7 @@ static void bytes_below_and_above_their_address(void **state) {
     sg_addresses_give(p, SG_PAGE);
 }
 
-/* ---- Reclaim ------------------------------------------------------------------------------------
- */
+/* ---- Reclaim --------------------------------------------------------------------------------- */
 
 struct object {
     struct sg_retired retired;
