@@ -85,10 +85,43 @@ static void refused(void **state) {
     assert_null(pool);
 }
 
+/* The copy's turn comes when the memory has been given back: a fault, as of any memory. */
+static int copied_too_late(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr device;
+    struct gate gate;
+    init_driver();
+    CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_HOST, CU_MEM_HANDLE_TYPE_NONE, 0);
+    CUstream held = stream_make(), other = stream_make();
+    CUdeviceptr p = pool_take(pool, MIB, other);
+    OK(cu.cuStreamSynchronize(other));
+    OK(cu.cuMemAlloc_v2(&device, MIB));
+    gate_make(&gate);
+    gate_hold(&gate, held);
+    OK(cu.cuMemcpyAsync(device, p, MIB, held));
+    OK(cu.cuMemFreeAsync(p, other));
+    OK(cu.cuStreamSynchronize(other));
+    OK(cu.cuMemPoolTrimTo(pool, 0));
+    gate_release(&gate);
+    FAILS(CUDA_ERROR_LAUNCH_FAILED, cu.cuStreamSynchronize(held));
+    return 0;
+}
+
+static void freed_under_a_copy(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("faults the device");
+    assert_int_equal(run_child("late", NULL), 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(host),    TEST(host_node), TEST(host_node_shareable), TEST(copied_without_access),
+        TEST(host),
+        TEST(host_node),
+        TEST(host_node_shareable),
+        TEST(copied_without_access),
         TEST(refused),
+        TEST(freed_under_a_copy),
     };
-    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+    const struct child children[] = {{"late", copied_too_late}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -127,10 +127,9 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
     unsigned char *bytes = sg_translate(device, address, want, rights, span);
     if (!bytes && owner >= 0 && owner != device)
         bytes = sg_translate(owner, address, want, rights, span);
-    if (!bytes && owner == SG_COPY_BY_CPU) {
-        *span = want;
-        bytes = (unsigned char *)address; /* NOLINT(performance-no-int-to-ptr): unified */
-    }
+    /* The CPU's view asks for no device's rights; what was freed meanwhile is not there for it. */
+    if (!bytes && owner == SG_COPY_BY_CPU)
+        bytes = sg_translate(device, address, want, 0, span);
     return bytes;
 }
 
