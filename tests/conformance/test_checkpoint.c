@@ -315,13 +315,34 @@ static void wait_for(atomic_int *flag) {
         be_patient(begun);
 }
 
+/* Another process that calls, and the page that it shares with this one. */
+struct worker {
+    char path[64];
+    struct page *page;
+    int pid;
+};
+
+static void start_worker(struct worker *worker) {
+    worker->page = make_page(worker->path);
+    worker->pid = start_child("works", worker->path, NULL);
+    wait_for(&worker->page->ready);
+}
+
+/* It has ended by itself (0) or of a signal. */
+static void end_worker(struct worker *worker, int status) {
+    atomic_store(&worker->page->stop, 1);
+    assert_int_equal(wait_child(worker->pid), status);
+    munmap(worker->page, sizeof *worker->page);
+    unlink(worker->path);
+}
+
 static void another_process_is_held(void **unused) {
     (void)unused;
     NEEDS();
-    char path[64];
-    struct page *page = make_page(path);
-    int pid = start_child("works", path, NULL);
-    wait_for(&page->ready);
+    struct worker worker;
+    start_worker(&worker);
+    struct page *page = worker.page;
+    int pid = worker.pid;
     for (int round = 0; round < 20; round++) {
         time_t begun = seconds();
         lock(pid);
@@ -336,83 +357,75 @@ static void another_process_is_held(void **unused) {
         while (atomic_load(&page->calls) == calls)
             be_patient(begun);
     }
-    atomic_store(&page->stop, 1);
-    assert_int_equal(wait_child(pid), 0);
+    end_worker(&worker, 0);
     CUprocessState state;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, &state));
-    munmap(page, sizeof *page);
-    unlink(path);
 }
 
 struct restoring {
     int pid;
-    atomic_int done;
+    atomic_int tid, done;
     CUresult result;
+    pthread_t thread;
 };
 
 static void *restore(void *argument) {
     struct restoring *restoring = argument;
+    atomic_store(&restoring->tid, (int)syscall(SYS_gettid));
     restoring->result = cu.cuCheckpointProcessRestore(restoring->pid, NULL);
     atomic_store(&restoring->done, 1);
     return NULL;
+}
+
+/* Locks and checkpoints a process, stops it, and has another thread wait for its restoring. */
+static void restore_while_stopped(struct restoring *restoring, int pid) {
+    *restoring = (struct restoring){.pid = pid};
+    lock(pid);
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    time_t begun = seconds();
+    while (thread_state(pid, pid) != 'T')
+        be_patient(begun);
+    assert_int_equal(pthread_create(&restoring->thread, NULL, restore, restoring), 0);
+    while (!atomic_load(&restoring->tid) ||
+           thread_state(getpid(), atomic_load(&restoring->tid)) != 'S')
+        be_patient(begun);
+    assert_int_equal(atomic_load(&restoring->done), 0);
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
 }
 
 /* While the process is stopped nobody restores it: the thread is one of its own. */
 static void the_restore_thread_restores(void **unused) {
     (void)unused;
     NEEDS();
-    char path[64];
-    struct page *page = make_page(path);
-    int pid = start_child("works", path, NULL), tid = -1;
-    wait_for(&page->ready);
-    OK(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
-    assert_true(tid != pid && thread_state(pid, tid) == 'S');
-    lock(pid);
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
-    assert_int_equal(kill(pid, SIGSTOP), 0);
-    for (time_t begun = seconds(); thread_state(pid, tid) != 'T';)
-        be_patient(begun);
-    struct restoring restoring = {.pid = pid};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, restore, &restoring), 0);
-    for (int i = 0; i < 100; i++) {
-        sched_yield();
-        assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
-    }
-    assert_int_equal(atomic_load(&restoring.done), 0);
-    assert_int_equal(kill(pid, SIGCONT), 0);
-    pthread_join(thread, NULL);
+    struct worker worker;
+    struct restoring restoring;
+    int tid = -1;
+    start_worker(&worker);
+    OK(cu.cuCheckpointProcessGetRestoreThreadId(worker.pid, &tid));
+    assert_int_not_equal(tid, worker.pid);
+    assert_int_not_equal(thread_state(worker.pid, tid), '?');
+    restore_while_stopped(&restoring, worker.pid);
+    assert_int_equal(kill(worker.pid, SIGCONT), 0);
+    pthread_join(restoring.thread, NULL);
     OK(restoring.result);
-    assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
-    unlock(pid);
-    atomic_store(&page->stop, 1);
-    assert_int_equal(wait_child(pid), 0);
-    munmap(page, sizeof *page);
-    unlink(path);
+    assert_int_equal(state_of(worker.pid), CU_PROCESS_STATE_LOCKED);
+    unlock(worker.pid);
+    end_worker(&worker, 0);
 }
 
 /* Who restores a process that dies meanwhile does not wait for it. */
 static void a_process_dies_while_it_is_restored(void **unused) {
     (void)unused;
     NEEDS();
-    char path[64];
-    struct page *page = make_page(path);
-    int pid = start_child("works", path, NULL);
-    wait_for(&page->ready);
-    lock(pid);
-    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
-    assert_int_equal(kill(pid, SIGSTOP), 0);
-    for (time_t begun = seconds(); thread_state(pid, pid) != 'T';)
-        be_patient(begun);
-    struct restoring restoring = {.pid = pid};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, restore, &restoring), 0);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(wait_child(pid), 128 + SIGKILL);
-    pthread_join(thread, NULL);
+    struct worker worker;
+    struct restoring restoring;
+    start_worker(&worker);
+    restore_while_stopped(&restoring, worker.pid);
+    assert_int_equal(kill(worker.pid, SIGKILL), 0);
+    end_worker(&worker, 128 + SIGKILL);
+    pthread_join(restoring.thread, NULL);
     assert_int_equal(restoring.result, CUDA_ERROR_INVALID_VALUE);
-    munmap(page, sizeof *page);
-    unlink(path);
 }
 
 /* Locks its parent, however often that must be tried. */
