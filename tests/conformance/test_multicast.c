@@ -286,16 +286,22 @@ static void a_device_joins_the_team(void **state) {
     OK(cu.cuMemRelease(object));
 }
 
+/* A team that lacks its second device, and a thread that does something about it. */
+static pthread_t start_team(void *(*function)(void *)) {
+    pthread_t thread;
+    waited_for = make(2, SIZE);
+    OK(cu.cuMulticastAddDevice(waited_for, 0));
+    assert_int_equal(pthread_create(&thread, NULL, function, NULL), 0);
+    return thread;
+}
+
 /* "Any calls ... will block until all devices have been added." */
 static void binding_waits_for_the_team(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
-    pthread_t thread;
-    waited_for = make(2, SIZE);
-    OK(cu.cuMulticastAddDevice(waited_for, 0));
-    assert_int_equal(pthread_create(&thread, NULL, add_second, NULL), 0);
+    pthread_t thread = start_team(add_second);
     OK(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastAddDevice(waited_for, 1));
     pthread_join(thread, NULL);
@@ -314,10 +320,7 @@ static void binding_to_what_is_released_meanwhile_fails(void **state) {
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
-    pthread_t thread;
-    waited_for = make(2, SIZE);
-    OK(cu.cuMulticastAddDevice(waited_for, 0));
-    assert_int_equal(pthread_create(&thread, NULL, release_it, NULL), 0);
+    pthread_t thread = start_team(release_it);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
     pthread_join(thread, NULL);
     OK(cu.cuMemRelease(memory));
