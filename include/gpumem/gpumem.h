@@ -6,6 +6,7 @@
 #define GPUMEM_GPUMEM_H
 
 #include <gpumem/buffer.h>
+#include <gpumem/caching.h>
 #include <gpumem/copy.h>
 #include <gpumem/library.h>
 #include <gpumem/load.h>

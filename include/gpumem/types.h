@@ -21,6 +21,12 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 
+/* Streams that have no handle: the default stream (NULL means it too), that of the calling thread,
+ * and none at all, which says that no queued work will use the memory. */
+#define GPUMEM_STREAM_LEGACY     ((CUstream)(uintptr_t)1)
+#define GPUMEM_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
+#define GPUMEM_STREAM_NONE       ((CUstream)(UINTPTR_MAX))
+
 /*
  * Option structs begin with `size`, the size of the struct as the caller was compiled, so that
  * later versions can add members. A NULL pointer and an all-zero struct mean the same: the default

@@ -140,3 +140,14 @@ void gm_spans_give(struct gm_span *span) {
     }
     bin_insert(spans, span);
 }
+
+size_t gm_spans_largest(const struct gm_spans *spans) {
+    size_t largest = 0;
+    if (!spans->filled)
+        return 0;
+    unsigned bin = 63u - (unsigned)__builtin_clzll((unsigned long long)spans->filled);
+    for (const struct gm_span *span = spans->bins[bin]; span; span = span->bin_after)
+        if (span->bytes > largest)
+            largest = span->bytes;
+    return largest;
+}

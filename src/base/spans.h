@@ -36,5 +36,7 @@ void gm_spans_destroy(struct gm_spans *spans);
 /* NULL when no free piece is large enough, or without memory. alignment: a power of two. */
 struct gm_span *gm_spans_take(struct gm_spans *spans, size_t bytes, size_t alignment);
 void gm_spans_give(struct gm_span *span);
+/* Bytes of the largest free piece. */
+size_t gm_spans_largest(const struct gm_spans *spans);
 
 #endif

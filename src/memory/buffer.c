@@ -10,10 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_buffer **buffer) {
-    gpumem_buffer *made = calloc(1, sizeof *made);
-    if (!made)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a buffer");
+void gm_buffer_init(gpumem_buffer *made, gpumem_resource *resource, CUstream stream) {
     made->generation = resource->generation;
     made->resource = resource;
     made->allocation.size = sizeof made->allocation;
@@ -24,14 +21,25 @@ gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_
     made->wait_count = 1;
     made->free_stream = stream;
     pthread_mutex_init(&made->lock, NULL);
+}
+
+gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_buffer **buffer) {
+    gpumem_buffer *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a buffer");
+    gm_buffer_init(made, resource, stream);
     *buffer = made;
     return GPUMEM_OK;
 }
 
-void gm_buffer_discard(gpumem_buffer *buffer) {
+void gm_buffer_clear(gpumem_buffer *buffer) {
     if (buffer->waits != buffer->inline_waits)
         free(buffer->waits);
     pthread_mutex_destroy(&buffer->lock);
+}
+
+void gm_buffer_discard(gpumem_buffer *buffer) {
+    gm_buffer_clear(buffer);
     free(buffer);
 }
 
@@ -100,11 +108,31 @@ static gpumem_status check_request(const gpumem_resource *resource, const gpumem
     return GPUMEM_OK;
 }
 
+static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_request *request,
+                                   gpumem_buffer **buffer) {
+    gpumem_buffer *made = NULL;
+    gpumem_status status = resource->fast->allocate(resource, request, &made);
+    if (ran_out(status) && gm_reclaim(resource->device))
+        status = resource->fast->allocate(resource, request, &made);
+    if (status == GPUMEM_OK)
+        *buffer = made;
+    else
+        gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
+    return status;
+}
+
 gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
                                      const gpumem_buffer_options *given, gpumem_buffer **buffer) {
     gpumem_buffer_options options;
     GM_CHECK(resource, "gpumem_buffer_allocate");
     GM_REQUIRE(buffer, "gpumem_buffer_allocate: buffer is NULL");
+    if (resource->fast) {
+        gpumem_buffer *at_hand = resource->fast->try_allocate(resource, bytes, given);
+        if (at_hand) {
+            *buffer = at_hand;
+            return GPUMEM_OK;
+        }
+    }
     gpumem_status status =
         gm_options_read("gpumem_buffer_options", given, &options, sizeof options);
     if (status != GPUMEM_OK)
@@ -118,6 +146,8 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     if (status != GPUMEM_OK)
         return status;
     gm_drain(resource->device, NULL, 0);
+    if (resource->fast)
+        return allocate_fast(resource, &request, buffer);
     gpumem_buffer *made;
     status = gm_buffer_make(resource, options.stream, &made);
     if (status != GPUMEM_OK)
@@ -172,6 +202,10 @@ gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
 /* The last reference is gone. */
 static void retire(gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
+    if (resource->fast) {
+        resource->fast->take_back(buffer);
+        return;
+    }
     gpumem_device *device = resource->device;
     gm_meter_subtract(&resource->meter, GM_IN_USE, buffer->allocation.bytes);
     gm_meter_subtract(&resource->meter, GM_ALLOCATIONS, 1);
@@ -201,10 +235,22 @@ void gm_buffer_unref(gpumem_buffer *buffer) {
         retire(buffer);
 }
 
+/* One owner, who names no stream that is not known: there is nothing to lock. */
+static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
+    return buffer->resource->fast && !buffer->freed &&
+           atomic_load_explicit(&buffer->references, memory_order_acquire) == 1 &&
+           (!stream || (buffer->wait_count && stream == buffer->waits[0].stream));
+}
+
 gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
     if (!buffer)
         return GPUMEM_OK;
     GM_CHECK(buffer, "gpumem_buffer_free");
+    if (is_simple_free(buffer, stream)) {
+        buffer->freed = 1;
+        buffer->resource->fast->take_back(buffer);
+        return GPUMEM_OK;
+    }
     pthread_mutex_lock(&buffer->lock);
     int freed = buffer->freed;
     buffer->freed = 1;

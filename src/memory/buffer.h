@@ -8,6 +8,10 @@
 gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_buffer **buffer);
 void gm_buffer_discard(gpumem_buffer *buffer);
 
+/* The same in two steps, for an object that is part of another one. */
+void gm_buffer_init(gpumem_buffer *buffer, gpumem_resource *resource, CUstream stream);
+void gm_buffer_clear(gpumem_buffer *buffer);
+
 /* Counts a buffer whose allocation has been filled in. */
 void gm_buffer_count(gpumem_buffer *buffer);
 

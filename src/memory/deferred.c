@@ -53,7 +53,7 @@ void gm_drop_events(gpumem_device *device) {
     free(events);
 }
 
-static void mark(gpumem_device *device, struct gm_wait *wait) {
+void gm_wait_mark(gpumem_device *device, struct gm_wait *wait) {
     const gpumem_driver_api *cu = device->cu;
     if (wait->event) /* of an earlier mark that could not be waited for */
         give_event(device, wait->event);
@@ -73,7 +73,7 @@ static void mark(gpumem_device *device, struct gm_wait *wait) {
 int gm_waits_mark(gpumem_buffer *buffer) {
     int all = 1;
     for (size_t i = 0; i < buffer->wait_count; i++) {
-        mark(buffer->resource->device, &buffer->waits[i]);
+        gm_wait_mark(buffer->resource->device, &buffer->waits[i]);
         all &= buffer->waits[i].passed;
     }
     return all;
@@ -86,7 +86,7 @@ int gm_waits_mark_others(gpumem_buffer *buffer, CUstream stream) {
             buffer->waits[i].passed = 1;
             continue;
         }
-        mark(buffer->resource->device, &buffer->waits[i]);
+        gm_wait_mark(buffer->resource->device, &buffer->waits[i]);
         all &= buffer->waits[i].passed;
     }
     return all;
@@ -106,19 +106,25 @@ static int passed(gpumem_device *device, struct gm_wait *wait, int block) {
     return !wait->event && result == CUDA_ERROR_INVALID_HANDLE;
 }
 
+void gm_wait_drop(gpumem_device *device, struct gm_wait *wait) {
+    if (wait->event)
+        give_event(device, wait->event);
+    wait->event = NULL;
+}
+
+int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block) {
+    if (!wait->passed)
+        wait->passed = passed(device, wait, block);
+    if (wait->passed)
+        gm_wait_drop(device, wait);
+    return wait->passed;
+}
+
 int gm_waits_passed(gpumem_buffer *buffer, int block) {
     gpumem_device *device = buffer->resource->device;
     int all = 1;
     for (size_t i = 0; i < buffer->wait_count; i++) {
-        struct gm_wait *wait = &buffer->waits[i];
-        if (!wait->passed) {
-            wait->passed = passed(device, wait, block);
-            if (wait->passed && wait->event) {
-                give_event(device, wait->event);
-                wait->event = NULL;
-            }
-        }
-        all &= wait->passed;
+        all &= gm_wait_passed(device, &buffer->waits[i], block);
     }
     return all;
 }

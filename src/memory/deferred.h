@@ -8,6 +8,11 @@
 
 #include "memory/objects.h"
 
+/* One stream: marks its present end, asks or waits for it, gives the event back. */
+void gm_wait_mark(gpumem_device *device, struct gm_wait *wait);
+int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block);
+void gm_wait_drop(gpumem_device *device, struct gm_wait *wait);
+
 /*
  * Marks the present end of each stream that the buffer names. Returns 1 if all have passed already.
  * Cannot fail: where no event can be had, the stream itself is asked later. The device's context is

@@ -59,6 +59,24 @@ struct gm_chunk {
 /* The chunks of an allocation, for exports; the array is valid until it is resized. */
 typedef size_t (*gm_chunks_fn)(const gpumem_allocation *allocation, const struct gm_chunk **chunks);
 
+/*
+ * A resource whose buffers are objects of its own, handed out many times: it does what the rest of
+ * the library does for other resources (counting, waiting for streams), in fewer steps.
+ */
+struct gm_fast_ops {
+    /* A buffer at hand, or NULL for everything else; arguments are not checked yet. No driver
+     * call. */
+    gpumem_buffer *(*try_allocate)(gpumem_resource *resource, size_t bytes,
+                                   const gpumem_buffer_options *options);
+    /* The same with checked arguments, by whatever it takes. */
+    gpumem_status (*allocate)(gpumem_resource *resource, const gpumem_request *request,
+                              gpumem_buffer **buffer);
+    /* The last reference is gone; streams are as named. */
+    void (*take_back)(gpumem_buffer *buffer);
+    /* Buffers that are not taken back. */
+    size_t (*owned)(gpumem_resource *resource);
+};
+
 struct gpumem_resource {
     unsigned generation;
     gpumem_device *device;
@@ -67,8 +85,9 @@ struct gpumem_resource {
     char kind[48];
     void *user;
     gpumem_resource_properties properties;
-    gm_chunks_fn chunks; /* NULL: not exportable */
-    int imported;        /* memory of other processes, which share/import.c counts */
+    gm_chunks_fn chunks;            /* NULL: not exportable */
+    const struct gm_fast_ops *fast; /* or NULL */
+    int imported;                   /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of those, not yet given up by all who refer to them */

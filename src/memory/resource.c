@@ -110,7 +110,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     if (wrappers)
         return gm_fail(GPUMEM_ERROR_BUSY, "the %s resource is wrapped by %zu other%s",
                        resource->kind, wrappers, wrappers == 1 ? "" : "s");
-    size_t owned = atomic_load(&resource->owned);
+    size_t owned = resource->fast ? resource->fast->owned(resource) : atomic_load(&resource->owned);
     if (owned)
         return gm_fail(GPUMEM_ERROR_BUSY,
                        "the %s resource still has %zu buffer%s (not freed, held or exported)",
@@ -146,7 +146,7 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
 static void visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *), void *data) {
     pthread_mutex_lock(&device->lock);
     for (gpumem_resource *r = device->resources; r; r = r->next) {
-        if (r->upstream)
+        if (r->upstream && !r->fast) /* whose work the wrapped one does */
             continue;
         r->visitors++;
         pthread_mutex_unlock(&device->lock);

@@ -32,6 +32,7 @@ RULES = {
     "src/driver": {"base"},
     "src/softgpu": {"base", "driver"},
     "src/memory": {"base", "driver"},
+    "src/cache": {"base", "driver", "memory"},
     "src/share": {"base", "driver", "memory"},
     "src/load": {"base", "driver", "memory", "share"},
     "tools": None,
@@ -46,11 +47,11 @@ RULES = {
     "tests/abi": None,
     "tests/runner": None,
     "tests/harness": None,
-    "tests/unit": {"base", "driver", "softgpu", "memory", "share", "load"},
-    "tests/fault": {"base", "driver", "softgpu", "memory", "share", "load"},
-    "tests/fuzz": {"base", "driver", "softgpu", "memory", "share", "load"},
+    "tests/unit": {"base", "driver", "softgpu", "memory", "cache", "share", "load"},
+    "tests/fault": {"base", "driver", "softgpu", "memory", "cache", "share", "load"},
+    "tests/fuzz": {"base", "driver", "softgpu", "memory", "cache", "share", "load"},
 }
-PARTS = {"base", "driver", "softgpu", "memory", "share", "load"}
+PARTS = {"base", "driver", "softgpu", "memory", "cache", "share", "load"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 

@@ -1,0 +1,95 @@
+/* Where a block comes from when the calling thread has none at hand. */
+#include "cache/cache.h"
+
+#include "memory/buffer.h"
+#include "memory/driver_error.h"
+
+#define MOST_TRIES 3
+
+/* What a block of its own, cut without a class, needs at most. */
+static size_t direct_bytes(const gpumem_request *request) {
+    size_t slack = request->alignment > GM_CLASS_UNIT ? request->alignment : 0;
+    return request->bytes > SIZE_MAX - slack ? SIZE_MAX : request->bytes + slack;
+}
+
+static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
+                    const gpumem_request *request) {
+    return !lane->capture && request->bytes <= cache->small_maximum &&
+           request->alignment <= GM_CLASS_UNIT;
+}
+
+/* From the lane as it is now. The cache's lock is held. */
+static struct gm_block *from_lane(struct gm_cache *cache, struct gm_lane *lane,
+                                  const gpumem_request *request) {
+    if (!is_small(cache, lane, request))
+        return gm_lane_cut(cache, lane, request->bytes, request->alignment);
+    unsigned class = gm_class_of(request->bytes);
+    struct gm_block *chain = gm_lane_take(cache, lane, class, gm_magazine_size(class));
+    if (chain && chain->next)
+        gm_magazine_fill(cache, lane, chain->next);
+    return chain;
+}
+
+/* The same, after what streams have passed has come back, then after free segments of other streams
+ * were taken over, then after pieces were joined: in the order of what it costs. */
+static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
+                                   const gpumem_request *request) {
+    int small = is_small(cache, lane, request);
+    struct gm_block *block = NULL;
+    /* What the CPU writes lies in holds until somebody looks: before more memory is touched. */
+    if (gm_holds_settle(cache) && small)
+        block = gm_magazine_pop_ready(cache, gm_class_of(request->bytes));
+    if (!block)
+        block = from_lane(cache, lane, request);
+    if (!block && gm_pending_poll(cache))
+        block = from_lane(cache, lane, request);
+    size_t need = small ? request->bytes : direct_bytes(request);
+    if (!block && gm_lane_adopt(cache, lane, small, need))
+        block = from_lane(cache, lane, request);
+    if (!block) {
+        gm_lanes_join(cache);
+        (void)gm_lane_adopt(cache, lane, small, need);
+        block = from_lane(cache, lane, request);
+    }
+    return block;
+}
+
+/* Several threads may find the cache empty at once: the first asks for more, the others look again.
+ * The lock is not held. */
+static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
+                                   const gpumem_request *request, struct gm_block **block) {
+    int small = is_small(cache, lane, request);
+    size_t need = small ? gm_class_bytes(gm_class_of(request->bytes)) : direct_bytes(request);
+    gpumem_status status = GPUMEM_OK;
+    pthread_mutex_lock(&cache->grow);
+    for (int tries = 0; !*block && status == GPUMEM_OK; tries++) {
+        pthread_mutex_lock(&cache->lock);
+        *block = from_lane(cache, lane, request);
+        pthread_mutex_unlock(&cache->lock);
+        if (*block)
+            break;
+        /* Others may take the new memory first, again and again; more likely is that there is no
+         * host memory for a block. */
+        status = tries < MOST_TRIES
+                     ? gm_segment_grow(cache, lane, small, need)
+                     : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a block");
+    }
+    pthread_mutex_unlock(&cache->grow);
+    return *block ? GPUMEM_OK : status;
+}
+
+gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
+                            struct gm_block **block) {
+    *block = NULL;
+    (void)gm_thread_cache_of(cache); /* where magazines will be filled */
+    pthread_mutex_lock(&cache->lock);
+    struct gm_lane *lane = gm_capture_lane(cache, request->stream);
+    if (!lane)
+        lane = gm_lane_of(cache, request->stream);
+    if (lane)
+        *block = from_cache(cache, lane, request);
+    pthread_mutex_unlock(&cache->lock);
+    if (!lane)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+    return *block ? GPUMEM_OK : from_upstream(cache, lane, request, block);
+}

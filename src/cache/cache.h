@@ -1,0 +1,253 @@
+/*
+ * The caching resource: small allocations from per-thread magazines, over memory that it takes from
+ * another resource in segments.
+ *
+ *     thread cache    a slot per stream, in it two magazines of blocks per size class
+ *        |            (its own lock, which nobody else takes but to trim)
+ *     lane            memory in the order of one stream: parcels of free blocks, and segments
+ *        |            (the cache's lock)
+ *     segment         taken from the wrapped resource, cut into spans
+ *
+ * Memory that only the device touches belongs to the lane of one stream as long as any of its
+ * segment is in use: what is freed there may be handed out again at once, because the stream itself
+ * keeps the order. Memory that the CPU writes has a single lane, and is handed out again only when
+ * the streams that used it have passed: the CPU would overwrite what a queued copy has yet to read.
+ *
+ * Lock order: the cache, then a thread cache. The wrapped resource is called with neither held.
+ */
+#ifndef GM_CACHE_CACHE_H
+#define GM_CACHE_CACHE_H
+
+#include "base/spans.h"
+#include "cache/classes.h"
+#include "memory/objects.h"
+
+#define GM_SLOTS 4 /* streams that one thread keeps blocks of at a time */
+
+/* A buffer of the cache, which is its block: the object is made once and handed out many times. */
+struct gm_block {
+    struct gpumem_buffer buffer; /* first */
+    struct gm_segment *segment;
+    struct gm_span *span;
+    unsigned class; /* GM_CLASS_COUNT: too large for a class, or of a capture pool */
+    unsigned count; /* of the head of a parcel: its blocks */
+    struct gm_block *next;
+    struct gm_block *next_parcel; /* of the head of a parcel or of a pending batch */
+};
+
+/* Two magazines, so that going back and forth over the edge of one does not ask the cache. */
+struct gm_bin {
+    struct gm_block *head, *spare;
+    unsigned count, spare_count;
+};
+
+struct gm_slot {
+    CUstream stream;
+    struct gm_lane *lane; /* NULL: the slot is unused */
+    struct gm_bin bins[GM_CLASS_COUNT];
+};
+
+/* Blocks that the CPU writes, freed while a stream might still read them. */
+struct gm_hold {
+    CUstream stream;
+    int used;
+    unsigned count;
+    struct gm_block *filling; /* under the thread cache's lock */
+    struct gm_block *marked;  /* behind an event, which its first block has; under the cache's */
+};
+
+struct gm_thread_cache {
+    atomic_int lock;
+    unsigned generation; /* base/fork.h */
+    uint64_t serial;     /* of the cache: never used again, so that a stale one is seen */
+    struct gm_cache *cache;
+    size_t bytes; /* in slots and holds */
+    /* What the resource's meter does not know yet. */
+    int64_t in_use, allocations;
+    uint64_t total;
+    unsigned slot_victim, hold_victim;
+    struct gm_thread_cache *next_of_cache, *next_of_thread;
+    struct gm_hold holds[GM_SLOTS];
+    struct gm_slot slots[GM_SLOTS];
+};
+
+struct gm_segment {
+    gpumem_allocation allocation;
+    struct gm_spans spans;
+    struct gm_lane *lane;
+    int small;           /* cut into classes */
+    int marked;          /* `idle` stands for everything that was freed here */
+    struct gm_wait idle; /* the stream's position after the last free */
+    struct gm_segment *next;
+};
+
+struct gm_lane {
+    CUstream stream;
+    int ended;   /* the stream may be gone: no more is handed out, what is marked is waited for */
+    int capture; /* memory of a capture, which goes back when its pool is released */
+    size_t bytes;
+    struct gm_segment *segments;
+    struct gm_block *parcels[GM_CLASS_COUNT];
+    struct gm_block *held; /* of a capture: freed on streams that cannot be asked */
+    struct gm_lane *next;
+};
+
+struct gm_cache {
+    gpumem_device *device;
+    gpumem_resource *resource, *upstream;
+    uint64_t serial;
+    int host; /* the CPU writes the memory */
+    size_t segment_bytes, small_maximum, thread_bytes, granularity;
+    uint64_t maximum_bytes;
+    CUstream stream;      /* where a stream-ordered resource is asked; NULL until then */
+    pthread_mutex_t grow; /* one thread asks the wrapped resource; taken before `lock` */
+    pthread_mutex_t lock; /* everything below */
+    struct gm_lane *lanes;
+    struct gm_lane *shared;                  /* of memory that the CPU writes, for all streams */
+    struct gm_block *pending, **pending_end; /* batches behind events */
+    struct gm_block *spare;                  /* block objects without memory */
+    struct gm_thread_cache *threads;
+    struct gpumem_capture_pool *captures;
+    atomic_int capturing; /* streams that have a capture pool */
+    uint64_t taken;       /* bytes of all segments, and of those being taken */
+};
+
+/* ---- thread.c -------------------------------------------------------------------------------- */
+
+/* The calling thread's; made at the first use, for which the cache's lock must be free. NULL
+ * without memory. */
+struct gm_thread_cache *gm_thread_cache_of(struct gm_cache *cache);
+/* The same if it was made before, whatever is locked. */
+struct gm_thread_cache *gm_thread_cache_known(const struct gm_cache *cache);
+/* For a trim that has the lock right now. */
+void gm_thread_wait(struct gm_thread_cache *thread);
+
+static inline void gm_thread_lock(struct gm_thread_cache *thread) {
+    while (__builtin_expect(atomic_exchange_explicit(&thread->lock, 1, memory_order_acquire), 0))
+        gm_thread_wait(thread);
+}
+
+static inline void gm_thread_unlock(struct gm_thread_cache *thread) {
+    atomic_store_explicit(&thread->lock, 0, memory_order_release);
+}
+
+/* Moves everything that the thread keeps to its lanes and to the pending batches. The cache's lock
+ * is held, the thread's is not; the device's context is current. */
+void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread);
+
+/* Moves the blocks of one slot to its lane. Both locks are held. */
+void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot);
+
+/* Adds what the thread has counted to the resource's meter. The thread's lock is held. */
+void gm_thread_report(struct gm_cache *cache, struct gm_thread_cache *thread);
+
+/* Cuts all threads off from a cache that ends. */
+void gm_threads_end(struct gm_cache *cache);
+
+/* ---- lane.c; the cache's lock is held -------------------------------------------------------- */
+
+/* The lane of a stream, made when it is new. NULL without memory. */
+struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream);
+
+/* Up to `want` blocks of a class, as a chain; NULL if there is no room in the lane's segments. */
+struct gm_block *gm_lane_take(struct gm_cache *cache, struct gm_lane *lane, unsigned class,
+                              unsigned want);
+
+/* One block of any size and alignment; NULL as above. */
+struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, size_t bytes,
+                             size_t alignment);
+
+/* A chain of `count` blocks of one class, free in the order of the lane. */
+void gm_lane_give(struct gm_lane *lane, struct gm_block *chain, unsigned count);
+
+/* The block's memory goes back to its segment. */
+void gm_block_end(struct gm_cache *cache, struct gm_block *block);
+
+/* All parcels of all lanes go back to their segments, so that pieces join. */
+void gm_lanes_join(struct gm_cache *cache);
+
+/* Makes a segment that is wholly free the lane's: another lane's whose stream has passed, or one of
+ * its own that had the other kind of blocks. Returns whether there was one of at least `bytes`. */
+int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes);
+
+/* Takes wholly free segments out of their lanes until at most `keep` bytes of such are left: those
+ * whose streams have passed, or with `unpassed` all. The caller releases them. */
+struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed);
+
+void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment);
+/* The stream may be gone after this: marks everything that it did for the last time. No thread has
+ * a slot of the lane. */
+void gm_lane_end(struct gm_cache *cache, struct gm_lane *lane);
+/* Frees the lanes of ended streams that have no memory any more. */
+void gm_lanes_prune(struct gm_cache *cache);
+
+/* ---- segment.c ------------------------------------------------------------------------------- */
+
+/* Takes memory for `bytes` more from the wrapped resource. No lock is held. */
+gpumem_status gm_segment_grow(struct gm_cache *cache, struct gm_lane *lane, int small,
+                              size_t bytes);
+/* Gives segments that are in no lane back to the wrapped resource, after waiting for their streams.
+ * No lock is held. */
+void gm_segments_release(struct gm_cache *cache, struct gm_segment *list);
+
+/* ---- pending.c ------------------------------------------------------------------------------- */
+
+/* A chain whose first block has marks of the streams to wait for. The cache's lock is held. */
+void gm_pending_add(struct gm_cache *cache, struct gm_block *chain);
+/* Ends the blocks of batches whose streams have passed; returns whether there were any. The cache's
+ * lock is held. */
+int gm_pending_poll(struct gm_cache *cache);
+/* Ends them all, after waiting for their streams. No lock is held. */
+void gm_pending_wait(struct gm_cache *cache);
+
+/* ---- allocate.c ------------------------------------------------------------------------------ */
+
+/* The memory for one buffer, from wherever there is any. The device's context is current. */
+gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
+                            struct gm_block **block);
+
+/* ---- magazine.c ------------------------------------------------------------------------------ */
+
+/* Blocks of one class that a magazine holds. */
+static inline unsigned gm_magazine_size(unsigned class) {
+    size_t blocks = ((size_t)128 << 10) / gm_class_bytes(class);
+    return blocks > 32 ? 32 : blocks < 1 ? 1 : (unsigned)blocks;
+}
+
+/* A block for `bytes`, at most the small maximum, that the calling thread has at hand, or NULL. */
+struct gm_block *gm_magazine_pop(struct gm_cache *cache, size_t bytes, CUstream stream,
+                                 int counted);
+/* The same for memory that the CPU writes, uncounted: the cache's lock is held. */
+struct gm_block *gm_magazine_pop_ready(struct gm_cache *cache, unsigned class);
+/* Counts an allocation that did not come from gm_magazine_pop. */
+void gm_magazine_count(struct gm_cache *cache, size_t bytes);
+/* Takes back a block that nobody refers to any more; cannot fail. */
+void gm_magazine_push(struct gm_cache *cache, struct gm_block *block);
+/* The same for a block whose allocation was not counted. */
+void gm_magazine_return(struct gm_cache *cache, struct gm_block *block);
+/* Keeps a chain of one class for the calling thread; the cache's lock is held. */
+void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_block *chain);
+/* Hands out again what streams have passed of the calling thread's holds, and marks what was freed
+ * since. The cache's lock is held. Returns whether anything came back. */
+int gm_holds_settle(struct gm_cache *cache);
+/* What a thread holds for one stream waits for it from now on. The cache's lock is held. */
+void gm_holds_retire(struct gm_cache *cache, struct gm_thread_cache *thread, CUstream stream);
+
+/* ---- caching_resource.c ---------------------------------------------------------------------- */
+
+/* Gives back what is free and whose streams have passed, down to `keep` bytes of free segments.
+ * `wait`: sleeps until streams have passed. No lock is held; the device's context is current. */
+void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait);
+
+/* NULL: the resource is another one. */
+struct gm_cache *gm_cache_of(gpumem_resource *resource);
+
+/* Takes a lane out of all threads. The cache's lock is held. */
+void gm_cache_flush_lane(struct gm_cache *cache, const struct gm_lane *lane);
+
+/* ---- capture_pool.c -------------------------------------------------------------------------- */
+
+/* The lane of the capture that has begun on the stream, or NULL. The cache's lock is held. */
+struct gm_lane *gm_capture_lane(struct gm_cache *cache, CUstream stream);
+
+#endif

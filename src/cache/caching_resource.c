@@ -1,0 +1,387 @@
+/* The caching resource as the rest of the library sees it. */
+#include "cache/cache.h"
+
+#include "base/fork.h"
+#include "base/options.h"
+#include "memory/buffer.h"
+#include "memory/current.h"
+#include "memory/deferred.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_SEGMENT ((size_t)64 << 20)
+#define DEFAULT_THREAD  ((size_t)32 << 20)
+#define LEAST_SEGMENT   ((size_t)2 << 20)
+
+/* ---- Buffers --------------------------------------------------------------------------------- */
+
+static gpumem_buffer *hand_out(struct gm_block *block, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer = &block->buffer;
+    buffer->allocation.bytes = buffer->allocation.capacity = bytes;
+    buffer->freed = 0;
+    buffer->free_stream = stream;
+    buffer->waits[0] = (struct gm_wait){.stream = stream};
+    buffer->wait_count = stream != GPUMEM_STREAM_NONE;
+    atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
+    return buffer;
+}
+
+static inline struct gm_block *at_hand(struct gm_cache *cache, size_t bytes, CUstream stream,
+                                       int counted) {
+    if (bytes - 1 >= cache->small_maximum)
+        return NULL;
+    /* Memory that the CPU writes has one lane for all streams, captured ones too. */
+    if (cache->host && atomic_load_explicit(&cache->capturing, memory_order_relaxed))
+        return NULL;
+    return gm_magazine_pop(cache, bytes, stream, counted);
+}
+
+/* What needs no more than a magazine; NULL for everything else, also for what is wrong. */
+static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
+                                   const gpumem_buffer_options *given) {
+    struct gm_cache *cache = resource->user;
+    CUstream stream = NULL;
+    if (given) {
+        if (given->size != sizeof *given || given->alignment > GM_CLASS_UNIT ||
+            (given->alignment & (given->alignment - 1)) || given->capacity)
+            return NULL;
+        stream = given->stream;
+    }
+    struct gm_block *block = at_hand(cache, bytes, stream, 1);
+    return block ? hand_out(block, bytes, stream) : NULL;
+}
+
+static gpumem_status check_stream(const struct gm_cache *cache, CUstream stream) {
+    GM_REQUIRE(cache->host || stream != GPUMEM_STREAM_NONE,
+               "caching resource: device memory is handed out in the order of a stream; name one");
+    GM_REQUIRE(cache->host || stream != GPUMEM_STREAM_PER_THREAD,
+               "caching resource: the per-thread default stream is another one in each thread; "
+               "name a stream");
+    return GPUMEM_OK;
+}
+
+static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_request *request,
+                                     gpumem_buffer **buffer) {
+    struct gm_cache *cache = resource->user;
+    gpumem_status status = check_stream(cache, request->stream);
+    struct gm_current current;
+    if (status == GPUMEM_OK)
+        status = gm_current_enter(&current, cache->device);
+    if (status != GPUMEM_OK)
+        return status;
+    struct gm_block *block;
+    status = gm_cache_take(cache, request, &block);
+    gm_current_leave(&current);
+    if (status != GPUMEM_OK)
+        return status;
+    gm_magazine_count(cache, request->bytes);
+    *buffer = hand_out(block, request->bytes, request->stream);
+    return GPUMEM_OK;
+}
+
+static void take_back(gpumem_buffer *buffer) {
+    gm_magazine_push(buffer->resource->user, (struct gm_block *)(void *)buffer);
+}
+
+static size_t owned(gpumem_resource *resource) {
+    struct gm_cache *cache = resource->user;
+    pthread_mutex_lock(&cache->lock);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
+        gm_thread_lock(thread);
+        gm_thread_report(cache, thread);
+        gm_thread_unlock(thread);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    gpumem_stats stats;
+    gm_meter_read(&resource->meter, &stats);
+    return (size_t)stats.allocations;
+}
+
+static const struct gm_fast_ops fast = {
+    .try_allocate = try_allocate,
+    .allocate = allocate_buffer,
+    .take_back = take_back,
+    .owned = owned,
+};
+
+struct gm_cache *gm_cache_of(gpumem_resource *resource) {
+    return resource->fast == &fast ? resource->user : NULL;
+}
+
+/* ---- For wrappers around the cache ----------------------------------------------------------- */
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    struct gm_cache *cache = user;
+    gpumem_status status = check_stream(cache, request->stream);
+    if (status != GPUMEM_OK)
+        return status;
+    struct gm_block *block = NULL;
+    if (request->alignment <= GM_CLASS_UNIT)
+        block = at_hand(cache, request->bytes, request->stream, 0);
+    if (!block)
+        status = gm_cache_take(cache, request, &block);
+    if (status != GPUMEM_OK)
+        return status;
+    *allocation = hand_out(block, request->bytes, request->stream)->allocation;
+    return GPUMEM_OK;
+}
+
+/* In the order of `stream`, or for memory that the CPU writes when nothing uses it any more. */
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    struct gm_cache *cache = user;
+    struct gm_block *block = allocation->cookie;
+    gpumem_buffer *buffer = &block->buffer;
+    buffer->waits[0].stream = stream;
+    buffer->wait_count = !cache->host;
+    gm_magazine_return(cache, block);
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
+
+static size_t chain_bytes(const struct gm_block *chain) {
+    size_t sum = 0;
+    for (; chain; chain = chain->next)
+        sum += chain->span->bytes;
+    return sum;
+}
+
+static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info) {
+    for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
+        const struct gm_spans *spans = &segment->spans;
+        info->segments++;
+        info->segment_bytes += spans->bytes;
+        info->free_bytes += spans->bytes - spans->used;
+        size_t largest = gm_spans_largest(spans);
+        if (largest > info->largest_free_bytes)
+            info->largest_free_bytes = largest;
+    }
+    for (unsigned class = 0; class < GM_CLASS_COUNT; class ++)
+        for (const struct gm_block *parcel = lane->parcels[class]; parcel;
+             parcel = parcel->next_parcel)
+            info->parcel_bytes += parcel->count * gm_class_bytes(class);
+}
+
+/* The cache's lock is held. */
+static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
+    *info = (gpumem_caching_info){.size = sizeof *info};
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
+        info->streams += !lane->ended;
+        add_lane(lane, info);
+    }
+    for (const struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
+        info->pending_bytes += chain_bytes(batch);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
+        gm_thread_lock(thread);
+        info->threads++;
+        info->thread_bytes += thread->bytes;
+        gm_thread_unlock(thread);
+    }
+}
+
+gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_info *info) {
+    GM_CHECK(resource, "gpumem_caching_get_info");
+    struct gm_cache *cache = gm_cache_of(resource);
+    GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is no cache", resource->kind);
+    gpumem_caching_info filled;
+    pthread_mutex_lock(&cache->lock);
+    read_info(cache, &filled);
+    pthread_mutex_unlock(&cache->lock);
+    return gm_result_write("gpumem_caching_info", info, &filled, sizeof filled);
+}
+
+/* What the meter does not know: what threads have not reported, and what is free. */
+static void stats(void *user, gpumem_stats *out) {
+    struct gm_cache *cache = user;
+    gpumem_caching_info info;
+    pthread_mutex_lock(&cache->lock);
+    read_info(cache, &info);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
+        gm_thread_lock(thread);
+        out->in_use_bytes += (uint64_t)thread->in_use;
+        out->allocations += (uint64_t)thread->allocations;
+        out->allocations_total += thread->total;
+        gm_thread_unlock(thread);
+    }
+    pthread_mutex_unlock(&cache->lock);
+    if (out->in_use_high < out->in_use_bytes)
+        out->in_use_high = out->in_use_bytes;
+    out->cached_bytes += info.free_bytes + info.parcel_bytes + info.thread_bytes;
+    out->deferred_bytes += info.pending_bytes;
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    const struct gm_cache *cache = user;
+    const gpumem_resource_properties *up = &cache->upstream->properties;
+    out->device_accessible = up->device_accessible;
+    out->host_accessible = up->host_accessible;
+    out->location = up->location;
+    out->stream_ordered = !cache->host;
+    out->granularity = GM_CLASS_UNIT;
+    out->chunk_maximum = cache->segment_bytes;
+}
+
+/* ---- Trimming -------------------------------------------------------------------------------- */
+
+void gm_cache_flush_lane(struct gm_cache *cache, const struct gm_lane *lane) {
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
+        gm_thread_lock(thread);
+        for (unsigned i = 0; i < GM_SLOTS; i++)
+            if (thread->slots[i].lane == lane)
+                gm_slot_flush(thread, &thread->slots[i]);
+        gm_thread_unlock(thread);
+    }
+}
+
+void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
+    pthread_mutex_lock(&cache->lock);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
+        gm_thread_flush(cache, thread);
+    pthread_mutex_unlock(&cache->lock);
+    if (wait)
+        gm_pending_wait(cache);
+    pthread_mutex_lock(&cache->lock);
+    (void)gm_pending_poll(cache);
+    gm_lanes_join(cache);
+    struct gm_segment *surplus = gm_lanes_surplus(cache, keep, wait);
+    pthread_mutex_unlock(&cache->lock);
+    gm_segments_release(cache, surplus);
+    pthread_mutex_lock(&cache->lock);
+    gm_lanes_prune(cache);
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static void trim(void *user, size_t keep_bytes) {
+    gm_cache_trim(user, keep_bytes, 0);
+}
+
+gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream) {
+    GM_CHECK(resource, "gpumem_caching_forget_stream");
+    struct gm_cache *cache = gm_cache_of(resource);
+    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, cache->device);
+    if (status != GPUMEM_OK)
+        return status;
+    pthread_mutex_lock(&cache->lock);
+    for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
+        if (cache->host || lane->stream != stream || lane->ended || lane->capture)
+            continue;
+        gm_cache_flush_lane(cache, lane);
+        gm_lane_end(cache, lane);
+    }
+    for (struct gm_thread_cache *thread = cache->threads; cache->host && thread;
+         thread = thread->next_of_cache)
+        gm_holds_retire(cache, thread, stream);
+    gm_lanes_join(cache);
+    pthread_mutex_unlock(&cache->lock);
+    gm_current_leave(&current);
+    return GPUMEM_OK;
+}
+
+/* ---- Making and ending ----------------------------------------------------------------------- */
+
+static void destroy_cache(struct gm_cache *cache) {
+    const gpumem_driver_api *cu = cache->device->cu;
+    struct gm_lane *lane;
+    struct gm_block *block;
+    while ((lane = cache->lanes) != NULL) {
+        cache->lanes = lane->next;
+        free(lane);
+    }
+    while ((block = cache->spare) != NULL) {
+        cache->spare = block->next;
+        gm_buffer_clear(&block->buffer);
+        free(block);
+    }
+    if (cache->stream && cu->cuStreamDestroy_v2(cache->stream) != CUDA_SUCCESS)
+        gm_meter_quarantine(&cache->device->meter, 0);
+    pthread_mutex_destroy(&cache->grow);
+    pthread_mutex_destroy(&cache->lock);
+    free(cache);
+}
+
+static void destroy(void *user) {
+    struct gm_cache *cache = user;
+    gm_threads_end(cache);
+    gm_cache_trim(cache, 0, 1);
+    destroy_cache(cache);
+}
+
+static const gpumem_resource_ops ops = {
+    .size = sizeof ops,
+    .kind = "caching",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .properties = properties,
+    .stats = stats,
+    .trim = trim,
+    .destroy = destroy,
+};
+
+static gpumem_status check_options(const gpumem_caching_options *options) {
+    GM_REQUIRE(!options->segment_bytes || (options->segment_bytes >= LEAST_SEGMENT &&
+                                           options->segment_bytes <= SIZE_MAX / 4),
+               "caching resource: segment_bytes is %zu; 2 MiB is the least",
+               options->segment_bytes);
+    GM_REQUIRE(options->small_maximum <= GM_CLASS_MOST,
+               "caching resource: small_maximum is %zu; 1 MiB is the most", options->small_maximum);
+    return GPUMEM_OK;
+}
+
+static struct gm_cache *make_cache(gpumem_resource *upstream,
+                                   const gpumem_caching_options *options) {
+    static atomic_uint_fast64_t serials = 1;
+    struct gm_cache *cache = calloc(1, sizeof *cache);
+    struct gm_lane *shared = calloc(1, sizeof *shared);
+    if (!cache || !shared) {
+        free(cache);
+        free(shared);
+        return NULL;
+    }
+    size_t unit = upstream->properties.granularity;
+    cache->device = upstream->device;
+    cache->upstream = upstream;
+    cache->serial = atomic_fetch_add(&serials, 1);
+    cache->host = upstream->properties.host_accessible;
+    cache->segment_bytes = options->segment_bytes ? options->segment_bytes : DEFAULT_SEGMENT;
+    cache->small_maximum = options->small_maximum ? options->small_maximum : GM_CLASS_MOST;
+    cache->thread_bytes = options->thread_bytes ? options->thread_bytes : DEFAULT_THREAD;
+    cache->granularity = unit > GM_CLASS_UNIT ? unit : GM_CLASS_UNIT;
+    cache->maximum_bytes = options->maximum_bytes;
+    cache->pending_end = &cache->pending;
+    cache->lanes = shared; /* on the device: the default stream's */
+    if (cache->host)
+        cache->shared = shared;
+    pthread_mutex_init(&cache->grow, NULL);
+    pthread_mutex_init(&cache->lock, NULL);
+    return cache;
+}
+
+gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
+                                             const gpumem_caching_options *given,
+                                             gpumem_resource **resource) {
+    gpumem_caching_options options;
+    GM_CHECK(upstream, "gpumem_caching_resource_create");
+    GM_REQUIRE(resource, "gpumem_caching_resource_create: resource is NULL");
+    gpumem_status status =
+        gm_options_read("gpumem_caching_options", given, &options, sizeof options);
+    if (status == GPUMEM_OK)
+        status = check_options(&options);
+    if (status != GPUMEM_OK)
+        return status;
+    struct gm_cache *cache = make_cache(upstream, &options);
+    if (!cache)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    status = gm_resource_make(upstream->device, &ops, cache, upstream, &cache->resource);
+    if (status != GPUMEM_OK) {
+        destroy_cache(cache);
+        return status;
+    }
+    cache->resource->chunks = NULL; /* blocks share handles: none can be exported by itself */
+    cache->resource->fast = &fast;
+    *resource = cache->resource;
+    return GPUMEM_OK;
+}

@@ -1,0 +1,250 @@
+/* Lanes: the segments of a stream, and the free blocks of its threads. The cache's lock is held. */
+#include "cache/cache.h"
+
+#include "memory/buffer.h"
+#include "memory/deferred.h"
+
+#include <stdlib.h>
+
+struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream) {
+    if (cache->shared)
+        return cache->shared;
+    struct gm_lane **at = &cache->lanes;
+    while (*at && ((*at)->stream != stream || (*at)->ended || (*at)->capture))
+        at = &(*at)->next;
+    struct gm_lane *lane = *at;
+    if (lane)
+        *at = lane->next; /* to the front: the next thread looks for it too */
+    else
+        lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return NULL;
+    lane->stream = stream;
+    lane->next = cache->lanes;
+    cache->lanes = lane;
+    return lane;
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------- */
+
+static struct gm_block *make_block(struct gm_cache *cache) {
+    struct gm_block *block = cache->spare;
+    if (block) {
+        cache->spare = block->next;
+        return block;
+    }
+    block = calloc(1, sizeof *block);
+    if (block)
+        gm_buffer_init(&block->buffer, cache->resource, NULL);
+    return block;
+}
+
+static struct gm_block *cut(struct gm_cache *cache, struct gm_segment *segment, size_t bytes,
+                            size_t alignment) {
+    struct gm_block *block = make_block(cache);
+    if (!block)
+        return NULL;
+    struct gm_span *span = gm_spans_take(&segment->spans, bytes, alignment);
+    if (!span) {
+        block->next = cache->spare;
+        cache->spare = block;
+        return NULL;
+    }
+    segment->marked = 0;
+    block->segment = segment;
+    block->span = span;
+    block->class = GM_CLASS_COUNT;
+    gpumem_allocation *allocation = &block->buffer.allocation;
+    unsigned char *host = segment->allocation.host_pointer;
+    *allocation = (gpumem_allocation){
+        .size = sizeof *allocation,
+        .pointer = segment->allocation.pointer + span->offset,
+        .host_pointer = host ? host + span->offset : NULL,
+        .committed_bytes = span->bytes,
+        .cookie = block,
+    };
+    return block;
+}
+
+void gm_block_end(struct gm_cache *cache, struct gm_block *block) {
+    block->segment->marked = 0;
+    gm_spans_give(block->span);
+    block->next = cache->spare;
+    cache->spare = block;
+}
+
+static struct gm_block *cut_somewhere(struct gm_cache *cache, struct gm_lane *lane, int small,
+                                      size_t bytes, size_t alignment) {
+    for (struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
+        if (segment->small != small)
+            continue;
+        struct gm_block *block = cut(cache, segment, bytes, alignment);
+        if (block)
+            return block;
+    }
+    return NULL;
+}
+
+struct gm_block *gm_lane_cut(struct gm_cache *cache, struct gm_lane *lane, size_t bytes,
+                             size_t alignment) {
+    return cut_somewhere(cache, lane, 0, bytes, alignment);
+}
+
+struct gm_block *gm_lane_take(struct gm_cache *cache, struct gm_lane *lane, unsigned class,
+                              unsigned want) {
+    struct gm_block *chain = lane->parcels[class];
+    if (chain) {
+        lane->parcels[class] = chain->next_parcel;
+        return chain;
+    }
+    unsigned count = 0;
+    for (; count < want; count++) {
+        struct gm_block *block = cut_somewhere(cache, lane, 1, gm_class_bytes(class), 1);
+        if (!block)
+            break;
+        block->class = class;
+        block->next = chain;
+        chain = block;
+    }
+    if (chain)
+        chain->count = count;
+    return chain;
+}
+
+void gm_lane_give(struct gm_lane *lane, struct gm_block *chain, unsigned count) {
+    chain->count = count;
+    chain->next_parcel = lane->parcels[chain->class];
+    lane->parcels[chain->class] = chain;
+}
+
+void gm_lanes_join(struct gm_cache *cache) {
+    for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
+        for (unsigned class = 0; class < GM_CLASS_COUNT; class ++) {
+            struct gm_block *parcel = lane->parcels[class], *next_parcel, *next;
+            lane->parcels[class] = NULL;
+            for (; parcel; parcel = next_parcel) {
+                next_parcel = parcel->next_parcel;
+                for (struct gm_block *block = parcel; block; block = next) {
+                    next = block->next;
+                    gm_block_end(cache, block);
+                }
+            }
+        }
+    }
+}
+
+/* ---- Segments that are wholly free ----------------------------------------------------------- */
+
+/* Whether everything that used the segment is done. Memory that the CPU writes was waited for when
+ * it was freed; a stream that has ended was marked for the last time then. */
+static int has_passed(struct gm_cache *cache, struct gm_segment *segment) {
+    if (cache->host && !segment->lane->ended)
+        return 1;
+    if (!segment->marked && !segment->lane->ended) {
+        segment->idle.stream = segment->lane->stream;
+        gm_wait_mark(cache->device, &segment->idle);
+        segment->marked = 1;
+    }
+    return gm_wait_passed(cache->device, &segment->idle, 0);
+}
+
+static void unlink_segment(struct gm_segment **at) {
+    struct gm_segment *segment = *at;
+    *at = segment->next;
+    segment->lane->bytes -= segment->spans.bytes;
+    segment->next = NULL;
+}
+
+/* The lane's own order is kept whatever its memory is used for. */
+static int can_adopt(struct gm_cache *cache, const struct gm_lane *lane, int small,
+                     struct gm_segment *segment) {
+    if (segment->lane == lane)
+        return segment->small != small;
+    return has_passed(cache, segment);
+}
+
+int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes) {
+    for (struct gm_lane *other = cache->lanes; other; other = other->next) {
+        if (other != lane && other->capture)
+            continue;
+        for (struct gm_segment **at = &other->segments; *at; at = &(*at)->next) {
+            struct gm_segment *segment = *at;
+            if (segment->spans.used || segment->spans.bytes < bytes ||
+                !can_adopt(cache, lane, small, segment))
+                continue;
+            unlink_segment(at);
+            segment->small = small;
+            gm_lane_link(lane, segment);
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static size_t free_bytes(const struct gm_cache *cache) {
+    size_t sum = 0;
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
+            if (!segment->spans.used && !lane->capture)
+                sum += segment->spans.bytes;
+    return sum;
+}
+
+struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed) {
+    struct gm_segment *taken = NULL;
+    size_t left = free_bytes(cache);
+    for (struct gm_lane *lane = cache->lanes; lane && left > keep; lane = lane->next) {
+        if (lane->capture)
+            continue;
+        for (struct gm_segment **at = &lane->segments; *at && left > keep;) {
+            struct gm_segment *segment = *at;
+            if (segment->spans.used || (!has_passed(cache, segment) && !unpassed)) {
+                at = &segment->next;
+                continue;
+            }
+            left -= segment->spans.bytes;
+            unlink_segment(at);
+            segment->next = taken;
+            taken = segment;
+        }
+    }
+    return taken;
+}
+
+void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment) {
+    segment->lane = lane;
+    segment->next = lane->segments;
+    lane->segments = segment;
+    lane->bytes += segment->spans.bytes;
+}
+
+/* ---- Streams that end ------------------------------------------------------------------------ */
+
+void gm_lane_end(struct gm_cache *cache, struct gm_lane *lane) {
+    lane->ended = 1;
+    for (struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
+        segment->idle.stream = lane->stream;
+        segment->idle.passed = lane->stream == GPUMEM_STREAM_NONE;
+        if (!segment->idle.passed)
+            gm_wait_mark(cache->device, &segment->idle);
+    }
+}
+
+static int is_empty(const struct gm_lane *lane) {
+    for (unsigned class = 0; class < GM_CLASS_COUNT; class ++)
+        if (lane->parcels[class])
+            return 0;
+    return !lane->segments;
+}
+
+void gm_lanes_prune(struct gm_cache *cache) {
+    for (struct gm_lane **at = &cache->lanes; *at;) {
+        struct gm_lane *lane = *at;
+        if (!lane->ended || !is_empty(lane)) {
+            at = &lane->next;
+            continue;
+        }
+        *at = lane->next;
+        free(lane);
+    }
+}

@@ -1,0 +1,397 @@
+/* The fast paths: blocks that the calling thread has at hand, and blocks that come back to it. */
+#include "cache/cache.h"
+
+#include "memory/buffer.h"
+#include "memory/current.h"
+#include "memory/deferred.h"
+
+/* What a thread has counted goes to the shared meter when it is this much: high-water marks are
+ * exact to that, times the threads. */
+#define REPORT_BYTES ((int64_t)1 << 20)
+#define REPORT_CALLS 1024
+
+/* Freed blocks that share an event: recording and asking cost a microsecond on hardware. */
+#define HOLD_BATCH 32
+
+/* ---- Counting; the thread's lock is held ----------------------------------------------------- */
+
+static void count(struct gm_cache *cache, struct gm_thread_cache *thread, int64_t bytes,
+                  int allocations) {
+    thread->in_use += bytes;
+    thread->allocations += allocations;
+    thread->total += allocations > 0;
+    if (thread->in_use > REPORT_BYTES || thread->in_use < -REPORT_BYTES ||
+        thread->total >= REPORT_CALLS || thread->allocations < -REPORT_CALLS)
+        gm_thread_report(cache, thread);
+}
+
+/* ---- Bins; the thread's lock is held --------------------------------------------------------- */
+
+static struct gm_block *pop(struct gm_bin *bin) {
+    if (!bin->head) {
+        bin->head = bin->spare;
+        bin->count = bin->spare_count;
+        bin->spare = NULL;
+        bin->spare_count = 0;
+    }
+    struct gm_block *block = bin->head;
+    if (block) {
+        bin->head = block->next;
+        bin->count--;
+    }
+    return block;
+}
+
+/* Returns a magazine that there is no room for, as a chain, or NULL. */
+static struct gm_block *push(struct gm_bin *bin, struct gm_block *block) {
+    struct gm_block *surplus = NULL;
+    if (bin->count >= gm_magazine_size(block->class)) {
+        surplus = bin->spare;
+        if (surplus)
+            surplus->count = bin->spare_count;
+        bin->spare = bin->head;
+        bin->spare_count = bin->count;
+        bin->head = NULL;
+        bin->count = 0;
+    }
+    block->next = bin->head;
+    bin->head = block;
+    bin->count++;
+    return surplus;
+}
+
+/* What the CPU writes is ready for any stream, and in the first slot. */
+static struct gm_slot *slot_to_take(struct gm_cache *cache, struct gm_thread_cache *thread,
+                                    CUstream stream) {
+    if (cache->host)
+        return thread->slots[0].lane ? &thread->slots[0] : NULL;
+    for (unsigned i = 0; i < GM_SLOTS; i++)
+        if (thread->slots[i].stream == stream && thread->slots[i].lane)
+            return &thread->slots[i];
+    return NULL;
+}
+
+static struct gm_slot *slot_of(struct gm_thread_cache *thread, const struct gm_lane *lane) {
+    for (unsigned i = 0; i < GM_SLOTS; i++)
+        if (thread->slots[i].lane == lane)
+            return &thread->slots[i];
+    return NULL;
+}
+
+struct gm_block *gm_magazine_pop(struct gm_cache *cache, size_t bytes, CUstream stream,
+                                 int counted) {
+    unsigned class = gm_class_of(bytes);
+    struct gm_thread_cache *thread = gm_thread_cache_of(cache);
+    if (!thread)
+        return NULL;
+    struct gm_block *block = NULL;
+    gm_thread_lock(thread);
+    struct gm_slot *slot = slot_to_take(cache, thread, stream);
+    if (slot)
+        block = pop(&slot->bins[class]);
+    if (block) {
+        thread->bytes -= gm_class_bytes(class);
+        if (counted)
+            count(cache, thread, (int64_t)bytes, 1);
+    }
+    gm_thread_unlock(thread);
+    return block;
+}
+
+struct gm_block *gm_magazine_pop_ready(struct gm_cache *cache, unsigned class) {
+    struct gm_thread_cache *thread = gm_thread_cache_known(cache);
+    struct gm_block *block = NULL;
+    if (!thread || !cache->host)
+        return NULL;
+    gm_thread_lock(thread);
+    if (thread->slots[0].lane)
+        block = pop(&thread->slots[0].bins[class]);
+    if (block)
+        thread->bytes -= gm_class_bytes(class);
+    gm_thread_unlock(thread);
+    return block;
+}
+
+void gm_magazine_count(struct gm_cache *cache, size_t bytes) {
+    struct gm_thread_cache *thread = gm_thread_cache_of(cache);
+    if (thread) {
+        gm_thread_lock(thread);
+        count(cache, thread, (int64_t)bytes, 1);
+        gm_thread_unlock(thread);
+        return;
+    }
+    gm_meter_add(&cache->resource->meter, GM_IN_USE, bytes);
+    gm_meter_add(&cache->resource->meter, GM_ALLOCATIONS, 1);
+    gm_meter_add(&cache->resource->meter, GM_ALLOCATIONS_TOTAL, 1);
+}
+
+/* ---- Slots and holds; the cache's lock is held, the thread's is not -------------------------- */
+
+static struct gm_slot *open_slot(struct gm_cache *cache, struct gm_thread_cache *thread,
+                                 struct gm_lane *lane) {
+    struct gm_slot *slot = slot_of(thread, lane);
+    if (slot)
+        return slot;
+    slot = slot_of(thread, NULL);
+    if (cache->host)
+        slot = &thread->slots[0];
+    else if (!slot)
+        slot = &thread->slots[thread->slot_victim++ % GM_SLOTS];
+    gm_thread_lock(thread);
+    gm_slot_flush(thread, slot);
+    slot->stream = lane->stream;
+    slot->lane = lane;
+    gm_thread_unlock(thread);
+    return slot;
+}
+
+void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_block *chain) {
+    struct gm_thread_cache *thread = gm_thread_cache_known(cache);
+    unsigned class = chain->class, blocks = 0;
+    for (struct gm_block *block = chain; block; block = block->next)
+        blocks++;
+    if (!thread || lane->ended) {
+        gm_lane_give(lane, chain, blocks);
+        return;
+    }
+    struct gm_slot *slot = open_slot(cache, thread, lane);
+    struct gm_bin *bin = &slot->bins[class];
+    gm_thread_lock(thread);
+    int room = !bin->head;
+    if (room) {
+        bin->head = chain;
+        bin->count = blocks;
+        thread->bytes += blocks * gm_class_bytes(class);
+    }
+    gm_thread_unlock(thread);
+    if (!room)
+        gm_lane_give(lane, chain, blocks);
+}
+
+static void retire_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
+                        struct gm_hold *hold) {
+    gm_thread_lock(thread);
+    struct gm_block *filling = hold->filling, *marked = hold->marked;
+    for (struct gm_block *block = filling; block; block = block->next)
+        thread->bytes -= gm_class_bytes(block->class);
+    for (struct gm_block *block = marked; block; block = block->next)
+        thread->bytes -= gm_class_bytes(block->class);
+    *hold = (struct gm_hold){0};
+    gm_thread_unlock(thread);
+    if (marked)
+        gm_pending_add(cache, marked);
+    if (filling) {
+        gm_waits_mark(&filling->buffer);
+        gm_pending_add(cache, filling);
+    }
+}
+
+void gm_holds_retire(struct gm_cache *cache, struct gm_thread_cache *thread, CUstream stream) {
+    for (unsigned i = 0; i < GM_SLOTS; i++)
+        if (thread->holds[i].used && thread->holds[i].stream == stream)
+            retire_hold(cache, thread, &thread->holds[i]);
+}
+
+static struct gm_hold *find_hold(struct gm_thread_cache *thread, CUstream stream) {
+    for (unsigned i = 0; i < GM_SLOTS; i++)
+        if (thread->holds[i].used && thread->holds[i].stream == stream)
+            return &thread->holds[i];
+    return NULL;
+}
+
+static struct gm_hold *open_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
+                                 CUstream stream) {
+    struct gm_hold *hold = find_hold(thread, stream);
+    for (unsigned i = 0; !hold && i < GM_SLOTS; i++)
+        if (!thread->holds[i].used)
+            hold = &thread->holds[i];
+    if (!hold)
+        hold = &thread->holds[thread->hold_victim++ % GM_SLOTS];
+    if (hold->used && hold->stream != stream)
+        retire_hold(cache, thread, hold);
+    gm_thread_lock(thread);
+    hold->stream = stream;
+    hold->used = 1;
+    gm_thread_unlock(thread);
+    return hold;
+}
+
+/* The streams have passed: the chain may be handed out again. */
+static void make_ready(struct gm_cache *cache, struct gm_thread_cache *thread,
+                       struct gm_block *chain) {
+    struct gm_slot *slot = open_slot(cache, thread, cache->shared);
+    struct gm_block *next;
+    for (struct gm_block *block = chain; block; block = next) {
+        next = block->next;
+        gm_thread_lock(thread);
+        struct gm_block *surplus = push(&slot->bins[block->class], block);
+        if (surplus)
+            thread->bytes -= surplus->count * gm_class_bytes(surplus->class);
+        gm_thread_unlock(thread);
+        if (surplus)
+            gm_lane_give(cache->shared, surplus, surplus->count);
+    }
+}
+
+static int settle_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
+                       struct gm_hold *hold) {
+    int came = 0;
+    struct gm_block *marked = hold->marked;
+    if (marked && gm_waits_passed(&marked->buffer, 0)) {
+        hold->marked = NULL;
+        make_ready(cache, thread, marked);
+        came = 1;
+    }
+    if (hold->marked)
+        return came;
+    gm_thread_lock(thread);
+    struct gm_block *filling = hold->filling;
+    hold->filling = NULL;
+    hold->count = 0;
+    gm_thread_unlock(thread);
+    if (filling && gm_waits_mark(&filling->buffer)) {
+        make_ready(cache, thread, filling);
+        came = 1;
+    } else {
+        hold->marked = filling;
+    }
+    return came;
+}
+
+int gm_holds_settle(struct gm_cache *cache) {
+    struct gm_thread_cache *thread = gm_thread_cache_known(cache);
+    int came = 0;
+    for (unsigned i = 0; thread && i < GM_SLOTS; i++)
+        if (thread->holds[i].used)
+            came |= settle_hold(cache, thread, &thread->holds[i]);
+    return came;
+}
+
+/* ---- Coming back ----------------------------------------------------------------------------- */
+
+/* A block that no other stream than its lane's used, or none at all. Returns 0 where the thread has
+ * no place for it. */
+static int keep(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_block *block,
+                struct gm_block **surplus, int *due) {
+    struct gm_hold *hold = NULL;
+    if (cache->host && block->buffer.wait_count) {
+        hold = find_hold(thread, block->buffer.waits[0].stream);
+        if (!hold)
+            return 0;
+        block->next = hold->filling;
+        hold->filling = block;
+        *due = ++hold->count % HOLD_BATCH == 0;
+    } else {
+        struct gm_slot *slot = slot_of(thread, block->segment->lane);
+        if (!slot || (!cache->host && block->buffer.waits[0].stream != slot->stream))
+            return 0;
+        *surplus = push(&slot->bins[block->class], block);
+    }
+    thread->bytes += gm_class_bytes(block->class);
+    if (*surplus)
+        thread->bytes -= (*surplus)->count * gm_class_bytes((*surplus)->class);
+    *due |= thread->bytes > cache->thread_bytes;
+    return 1;
+}
+
+/* Gives the thread a place for blocks like this one. Returns 0 where there can be none. */
+static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
+                      const struct gm_block *block) {
+    struct gm_lane *lane = block->segment->lane;
+    /* While its stream is captured, memory outside of the capture rests. */
+    if (lane->ended || gm_capture_lane(cache, lane->stream))
+        return 0;
+    if (cache->host && block->buffer.wait_count)
+        open_hold(cache, thread, block->buffer.waits[0].stream);
+    else
+        open_slot(cache, thread, lane);
+    return 1;
+}
+
+/* Other streams than the lane's must pass before the memory goes back to the lane. */
+static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
+    struct gm_lane *lane = block->segment->lane;
+    gpumem_buffer *buffer = &block->buffer;
+    block->next = NULL;
+    if (lane->capture && buffer->wait_count > 1) {
+        block->next = lane->held;
+        lane->held = block;
+        return;
+    }
+    int own = !cache->host && buffer->wait_count && buffer->waits[0].stream == lane->stream;
+    int passed = own ? gm_waits_mark_others(buffer, lane->stream) : gm_waits_mark(buffer);
+    if (passed || lane->capture)
+        gm_block_end(cache, block);
+    else
+        gm_pending_add(cache, block);
+}
+
+static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
+                        struct gm_block *block) {
+    struct gm_block *surplus = NULL;
+    int kept = 0, due = 0;
+    struct gm_current current;
+    int entered = gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    pthread_mutex_lock(&cache->lock);
+    if (thread && block->class < GM_CLASS_COUNT && block->buffer.wait_count <= 1 &&
+        open_place(cache, thread, block)) {
+        gm_thread_lock(thread);
+        kept = keep(cache, thread, block, &surplus, &due);
+        gm_thread_unlock(thread);
+    }
+    if (!kept)
+        give_after_waits(cache, block);
+    if (surplus)
+        gm_lane_give(surplus->segment->lane, surplus, surplus->count);
+    pthread_mutex_unlock(&cache->lock);
+    if (entered)
+        gm_current_leave(&current);
+}
+
+/* What a full magazine or a full thread has to do. */
+static void relieve(struct gm_cache *cache, struct gm_thread_cache *thread,
+                    struct gm_block *surplus, int due) {
+    struct gm_current current;
+    int entered = due && gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    pthread_mutex_lock(&cache->lock);
+    if (surplus)
+        gm_lane_give(surplus->segment->lane, surplus, surplus->count);
+    if (due && thread->bytes > cache->thread_bytes)
+        gm_thread_flush(cache, thread);
+    else if (due)
+        gm_holds_settle(cache);
+    pthread_mutex_unlock(&cache->lock);
+    if (entered)
+        gm_current_leave(&current);
+}
+
+/* `counted`: the allocation was, by gm_magazine_pop or gm_magazine_count. */
+static inline void come_back(struct gm_cache *cache, struct gm_block *block, int counted) {
+    struct gm_thread_cache *thread = gm_thread_cache_of(cache);
+    struct gm_block *surplus = NULL;
+    int kept = 0, due = 0;
+    int64_t bytes = (int64_t)block->buffer.allocation.bytes;
+    if (thread) {
+        gm_thread_lock(thread);
+        if (block->class < GM_CLASS_COUNT && block->buffer.wait_count <= 1)
+            kept = keep(cache, thread, block, &surplus, &due);
+        if (counted)
+            count(cache, thread, -bytes, -1);
+        gm_thread_unlock(thread);
+    } else if (counted) {
+        gm_meter_subtract(&cache->resource->meter, GM_IN_USE, (uint64_t)bytes);
+        gm_meter_subtract(&cache->resource->meter, GM_ALLOCATIONS, 1);
+    }
+    if (__builtin_expect(!kept, 0))
+        push_slowly(cache, thread, block);
+    else if (__builtin_expect(surplus || due, 0))
+        relieve(cache, thread, surplus, due);
+}
+
+void gm_magazine_push(struct gm_cache *cache, struct gm_block *block) {
+    come_back(cache, block, 1);
+}
+
+void gm_magazine_return(struct gm_cache *cache, struct gm_block *block) {
+    come_back(cache, block, 0);
+}

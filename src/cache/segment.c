@@ -1,0 +1,179 @@
+/* Segments: memory taken from the wrapped resource and given back to it. */
+#include "cache/cache.h"
+
+#include "memory/deferred.h"
+#include "memory/driver_error.h"
+
+#include <stdlib.h>
+
+#define SMALLEST_SEGMENT ((size_t)2 << 20)
+
+/* Up to this many times a lane's memory is asked for at once, so that the number of segments grows
+ * with its logarithm only. */
+#define GROWTH_DIVISOR 4
+
+static size_t round_up(size_t bytes, size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* What is worth asking for; `bytes` at least. */
+static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, int small,
+                     size_t bytes) {
+    size_t most = cache->segment_bytes;
+    if (bytes > most / 2)
+        return bytes;
+    size_t size = lane->bytes / GROWTH_DIVISOR;
+    size_t least = small || most < 8 * SMALLEST_SEGMENT ? SMALLEST_SEGMENT : 8 * SMALLEST_SEGMENT;
+    size = size < least ? least : size > most ? most : size;
+    return round_up(size < bytes ? bytes : size, SMALLEST_SEGMENT);
+}
+
+static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
+    pthread_mutex_lock(&cache->lock);
+    uint64_t taken = cache->taken;
+    int over = cache->maximum_bytes &&
+               (taken > cache->maximum_bytes || bytes > cache->maximum_bytes - taken);
+    if (!over)
+        cache->taken += bytes;
+    pthread_mutex_unlock(&cache->lock);
+    if (!over)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
+                   "%zu bytes more would bring the caching resource from %llu over its maximum of "
+                   "%llu",
+                   bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
+}
+
+static void unreserve(struct gm_cache *cache, size_t bytes) {
+    pthread_mutex_lock(&cache->lock);
+    cache->taken -= bytes;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+/* The stream in whose order a stream-ordered resource is asked: nobody else's work is on it. */
+static gpumem_status own_stream(struct gm_cache *cache) {
+    if (cache->stream || !cache->upstream->properties.stream_ordered)
+        return GPUMEM_OK;
+    const gpumem_driver_api *cu = cache->device->cu;
+    CUstream made = NULL;
+    CUresult result = cu->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING);
+    if (result == CUDA_SUCCESS) {
+        cache->stream = made;
+        return GPUMEM_OK;
+    }
+    gpumem_status status = gm_cu_fail(cu, result, "cuStreamCreate",
+                                      "no stream for the caching resource to allocate on");
+    if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
+        gm_meter_quarantine(&cache->device->meter, 0);
+    return status;
+}
+
+static void count(struct gm_cache *cache, const gpumem_allocation *allocation, int sign) {
+    static const enum gm_count counts[] = {GM_COMMITTED, GM_RESERVED};
+    struct gm_meter *meter = &cache->resource->meter;
+    for (unsigned i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        if (sign > 0)
+            gm_meter_add(meter, counts[i], allocation->committed_bytes);
+        else
+            gm_meter_subtract(meter, counts[i], allocation->committed_bytes);
+    }
+}
+
+/* Memory of a stream-ordered resource is there for others once its stream has passed. */
+static gpumem_status ask(struct gm_cache *cache, size_t bytes, gpumem_allocation *allocation) {
+    gpumem_resource *upstream = cache->upstream;
+    gpumem_request request = {.size = sizeof request,
+                              .bytes = bytes,
+                              .alignment = GM_CLASS_UNIT,
+                              .stream = cache->stream};
+    gpumem_status status = upstream->ops.allocate(upstream->user, &request, allocation);
+    if (status != GPUMEM_OK || !cache->stream)
+        return status;
+    CUresult result = cache->device->cu->cuStreamSynchronize(cache->stream);
+    if (result == CUDA_SUCCESS)
+        return GPUMEM_OK;
+    upstream->ops.deallocate(upstream->user, allocation, cache->stream);
+    return gm_cu_fail(cache->device->cu, result, "cuStreamSynchronize",
+                      "memory for the caching resource did not come");
+}
+
+static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segment **made) {
+    struct gm_segment *segment = calloc(1, sizeof *segment);
+    if (!segment)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
+    segment->allocation.size = sizeof segment->allocation;
+    gpumem_status status = ask(cache, bytes, &segment->allocation);
+    if (status != GPUMEM_OK) {
+        free(segment);
+        return status;
+    }
+    if (gm_spans_init(&segment->spans, (uintptr_t)segment->allocation.pointer, bytes) != 0) {
+        cache->upstream->ops.deallocate(cache->upstream->user, &segment->allocation, cache->stream);
+        free(segment);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
+    }
+    count(cache, &segment->allocation, 1);
+    segment->idle.passed = 1; /* nothing has used it */
+    *made = segment;
+    return GPUMEM_OK;
+}
+
+static gpumem_status grow_by(struct gm_cache *cache, struct gm_lane *lane, int small,
+                             size_t bytes) {
+    struct gm_segment *segment = NULL;
+    gpumem_status status = reserve(cache, bytes);
+    if (status != GPUMEM_OK)
+        return status;
+    status = make(cache, bytes, &segment);
+    if (status != GPUMEM_OK) {
+        unreserve(cache, bytes);
+        return status;
+    }
+    pthread_mutex_lock(&cache->lock);
+    segment->small = small;
+    gm_lane_link(lane, segment);
+    pthread_mutex_unlock(&cache->lock);
+    return GPUMEM_OK;
+}
+
+gpumem_status gm_segment_grow(struct gm_cache *cache, struct gm_lane *lane, int small,
+                              size_t bytes) {
+    if (bytes > SIZE_MAX / 2)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", bytes);
+    size_t least = round_up(bytes, cache->granularity);
+    size_t size = round_up(wanted(cache, lane, small, bytes), cache->granularity);
+    gpumem_status status = own_stream(cache);
+    if (status != GPUMEM_OK)
+        return status;
+    status = grow_by(cache, lane, small, size);
+    /* When memory is short, what is needed may still be there. */
+    if (status != GPUMEM_OK && size > least)
+        status = grow_by(cache, lane, small, least);
+    return status;
+}
+
+static void release(struct gm_cache *cache, struct gm_segment *segment) {
+    gpumem_resource *upstream = cache->upstream;
+    size_t bytes = segment->spans.bytes;
+    gm_wait_drop(cache->device, &segment->idle);
+    gm_spans_destroy(&segment->spans);
+    count(cache, &segment->allocation, -1);
+    upstream->ops.deallocate(upstream->user, &segment->allocation, cache->stream);
+    free(segment);
+    unreserve(cache, bytes);
+}
+
+void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
+    while (list) {
+        struct gm_segment *segment = list;
+        list = segment->next;
+        /* Where the driver does not say whether a stream has passed, the memory stays. */
+        if (gm_wait_passed(cache->device, &segment->idle, 1)) {
+            release(cache, segment);
+            continue;
+        }
+        pthread_mutex_lock(&cache->lock);
+        gm_lane_link(segment->lane, segment);
+        pthread_mutex_unlock(&cache->lock);
+    }
+}

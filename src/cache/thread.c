@@ -1,0 +1,215 @@
+/*
+ * The caches of threads: found by a thread-local slot, flushed when the thread or the cache ends,
+ * in whichever order.
+ */
+#include "cache/cache.h"
+
+#include "base/fork.h"
+#include "memory/current.h"
+#include "memory/deferred.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* Caches that a thread finds with one load each; beyond that the thread's list is searched. */
+#define DIRECT 32u
+
+/* Small enough for the static room of a library that is loaded late, and so one load to reach. */
+static __thread struct gm_thread_cache *direct[DIRECT] __attribute__((tls_model("initial-exec")));
+static __thread struct gm_thread_cache *all __attribute__((tls_model("initial-exec")));
+
+/* Held when a thread or a cache ends: what belongs to both is freed by whichever comes last. */
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t key;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int key_made;
+
+void gm_thread_wait(struct gm_thread_cache *thread) {
+    /* Whoever has it may have lost the processor. */
+    for (int i = 0; atomic_load_explicit(&thread->lock, memory_order_relaxed); i++)
+        if (i >= 64)
+            sched_yield();
+}
+
+void gm_thread_report(struct gm_cache *cache, struct gm_thread_cache *thread) {
+    struct gm_meter *meter = &cache->resource->meter;
+    if (thread->in_use >= 0)
+        gm_meter_add(meter, GM_IN_USE, (uint64_t)thread->in_use);
+    else
+        gm_meter_subtract(meter, GM_IN_USE, (uint64_t)-thread->in_use);
+    if (thread->allocations >= 0)
+        gm_meter_add(meter, GM_ALLOCATIONS, (uint64_t)thread->allocations);
+    else
+        gm_meter_subtract(meter, GM_ALLOCATIONS, (uint64_t)-thread->allocations);
+    gm_meter_add(meter, GM_ALLOCATIONS_TOTAL, thread->total);
+    thread->in_use = thread->allocations = 0;
+    thread->total = 0;
+}
+
+/* ---- Flushing -------------------------------------------------------------------------------- */
+
+void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot) {
+    for (unsigned class = 0; slot->lane && class < GM_CLASS_COUNT; class ++) {
+        struct gm_bin *bin = &slot->bins[class];
+        thread->bytes -= gm_class_bytes(class) * ((size_t)bin->count + bin->spare_count);
+        if (bin->head)
+            gm_lane_give(slot->lane, bin->head, bin->count);
+        if (bin->spare)
+            gm_lane_give(slot->lane, bin->spare, bin->spare_count);
+        *bin = (struct gm_bin){0};
+    }
+    slot->lane = NULL;
+}
+
+void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread) {
+    struct gm_block *filling[GM_SLOTS], *marked[GM_SLOTS];
+    gm_thread_lock(thread);
+    for (unsigned i = 0; i < GM_SLOTS; i++)
+        gm_slot_flush(thread, &thread->slots[i]);
+    for (unsigned i = 0; i < GM_SLOTS; i++) {
+        filling[i] = thread->holds[i].filling;
+        marked[i] = thread->holds[i].marked;
+        thread->holds[i] = (struct gm_hold){0};
+    }
+    thread->bytes = 0;
+    gm_thread_report(cache, thread);
+    gm_thread_unlock(thread);
+    for (unsigned i = 0; i < GM_SLOTS; i++) {
+        if (marked[i])
+            gm_pending_add(cache, marked[i]);
+        if (filling[i]) {
+            gm_waits_mark(&filling[i]->buffer);
+            gm_pending_add(cache, filling[i]);
+        }
+    }
+}
+
+/* ---- The end of a thread --------------------------------------------------------------------- */
+
+static void unlink_thread(struct gm_cache *cache, struct gm_thread_cache *thread) {
+    struct gm_thread_cache **at = &cache->threads;
+    while (*at != thread)
+        at = &(*at)->next_of_cache;
+    *at = thread->next_of_cache;
+}
+
+static void leave(struct gm_thread_cache *thread) {
+    struct gm_cache *cache = thread->cache;
+    if (!cache)
+        return; /* it ended before */
+    struct gm_current current;
+    int entered = gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    pthread_mutex_lock(&cache->lock);
+    gm_thread_flush(cache, thread);
+    unlink_thread(cache, thread);
+    pthread_mutex_unlock(&cache->lock);
+    if (entered)
+        gm_current_leave(&current);
+}
+
+static void thread_ends(void *unused) {
+    (void)unused;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    pthread_mutex_lock(&ending);
+    struct gm_thread_cache *thread = all, *next;
+    all = NULL;
+    for (; thread; thread = next) {
+        next = thread->next_of_thread;
+        direct[thread->serial % DIRECT] = NULL;
+        /* What the parent of a fork left behind may be locked for ever. */
+        if (thread->generation != gm_fork_generation())
+            continue;
+        leave(thread);
+        free(thread);
+    }
+    pthread_mutex_unlock(&ending);
+    gm_error_restore(&saved);
+}
+
+/* After a fork no other thread exists that could hold the lock. */
+static void in_child(void) {
+    pthread_mutex_init(&ending, NULL);
+}
+
+static void install(void) {
+    key_made = pthread_key_create(&key, thread_ends) == 0;
+    pthread_atfork(NULL, NULL, in_child);
+}
+
+/* ---- The end of a cache ---------------------------------------------------------------------- */
+
+void gm_threads_end(struct gm_cache *cache) {
+    pthread_mutex_lock(&ending);
+    pthread_mutex_lock(&cache->lock);
+    while (cache->threads) {
+        struct gm_thread_cache *thread = cache->threads;
+        gm_thread_flush(cache, thread);
+        cache->threads = thread->next_of_cache;
+        thread->cache = NULL; /* its thread frees it */
+    }
+    pthread_mutex_unlock(&cache->lock);
+    pthread_mutex_unlock(&ending);
+}
+
+/* ---- Finding --------------------------------------------------------------------------------- */
+
+/* Frees what the thread has of caches that ended, so that it does not pile up in long threads. */
+static void drop_ended(void) {
+    pthread_mutex_lock(&ending);
+    for (struct gm_thread_cache **at = &all; *at;) {
+        struct gm_thread_cache *thread = *at;
+        if (thread->cache) {
+            at = &thread->next_of_thread;
+            continue;
+        }
+        *at = thread->next_of_thread;
+        if (direct[thread->serial % DIRECT] == thread)
+            direct[thread->serial % DIRECT] = NULL;
+        free(thread);
+    }
+    pthread_mutex_unlock(&ending);
+}
+
+static struct gm_thread_cache *make(struct gm_cache *cache) {
+    pthread_once(&once, install);
+    if (!key_made || pthread_setspecific(key, direct) != 0)
+        return NULL;
+    drop_ended();
+    struct gm_thread_cache *made = calloc(1, sizeof *made);
+    if (!made)
+        return NULL;
+    made->generation = cache->resource->generation;
+    made->serial = cache->serial;
+    made->cache = cache;
+    made->next_of_thread = all;
+    all = made;
+    pthread_mutex_lock(&cache->lock);
+    made->next_of_cache = cache->threads;
+    cache->threads = made;
+    pthread_mutex_unlock(&cache->lock);
+    return made;
+}
+
+struct gm_thread_cache *gm_thread_cache_known(const struct gm_cache *cache) {
+    struct gm_thread_cache *thread = all;
+    while (thread && thread->serial != cache->serial)
+        thread = thread->next_of_thread;
+    return thread;
+}
+
+static __attribute__((noinline)) struct gm_thread_cache *find(struct gm_cache *cache) {
+    struct gm_thread_cache *thread = gm_thread_cache_known(cache);
+    if (!thread)
+        thread = make(cache);
+    if (thread)
+        direct[cache->serial % DIRECT] = thread;
+    return thread;
+}
+
+struct gm_thread_cache *gm_thread_cache_of(struct gm_cache *cache) {
+    struct gm_thread_cache *thread = direct[cache->serial % DIRECT];
+    if (__builtin_expect(thread && thread->serial == cache->serial, 1))
+        return thread;
+    return find(cache);
+}

@@ -1,0 +1,555 @@
+/* The caching resource: what it hands out again, to whom, and when. */
+#include "library_test.h"
+
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static gpumem_resource *pool, *pinned;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    return gpumem_device_pool_resource_create(
+               device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
+               &pool) == GPUMEM_OK &&
+                   gpumem_pinned_resource_create(device, NULL, &pinned) == GPUMEM_OK
+               ? 0
+               : -1;
+}
+
+static int teardown(void **state) {
+    if (gpumem_resource_destroy(pool) != GPUMEM_OK ||
+        gpumem_resource_destroy(pinned) != GPUMEM_OK) {
+        print_error("%s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    return close_device(state);
+}
+
+static gpumem_resource *cache_of(gpumem_resource *upstream, uint64_t maximum) {
+    gpumem_resource *cache;
+    OK(gpumem_caching_resource_create(
+        upstream, GPUMEM_OPTIONS(gpumem_caching_options, .maximum_bytes = maximum), &cache));
+    return cache;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *cache, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_buffer_allocate(cache, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
+                              &buffer));
+    return buffer;
+}
+
+static gpumem_status try_allocate(gpumem_resource *cache, size_t bytes, CUstream stream,
+                                  gpumem_buffer **buffer) {
+    return gpumem_buffer_allocate(cache, bytes,
+                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), buffer);
+}
+
+static CUstream make_stream(void) {
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    return stream;
+}
+
+static gpumem_caching_info info_of(gpumem_resource *cache) {
+    gpumem_caching_info info = {.size = sizeof info};
+    OK(gpumem_caching_get_info(cache, &info));
+    return info;
+}
+
+static gpumem_stats stats_of(gpumem_resource *resource) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(resource, &stats));
+    return stats;
+}
+
+/* ---- Device memory: the order of streams ----------------------------------------------------- */
+
+static void its_own_stream_gets_memory_back_at_once(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    struct gate gate = close_gate();
+    const size_t sizes[] = {1, 256, 5000, MIB, 3 * MIB, 100 * MIB};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        gpumem_buffer *buffer = allocate(cache, sizes[i], gate.stream);
+        CUdeviceptr address = gpumem_buffer_pointer(buffer);
+        OK(gpumem_buffer_fill(buffer, 0, sizes[i], 1, gate.stream));
+        OK(gpumem_buffer_free(buffer, NULL));
+        gpumem_buffer *again = allocate(cache, sizes[i], gate.stream);
+        assert_true(gpumem_buffer_pointer(again) == address);
+        assert_int_equal(gpumem_buffer_size(again), sizes[i]);
+        OK(gpumem_buffer_free(again, gate.stream));
+    }
+    open_gate(gate);
+    OK(gpumem_resource_destroy(cache));
+    remove_gate(gate);
+}
+
+static void another_stream_gets_it_when_the_first_has_passed(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 2 * MIB);
+    CUstream other = make_stream();
+    struct gate gate = close_gate();
+    gpumem_buffer *first = allocate(cache, MIB, gate.stream);
+    gpumem_buffer *second = allocate(cache, MIB, gate.stream);
+    OK(gpumem_buffer_free(first, NULL));
+    OK(gpumem_buffer_free(second, NULL));
+    gpumem_buffer *buffer = NULL;
+    FAILS(OUT_OF_CAPACITY, try_allocate(cache, MIB, other, &buffer));
+    assert_null(buffer);
+    open_gate(gate);
+    buffer = allocate(cache, MIB, other);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(info_of(cache).segment_bytes, 2 * MIB);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_stream_destroy(device, other));
+    remove_gate(gate);
+}
+
+static void named_streams_must_pass_first(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    CUstream own = make_stream();
+    for (int named_at_free = 0; named_at_free < 2; named_at_free++) {
+        struct gate gate = close_gate();
+        gpumem_buffer *buffer = allocate(cache, 4096, own);
+        CUdeviceptr address = gpumem_buffer_pointer(buffer);
+        if (!named_at_free)
+            OK(gpumem_buffer_use(buffer, gate.stream));
+        OK(gpumem_buffer_free(buffer, named_at_free ? gate.stream : NULL));
+        assert_true(info_of(cache).pending_bytes == 4096);
+        gpumem_buffer *others[100];
+        for (size_t i = 0; i < COUNT(others); i++) {
+            others[i] = allocate(cache, 4096, own);
+            assert_false(gpumem_buffer_pointer(others[i]) == address);
+        }
+        open_gate(gate);
+        OK(gpumem_resource_trim(cache, SIZE_MAX));
+        assert_int_equal(info_of(cache).pending_bytes, 0);
+        for (size_t i = 0; i < COUNT(others); i++)
+            OK(gpumem_buffer_free(others[i], NULL));
+        remove_gate(gate);
+    }
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_stream_destroy(device, own));
+}
+
+static void streams_without_an_order_are_refused(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *buffer = NULL;
+    FAILS(INVALID_ARGUMENT, try_allocate(cache, 1, GPUMEM_STREAM_NONE, &buffer));
+    FAILS(INVALID_ARGUMENT, try_allocate(cache, 1, GPUMEM_STREAM_PER_THREAD, &buffer));
+    SAYS("per-thread");
+    assert_null(buffer);
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void a_forgotten_stream_is_another_one(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_caching_forget_stream(cache, gate.stream));
+    assert_int_equal(info_of(cache).thread_bytes, 0);
+    /* As if the handle were a new stream's. */
+    gpumem_buffer *next = allocate(cache, 4096, gate.stream);
+    assert_false(gpumem_buffer_pointer(next) == address);
+    OK(gpumem_buffer_free(next, NULL));
+    OK(gpumem_resource_trim(cache, 0));
+    assert_true(info_of(cache).segments > 0);
+    open_gate(gate);
+    OK(gpumem_resource_trim(cache, 0));
+    assert_int_equal(info_of(cache).segments, 0);
+    OK(gpumem_resource_destroy(cache));
+    remove_gate(gate);
+}
+
+/* ---- Memory that the CPU writes -------------------------------------------------------------- */
+
+static void what_the_cpu_writes_waits_for_queued_copies(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pinned, 0);
+    struct gate gate = close_gate();
+    CUdeviceptr addresses[200];
+    for (size_t i = 0; i < COUNT(addresses); i++) {
+        gpumem_buffer *buffer = allocate(cache, 4096, gate.stream);
+        addresses[i] = gpumem_buffer_pointer(buffer);
+        assert_non_null(gpumem_buffer_host_pointer(buffer));
+        for (size_t j = 0; j < i; j++)
+            assert_false(addresses[i] == addresses[j]);
+        OK(gpumem_buffer_free(buffer, NULL));
+    }
+    open_gate(gate);
+    size_t reused = 0;
+    gpumem_buffer *buffers[200];
+    for (size_t i = 0; i < COUNT(addresses); i++) {
+        buffers[i] = allocate(cache, 4096, GPUMEM_STREAM_NONE);
+        for (size_t j = 0; j < COUNT(addresses); j++)
+            reused += addresses[j] == gpumem_buffer_pointer(buffers[i]);
+    }
+    assert_true(reused > 100);
+    for (size_t i = 0; i < COUNT(addresses); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_destroy(cache));
+    remove_gate(gate);
+}
+
+static void without_a_stream_it_is_ready_at_once(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pinned, 0);
+    gpumem_buffer *buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    memset(host, 7, MIB);
+    OK(gpumem_buffer_free(buffer, NULL));
+    buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
+    assert_ptr_equal(gpumem_buffer_host_pointer(buffer), host);
+    /* A copy names its stream all the same. */
+    struct gate gate = close_gate();
+    gpumem_buffer *target = allocate(pool, MIB, gate.stream);
+    OK(gpumem_buffer_copy(target, 0, buffer, 0, MIB, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    buffer = allocate(cache, MIB, GPUMEM_STREAM_NONE);
+    assert_ptr_not_equal(gpumem_buffer_host_pointer(buffer), host);
+    open_gate(gate);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(target, NULL));
+    OK(gpumem_resource_destroy(cache));
+    remove_gate(gate);
+}
+
+/* ---- Sizes, limits, numbers ------------------------------------------------------------------ */
+
+static void sizes_and_alignments_are_kept(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *buffers[22];
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        size_t alignment = (size_t)1 << i;
+        OK(gpumem_buffer_allocate(cache, 1000 + i,
+                                  GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = alignment),
+                                  &buffers[i]));
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % alignment, 0);
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % 256, 0);
+        assert_int_equal(gpumem_buffer_size(buffers[i]), 1000 + i);
+        OK(gpumem_buffer_fill(buffers[i], 0, 1000 + i, (unsigned char)i, NULL));
+    }
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        unsigned char bytes[1100];
+        OK(gpumem_buffer_read(buffers[i], 0, bytes, 1000 + i, NULL));
+        synchronize(NULL);
+        for (size_t j = 0; j < 1000 + i; j++)
+            assert_int_equal(bytes[j], i);
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    }
+    gpumem_buffer *none = NULL;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_allocate(cache, 0, NULL, &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_allocate(cache, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 3),
+                                 &none));
+    FAILS(NOT_SUPPORTED,
+          gpumem_buffer_allocate(cache, 1, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 100),
+                                 &none));
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void pieces_join_again(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *parts[8];
+    for (size_t i = 0; i < COUNT(parts); i++)
+        parts[i] = allocate(cache, 2 * MIB, NULL);
+    size_t segments = info_of(cache).segments;
+    for (size_t i = 0; i < COUNT(parts); i += 2)
+        OK(gpumem_buffer_free(parts[i], NULL));
+    gpumem_caching_info info = info_of(cache);
+    assert_true(info.free_bytes >= 8 * MIB);
+    for (size_t i = 1; i < COUNT(parts); i += 2)
+        OK(gpumem_buffer_free(parts[i], NULL));
+    info = info_of(cache);
+    assert_int_equal(info.free_bytes, info.segment_bytes);
+    assert_int_equal(info.largest_free_bytes, info.segment_bytes / info.segments);
+    gpumem_buffer *whole = allocate(cache, info.largest_free_bytes, NULL);
+    assert_int_equal(info_of(cache).segments, segments);
+    OK(gpumem_buffer_free(whole, NULL));
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void a_limit_is_kept_and_explained(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 64 * MIB);
+    gpumem_buffer *buffers[64], *more = NULL;
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate(cache, MIB, NULL);
+    FAILS(OUT_OF_CAPACITY, try_allocate(cache, 1, NULL, &more));
+    SAYS("maximum of 67108864");
+    assert_int_equal(stats_of(cache).allocations_failed, 1);
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    more = allocate(cache, 2 * MIB, NULL); /* small blocks make room for a large one */
+    OK(gpumem_buffer_free(more, NULL));
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void numbers_add_up(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *small = allocate(cache, 1000, NULL), *large = allocate(cache, 3 * MIB, NULL);
+    gpumem_stats stats = stats_of(cache), all = device_stats();
+    assert_int_equal(stats.allocations, 2);
+    assert_int_equal(stats.allocations_total, 2);
+    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
+    assert_int_equal(stats.in_use_high, 1000 + 3 * MIB);
+    assert_int_equal(stats.committed_bytes, info_of(cache).segment_bytes);
+    assert_int_equal(stats.cached_bytes, stats.committed_bytes - 1024 - 3 * MIB);
+    assert_int_equal(all.in_use_bytes, 1000 + 3 * MIB);
+    assert_int_equal(all.allocations, 2);
+    assert_true(all.committed_bytes >= stats.committed_bytes); /* the pool keeps memory too */
+    FAILS(BUSY, gpumem_resource_destroy(cache));
+    SAYS("2 buffers");
+    OK(gpumem_buffer_free(small, NULL));
+    OK(gpumem_buffer_free(large, NULL));
+    stats = stats_of(cache);
+    assert_int_equal(stats.allocations + stats.in_use_bytes, 0);
+    assert_int_equal(stats.cached_bytes, stats.committed_bytes);
+    OK(gpumem_resource_trim(cache, 0));
+    OK(gpumem_resource_trim(pool, 0));
+    all = device_stats();
+    assert_int_equal(all.committed_bytes + all.cached_bytes + all.reserved_bytes, 0);
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void trimming_leaves_what_is_asked(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *buffers[10];
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate(cache, 100 * MIB, NULL);
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_trim(cache, 300 * MIB));
+    size_t left = info_of(cache).segment_bytes;
+    assert_true(left <= 300 * MIB && left >= 200 * MIB);
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void holds_keep_memory(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *buffer = allocate(cache, 4096, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_hold(buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
+    gpumem_buffer *other = allocate(cache, 4096, NULL);
+    assert_false(gpumem_buffer_pointer(other) == address);
+    OK(gpumem_buffer_release(buffer));
+    gpumem_buffer *again = allocate(cache, 4096, NULL);
+    assert_true(gpumem_buffer_pointer(again) == address);
+    OK(gpumem_buffer_free(other, NULL));
+    OK(gpumem_buffer_free(again, NULL));
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void wrappers_and_other_resources_below(void **state) {
+    (void)state;
+    gpumem_resource *virtual, *cache, *limit;
+    OK(gpumem_virtual_resource_create(device, NULL, &virtual));
+    cache = cache_of(virtual, 0);
+    OK(gpumem_limit_resource_create(cache, 10 * MIB, &limit));
+    gpumem_buffer *buffer = allocate(limit, 4096, NULL), *large = allocate(limit, 4 * MIB, NULL);
+    OK(gpumem_buffer_fill(large, 0, 4 * MIB, 3, NULL));
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    buffer = allocate(limit, 4096, NULL);
+    assert_true(gpumem_buffer_pointer(buffer) == address);
+    FAILS(BUSY, gpumem_resource_destroy(cache));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(large, NULL));
+    OK(gpumem_resource_destroy(limit));
+    FAILS(BUSY, gpumem_resource_destroy(virtual));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(virtual));
+}
+
+static void memory_of_a_cache_is_there_for_others(void **state) {
+    (void)state;
+    uint64_t room = 0, total = 0;
+    OK(gpumem_device_get_memory(device, &room, &total));
+    gpumem_resource *virtual, *cache;
+    OK(gpumem_virtual_resource_create(device, NULL, &virtual));
+    cache = cache_of(virtual, 0);
+    size_t most = (size_t)room / 3 / MIB * MIB;
+    gpumem_buffer *first = allocate(cache, most, NULL), *second = allocate(cache, most, NULL);
+    OK(gpumem_buffer_free(first, NULL));
+    OK(gpumem_buffer_free(second, NULL));
+    gpumem_buffer *other = allocate(virtual, 2 * most, NULL);
+    OK(gpumem_buffer_free(other, NULL));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(virtual));
+}
+
+/* ---- Threads and processes ------------------------------------------------------------------- */
+
+static void *fill_and_end(void *data) {
+    gpumem_resource *cache = data;
+    gpumem_buffer *buffers[64];
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        if (try_allocate(cache, 4096, NULL, &buffers[i]) != GPUMEM_OK)
+            return "allocate";
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        gpumem_buffer_free(buffers[i], NULL);
+    return NULL;
+}
+
+static void an_ending_thread_gives_its_blocks_up(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 2 * MIB);
+    for (int i = 0; i < 20; i++) {
+        pthread_t thread;
+        void *failed;
+        assert_int_equal(pthread_create(&thread, NULL, fill_and_end, cache), 0);
+        assert_int_equal(pthread_join(thread, &failed), 0);
+        assert_null(failed);
+        gpumem_caching_info info = info_of(cache);
+        assert_int_equal(info.thread_bytes, 0);
+        assert_int_equal(info.threads, 0);
+        assert_int_equal(stats_of(cache).allocations, 0);
+        assert_int_equal(stats_of(cache).allocations_total, 64 * (i + 1));
+    }
+    OK(gpumem_resource_destroy(cache));
+}
+
+struct meeting {
+    gpumem_resource *cache;
+    pthread_barrier_t used, destroyed;
+    const char *failed;
+};
+
+static void *outlive(void *data) {
+    struct meeting *meeting = data;
+    meeting->failed = fill_and_end(meeting->cache);
+    pthread_barrier_wait(&meeting->used);
+    pthread_barrier_wait(&meeting->destroyed);
+    return NULL;
+}
+
+static void a_thread_may_outlive_the_cache(void **state) {
+    (void)state;
+    pthread_t thread;
+    struct meeting meeting = {.cache = cache_of(pool, 0)};
+    pthread_barrier_init(&meeting.used, NULL, 2);
+    pthread_barrier_init(&meeting.destroyed, NULL, 2);
+    assert_int_equal(pthread_create(&thread, NULL, outlive, &meeting), 0);
+    pthread_barrier_wait(&meeting.used);
+    assert_null(meeting.failed);
+    assert_true(info_of(meeting.cache).thread_bytes > 0);
+    OK(gpumem_resource_destroy(meeting.cache));
+    pthread_barrier_wait(&meeting.destroyed);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    pthread_barrier_destroy(&meeting.used);
+    pthread_barrier_destroy(&meeting.destroyed);
+}
+
+static void one_thread_may_use_many_caches(void **state) {
+    (void)state;
+    gpumem_resource *caches[70];
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < COUNT(caches); i++)
+            caches[i] = cache_of(pool, 2 * MIB);
+        for (size_t i = 0; i < 10 * COUNT(caches); i++)
+            assert_null(fill_and_end(caches[i % COUNT(caches)]));
+        for (size_t i = 0; i < COUNT(caches); i++)
+            OK(gpumem_resource_destroy(caches[i]));
+    }
+}
+
+static void a_forked_child_is_refused(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_buffer *kept = allocate(cache, 4096, NULL);
+    OK(gpumem_buffer_free(allocate(cache, 4096, NULL), NULL));
+    pid_t child = fork();
+    if (child == 0) {
+        gpumem_buffer *buffer = NULL;
+        int right = try_allocate(cache, 4096, NULL, &buffer) == GPUMEM_ERROR_FORKED &&
+                    gpumem_buffer_free(kept, NULL) == GPUMEM_ERROR_FORKED;
+        _exit(right ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    OK(gpumem_buffer_free(kept, NULL));
+    OK(gpumem_resource_destroy(cache));
+}
+
+/* ---- Captures -------------------------------------------------------------------------------- */
+
+static void memory_of_a_capture_stays_the_graphs(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    gpumem_capture_pool *captured;
+    CUstream stream = make_stream();
+    gpumem_buffer *before = allocate(cache, 4096, stream);
+    CUdeviceptr outside = gpumem_buffer_pointer(before);
+    OK(gpumem_buffer_free(before, NULL));
+    OK(gpumem_capture_pool_create(cache, &captured));
+    OK(gpumem_capture_pool_begin(captured, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_capture_pool_begin(captured, stream));
+    gpumem_buffer *first = allocate(cache, 4096, stream);
+    CUdeviceptr inside = gpumem_buffer_pointer(first);
+    assert_false(inside == outside);
+    OK(gpumem_buffer_free(first, NULL));
+    first = allocate(cache, 4096, stream);
+    assert_true(gpumem_buffer_pointer(first) == inside);
+    OK(gpumem_buffer_free(first, NULL));
+    FAILS(BUSY, gpumem_capture_pool_destroy(captured, stream));
+    OK(gpumem_capture_pool_end(captured, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_capture_pool_end(captured, stream));
+    gpumem_buffer *buffers[600];
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        buffers[i] = allocate(cache, 4096, stream);
+        assert_false(gpumem_buffer_pointer(buffers[i]) == inside);
+    }
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    size_t segments = info_of(cache).segments;
+    OK(gpumem_resource_trim(cache, 0));
+    assert_int_equal(info_of(cache).segments, 1);
+    assert_true(segments > 1);
+    OK(gpumem_capture_pool_destroy(captured, stream));
+    OK(gpumem_resource_trim(cache, 0));
+    assert_int_equal(info_of(cache).segments, 0);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_own_stream_gets_memory_back_at_once),
+        cmocka_unit_test(another_stream_gets_it_when_the_first_has_passed),
+        cmocka_unit_test(named_streams_must_pass_first),
+        cmocka_unit_test(streams_without_an_order_are_refused),
+        cmocka_unit_test(a_forgotten_stream_is_another_one),
+        cmocka_unit_test(what_the_cpu_writes_waits_for_queued_copies),
+        cmocka_unit_test(without_a_stream_it_is_ready_at_once),
+        cmocka_unit_test(sizes_and_alignments_are_kept),
+        cmocka_unit_test(pieces_join_again),
+        cmocka_unit_test(a_limit_is_kept_and_explained),
+        cmocka_unit_test(numbers_add_up),
+        cmocka_unit_test(trimming_leaves_what_is_asked),
+        cmocka_unit_test(holds_keep_memory),
+        cmocka_unit_test(wrappers_and_other_resources_below),
+        cmocka_unit_test(memory_of_a_cache_is_there_for_others),
+        cmocka_unit_test(an_ending_thread_gives_its_blocks_up),
+        cmocka_unit_test(a_thread_may_outlive_the_cache),
+        cmocka_unit_test(one_thread_may_use_many_caches),
+        cmocka_unit_test(a_forked_child_is_refused),
+        cmocka_unit_test(memory_of_a_capture_stays_the_graphs),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
