@@ -3,7 +3,6 @@
  * another resource in segments.
  *
  *     thread cache    a slot per stream, in it two magazines of blocks per size class
- *        |            (its own lock, which nobody else takes but to trim)
  *     lane            memory in the order of one stream: parcels of free blocks, and segments
  *        |            (the cache's lock)
  *     segment         taken from the wrapped resource, cut into spans
@@ -13,7 +12,9 @@
  * keeps the order. Memory that the CPU writes has a single lane, and is handed out again only when
  * the streams that used it have passed: the CPU would overwrite what a queued copy has yet to read.
  *
- * Lock order: the cache, then a thread cache. The wrapped resource is called with neither held.
+ * A thread cache is its thread's, on the fast path without a lock. Everybody else, and the thread
+ * itself off the fast path, holds the cache's lock; others stop the thread as well. The wrapped
+ * resource is called with no lock held that a trim takes.
  */
 #ifndef GM_CACHE_CACHE_H
 #define GM_CACHE_CACHE_H
@@ -52,12 +53,12 @@ struct gm_hold {
     CUstream stream;
     int used;
     unsigned count;
-    struct gm_block *filling; /* under the thread cache's lock */
-    struct gm_block *marked;  /* behind an event, which its first block has; under the cache's */
+    struct gm_block *filling; /* freed since the mark */
+    struct gm_block *marked;  /* behind an event, which the first block has */
 };
 
 struct gm_thread_cache {
-    atomic_int lock;
+    atomic_int busy, stopped;
     unsigned generation; /* base/fork.h */
     uint64_t serial;     /* of the cache: never used again, so that a stale one is seen */
     struct gm_cache *cache;
@@ -114,31 +115,71 @@ struct gm_cache {
 
 /* ---- thread.c -------------------------------------------------------------------------------- */
 
-/* The calling thread's; made at the first use, for which the cache's lock must be free. NULL
- * without memory. */
-struct gm_thread_cache *gm_thread_cache_of(struct gm_cache *cache);
+/* Caches that a thread finds with one load each; beyond that its list is searched. Small enough for
+ * the static room of a library that is loaded late, and so one instruction to reach. */
+#define GM_DIRECT 32u
+extern __thread struct gm_thread_cache *gm_thread_direct[GM_DIRECT]
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* 1: gm_thread_stop makes all threads of the process order their memory accesses, so that those on
+ * the fast path need no fence of their own. */
+extern int gm_thread_asymmetric __attribute__((visibility("hidden")));
+
+/* Finds the calling thread's cache in its list, or makes it. NULL without memory. */
+struct gm_thread_cache *gm_thread_cache_find(struct gm_cache *cache);
 /* The same if it was made before, whatever is locked. */
 struct gm_thread_cache *gm_thread_cache_known(const struct gm_cache *cache);
-/* For a trim that has the lock right now. */
+
+/* The calling thread's; made at the first use, for which the cache's lock must be free. */
+static inline struct gm_thread_cache *gm_thread_cache_of(struct gm_cache *cache) {
+    struct gm_thread_cache *thread = gm_thread_direct[cache->serial % GM_DIRECT];
+    if (__builtin_expect(thread && thread->serial == cache->serial, 1))
+        return thread;
+    return gm_thread_cache_find(cache);
+}
+
+/* Waits until nobody has stopped the thread. */
 void gm_thread_wait(struct gm_thread_cache *thread);
 
-static inline void gm_thread_lock(struct gm_thread_cache *thread) {
-    while (__builtin_expect(atomic_exchange_explicit(&thread->lock, 1, memory_order_acquire), 0))
+/*
+ * The fast path of the owning thread, without the cache's lock. It says that it is busy and looks
+ * whether it shall stop; who stops it says so and looks whether it is busy. One of the two sees the
+ * other, if neither's load overtakes its store: for that the one that stops, which is rare, makes
+ * the kernel issue a barrier on every processor, and this side needs none.
+ */
+static inline void gm_thread_enter(struct gm_thread_cache *thread) {
+    for (;;) {
+        if (__builtin_expect(gm_thread_asymmetric, 1)) {
+            atomic_store_explicit(&thread->busy, 1, memory_order_relaxed);
+            atomic_signal_fence(memory_order_seq_cst);
+        } else {
+            atomic_store(&thread->busy, 1);
+        }
+        if (__builtin_expect(!atomic_load(&thread->stopped), 1))
+            return;
+        atomic_store_explicit(&thread->busy, 0, memory_order_release);
         gm_thread_wait(thread);
+    }
 }
 
-static inline void gm_thread_unlock(struct gm_thread_cache *thread) {
-    atomic_store_explicit(&thread->lock, 0, memory_order_release);
+static inline void gm_thread_leave(struct gm_thread_cache *thread) {
+    atomic_store_explicit(&thread->busy, 0, memory_order_release);
 }
+
+/* Keeps the thread out of its fast path; needless for the calling one, but harmless. The cache's
+ * lock is held all the while. */
+void gm_thread_stop(struct gm_thread_cache *thread);
+void gm_thread_resume(struct gm_thread_cache *thread);
 
 /* Moves everything that the thread keeps to its lanes and to the pending batches. The cache's lock
- * is held, the thread's is not; the device's context is current. */
+ * is held; the device's context is current. */
 void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread);
 
-/* Moves the blocks of one slot to its lane. Both locks are held. */
+/* Moves the blocks of one slot to its lane. The thread is the calling one or stopped. */
 void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot);
 
-/* Adds what the thread has counted to the resource's meter. The thread's lock is held. */
+/* Adds what the thread has counted to the resource's meter. The thread is the calling one or
+ * stopped. */
 void gm_thread_report(struct gm_cache *cache, struct gm_thread_cache *thread);
 
 /* Cuts all threads off from a cache that ends. */
@@ -230,7 +271,7 @@ void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_bl
 /* Hands out again what streams have passed of the calling thread's holds, and marks what was freed
  * since. The cache's lock is held. Returns whether anything came back. */
 int gm_holds_settle(struct gm_cache *cache);
-/* What a thread holds for one stream waits for it from now on. The cache's lock is held. */
+/* What a thread holds for one stream waits for it from now on. The thread is stopped. */
 void gm_holds_retire(struct gm_cache *cache, struct gm_thread_cache *thread, CUstream stream);
 
 /* ---- caching_resource.c ---------------------------------------------------------------------- */

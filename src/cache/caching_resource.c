@@ -89,9 +89,9 @@ static size_t owned(gpumem_resource *resource) {
     struct gm_cache *cache = resource->user;
     pthread_mutex_lock(&cache->lock);
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_lock(thread);
+        gm_thread_stop(thread);
         gm_thread_report(cache, thread);
-        gm_thread_unlock(thread);
+        gm_thread_resume(thread);
     }
     pthread_mutex_unlock(&cache->lock);
     gpumem_stats stats;
@@ -174,10 +174,10 @@ static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
     for (const struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
         info->pending_bytes += chain_bytes(batch);
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_lock(thread);
+        gm_thread_stop(thread);
         info->threads++;
         info->thread_bytes += thread->bytes;
-        gm_thread_unlock(thread);
+        gm_thread_resume(thread);
     }
 }
 
@@ -199,11 +199,11 @@ static void stats(void *user, gpumem_stats *out) {
     pthread_mutex_lock(&cache->lock);
     read_info(cache, &info);
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_lock(thread);
+        gm_thread_stop(thread);
         out->in_use_bytes += (uint64_t)thread->in_use;
         out->allocations += (uint64_t)thread->allocations;
         out->allocations_total += thread->total;
-        gm_thread_unlock(thread);
+        gm_thread_resume(thread);
     }
     pthread_mutex_unlock(&cache->lock);
     if (out->in_use_high < out->in_use_bytes)
@@ -227,11 +227,11 @@ static void properties(void *user, gpumem_resource_properties *out) {
 
 void gm_cache_flush_lane(struct gm_cache *cache, const struct gm_lane *lane) {
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_lock(thread);
+        gm_thread_stop(thread);
         for (unsigned i = 0; i < GM_SLOTS; i++)
             if (thread->slots[i].lane == lane)
                 gm_slot_flush(thread, &thread->slots[i]);
-        gm_thread_unlock(thread);
+        gm_thread_resume(thread);
     }
 }
 
@@ -273,8 +273,11 @@ gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream s
         gm_lane_end(cache, lane);
     }
     for (struct gm_thread_cache *thread = cache->threads; cache->host && thread;
-         thread = thread->next_of_cache)
+         thread = thread->next_of_cache) {
+        gm_thread_stop(thread);
         gm_holds_retire(cache, thread, stream);
+        gm_thread_resume(thread);
+    }
     gm_lanes_join(cache);
     pthread_mutex_unlock(&cache->lock);
     gm_current_leave(&current);

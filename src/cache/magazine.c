@@ -1,4 +1,6 @@
-/* The fast paths: blocks that the calling thread has at hand, and blocks that come back to it. */
+/* The fast paths: blocks that the calling thread has at hand, and blocks that come back to it. The
+ * thread's cache is touched between gm_thread_enter and gm_thread_leave, or with the cache's lock
+ * held. */
 #include "cache/cache.h"
 
 #include "memory/buffer.h"
@@ -13,7 +15,7 @@
 /* Freed blocks that share an event: recording and asking cost a microsecond on hardware. */
 #define HOLD_BATCH 32
 
-/* ---- Counting; the thread's lock is held ----------------------------------------------------- */
+/* ---- Counting -------------------------------------------------------------------------------- */
 
 static void count(struct gm_cache *cache, struct gm_thread_cache *thread, int64_t bytes,
                   int allocations) {
@@ -25,7 +27,7 @@ static void count(struct gm_cache *cache, struct gm_thread_cache *thread, int64_
         gm_thread_report(cache, thread);
 }
 
-/* ---- Bins; the thread's lock is held --------------------------------------------------------- */
+/* ---- Bins ------------------------------------------------------------------------------------ */
 
 static struct gm_block *pop(struct gm_bin *bin) {
     if (!bin->head) {
@@ -85,7 +87,7 @@ struct gm_block *gm_magazine_pop(struct gm_cache *cache, size_t bytes, CUstream 
     if (!thread)
         return NULL;
     struct gm_block *block = NULL;
-    gm_thread_lock(thread);
+    gm_thread_enter(thread);
     struct gm_slot *slot = slot_to_take(cache, thread, stream);
     if (slot)
         block = pop(&slot->bins[class]);
@@ -94,7 +96,7 @@ struct gm_block *gm_magazine_pop(struct gm_cache *cache, size_t bytes, CUstream 
         if (counted)
             count(cache, thread, (int64_t)bytes, 1);
     }
-    gm_thread_unlock(thread);
+    gm_thread_leave(thread);
     return block;
 }
 
@@ -103,21 +105,19 @@ struct gm_block *gm_magazine_pop_ready(struct gm_cache *cache, unsigned class) {
     struct gm_block *block = NULL;
     if (!thread || !cache->host)
         return NULL;
-    gm_thread_lock(thread);
     if (thread->slots[0].lane)
         block = pop(&thread->slots[0].bins[class]);
     if (block)
         thread->bytes -= gm_class_bytes(class);
-    gm_thread_unlock(thread);
     return block;
 }
 
 void gm_magazine_count(struct gm_cache *cache, size_t bytes) {
     struct gm_thread_cache *thread = gm_thread_cache_of(cache);
     if (thread) {
-        gm_thread_lock(thread);
+        gm_thread_enter(thread);
         count(cache, thread, (int64_t)bytes, 1);
-        gm_thread_unlock(thread);
+        gm_thread_leave(thread);
         return;
     }
     gm_meter_add(&cache->resource->meter, GM_IN_USE, bytes);
@@ -125,7 +125,7 @@ void gm_magazine_count(struct gm_cache *cache, size_t bytes) {
     gm_meter_add(&cache->resource->meter, GM_ALLOCATIONS_TOTAL, 1);
 }
 
-/* ---- Slots and holds; the cache's lock is held, the thread's is not -------------------------- */
+/* ---- Slots and holds of the calling thread; the cache's lock is held ------------------------- */
 
 static struct gm_slot *open_slot(struct gm_cache *cache, struct gm_thread_cache *thread,
                                  struct gm_lane *lane) {
@@ -137,11 +137,9 @@ static struct gm_slot *open_slot(struct gm_cache *cache, struct gm_thread_cache 
         slot = &thread->slots[0];
     else if (!slot)
         slot = &thread->slots[thread->slot_victim++ % GM_SLOTS];
-    gm_thread_lock(thread);
     gm_slot_flush(thread, slot);
     slot->stream = lane->stream;
     slot->lane = lane;
-    gm_thread_unlock(thread);
     return slot;
 }
 
@@ -156,28 +154,23 @@ void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_bl
     }
     struct gm_slot *slot = open_slot(cache, thread, lane);
     struct gm_bin *bin = &slot->bins[class];
-    gm_thread_lock(thread);
-    int room = !bin->head;
-    if (room) {
-        bin->head = chain;
-        bin->count = blocks;
-        thread->bytes += blocks * gm_class_bytes(class);
-    }
-    gm_thread_unlock(thread);
-    if (!room)
+    if (bin->head) {
         gm_lane_give(lane, chain, blocks);
+        return;
+    }
+    bin->head = chain;
+    bin->count = blocks;
+    thread->bytes += blocks * gm_class_bytes(class);
 }
 
 static void retire_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
                         struct gm_hold *hold) {
-    gm_thread_lock(thread);
     struct gm_block *filling = hold->filling, *marked = hold->marked;
     for (struct gm_block *block = filling; block; block = block->next)
         thread->bytes -= gm_class_bytes(block->class);
     for (struct gm_block *block = marked; block; block = block->next)
         thread->bytes -= gm_class_bytes(block->class);
     *hold = (struct gm_hold){0};
-    gm_thread_unlock(thread);
     if (marked)
         gm_pending_add(cache, marked);
     if (filling) {
@@ -209,10 +202,8 @@ static struct gm_hold *open_hold(struct gm_cache *cache, struct gm_thread_cache 
         hold = &thread->holds[thread->hold_victim++ % GM_SLOTS];
     if (hold->used && hold->stream != stream)
         retire_hold(cache, thread, hold);
-    gm_thread_lock(thread);
     hold->stream = stream;
     hold->used = 1;
-    gm_thread_unlock(thread);
     return hold;
 }
 
@@ -223,13 +214,11 @@ static void make_ready(struct gm_cache *cache, struct gm_thread_cache *thread,
     struct gm_block *next;
     for (struct gm_block *block = chain; block; block = next) {
         next = block->next;
-        gm_thread_lock(thread);
         struct gm_block *surplus = push(&slot->bins[block->class], block);
-        if (surplus)
-            thread->bytes -= surplus->count * gm_class_bytes(surplus->class);
-        gm_thread_unlock(thread);
-        if (surplus)
-            gm_lane_give(cache->shared, surplus, surplus->count);
+        if (!surplus)
+            continue;
+        thread->bytes -= surplus->count * gm_class_bytes(surplus->class);
+        gm_lane_give(cache->shared, surplus, surplus->count);
     }
 }
 
@@ -244,11 +233,9 @@ static int settle_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
     }
     if (hold->marked)
         return came;
-    gm_thread_lock(thread);
     struct gm_block *filling = hold->filling;
     hold->filling = NULL;
     hold->count = 0;
-    gm_thread_unlock(thread);
     if (filling && gm_waits_mark(&filling->buffer)) {
         make_ready(cache, thread, filling);
         came = 1;
@@ -334,11 +321,8 @@ static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
     int entered = gm_current_enter(&current, cache->device) == GPUMEM_OK;
     pthread_mutex_lock(&cache->lock);
     if (thread && block->class < GM_CLASS_COUNT && block->buffer.wait_count <= 1 &&
-        open_place(cache, thread, block)) {
-        gm_thread_lock(thread);
+        open_place(cache, thread, block))
         kept = keep(cache, thread, block, &surplus, &due);
-        gm_thread_unlock(thread);
-    }
     if (!kept)
         give_after_waits(cache, block);
     if (surplus)
@@ -372,12 +356,12 @@ static inline void come_back(struct gm_cache *cache, struct gm_block *block, int
     int kept = 0, due = 0;
     int64_t bytes = (int64_t)block->buffer.allocation.bytes;
     if (thread) {
-        gm_thread_lock(thread);
+        gm_thread_enter(thread);
         if (block->class < GM_CLASS_COUNT && block->buffer.wait_count <= 1)
             kept = keep(cache, thread, block, &surplus, &due);
         if (counted)
             count(cache, thread, -bytes, -1);
-        gm_thread_unlock(thread);
+        gm_thread_leave(thread);
     } else if (counted) {
         gm_meter_subtract(&cache->resource->meter, GM_IN_USE, (uint64_t)bytes);
         gm_meter_subtract(&cache->resource->meter, GM_ALLOCATIONS, 1);

@@ -8,15 +8,16 @@
 #include "memory/current.h"
 #include "memory/deferred.h"
 
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-/* Caches that a thread finds with one load each; beyond that the thread's list is searched. */
-#define DIRECT 32u
-
-/* Small enough for the static room of a library that is loaded late, and so one load to reach. */
-static __thread struct gm_thread_cache *direct[DIRECT] __attribute__((tls_model("initial-exec")));
+__thread struct gm_thread_cache *gm_thread_direct[GM_DIRECT];
 static __thread struct gm_thread_cache *all __attribute__((tls_model("initial-exec")));
+
+int gm_thread_asymmetric;
 
 /* Held when a thread or a cache ends: what belongs to both is freed by whichever comes last. */
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
@@ -24,11 +25,43 @@ static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int key_made;
 
-void gm_thread_wait(struct gm_thread_cache *thread) {
-    /* Whoever has it may have lost the processor. */
-    for (int i = 0; atomic_load_explicit(&thread->lock, memory_order_relaxed); i++)
+/* ---- Stopping -------------------------------------------------------------------------------- */
+
+/* ThreadSanitizer does not know the kernel's barrier. */
+#if defined(__SANITIZE_THREAD__)
+#define CAN_BE_ASYMMETRIC 0
+#else
+#define CAN_BE_ASYMMETRIC 1
+#endif
+
+static int membarrier(int command) {
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* Where the kernel or a container refuses it, both sides have a fence. */
+static void choose_barrier(void) {
+    gm_thread_asymmetric =
+        CAN_BE_ASYMMETRIC && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+void gm_thread_stop(struct gm_thread_cache *thread) {
+    atomic_store(&thread->stopped, 1);
+    if (gm_thread_asymmetric)
+        (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+    for (int i = 0; atomic_load(&thread->busy); i++)
         if (i >= 64)
-            sched_yield();
+            sched_yield(); /* it may have lost the processor */
+}
+
+void gm_thread_resume(struct gm_thread_cache *thread) {
+    atomic_store_explicit(&thread->stopped, 0, memory_order_release);
+}
+
+void gm_thread_wait(struct gm_thread_cache *thread) {
+    /* Who stops it holds the lock until it resumes. */
+    struct gm_cache *cache = thread->cache;
+    pthread_mutex_lock(&cache->lock);
+    pthread_mutex_unlock(&cache->lock);
 }
 
 void gm_thread_report(struct gm_cache *cache, struct gm_thread_cache *thread) {
@@ -63,7 +96,7 @@ void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot) {
 
 void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread) {
     struct gm_block *filling[GM_SLOTS], *marked[GM_SLOTS];
-    gm_thread_lock(thread);
+    gm_thread_stop(thread);
     for (unsigned i = 0; i < GM_SLOTS; i++)
         gm_slot_flush(thread, &thread->slots[i]);
     for (unsigned i = 0; i < GM_SLOTS; i++) {
@@ -73,7 +106,7 @@ void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread) {
     }
     thread->bytes = 0;
     gm_thread_report(cache, thread);
-    gm_thread_unlock(thread);
+    gm_thread_resume(thread);
     for (unsigned i = 0; i < GM_SLOTS; i++) {
         if (marked[i])
             gm_pending_add(cache, marked[i]);
@@ -116,7 +149,7 @@ static void thread_ends(void *unused) {
     all = NULL;
     for (; thread; thread = next) {
         next = thread->next_of_thread;
-        direct[thread->serial % DIRECT] = NULL;
+        gm_thread_direct[thread->serial % GM_DIRECT] = NULL;
         /* What the parent of a fork left behind may be locked for ever. */
         if (thread->generation != gm_fork_generation())
             continue;
@@ -133,6 +166,7 @@ static void in_child(void) {
 }
 
 static void install(void) {
+    choose_barrier();
     key_made = pthread_key_create(&key, thread_ends) == 0;
     pthread_atfork(NULL, NULL, in_child);
 }
@@ -164,8 +198,8 @@ static void drop_ended(void) {
             continue;
         }
         *at = thread->next_of_thread;
-        if (direct[thread->serial % DIRECT] == thread)
-            direct[thread->serial % DIRECT] = NULL;
+        if (gm_thread_direct[thread->serial % GM_DIRECT] == thread)
+            gm_thread_direct[thread->serial % GM_DIRECT] = NULL;
         free(thread);
     }
     pthread_mutex_unlock(&ending);
@@ -173,7 +207,7 @@ static void drop_ended(void) {
 
 static struct gm_thread_cache *make(struct gm_cache *cache) {
     pthread_once(&once, install);
-    if (!key_made || pthread_setspecific(key, direct) != 0)
+    if (!key_made || pthread_setspecific(key, gm_thread_direct) != 0)
         return NULL;
     drop_ended();
     struct gm_thread_cache *made = calloc(1, sizeof *made);
@@ -198,18 +232,11 @@ struct gm_thread_cache *gm_thread_cache_known(const struct gm_cache *cache) {
     return thread;
 }
 
-static __attribute__((noinline)) struct gm_thread_cache *find(struct gm_cache *cache) {
+struct gm_thread_cache *gm_thread_cache_find(struct gm_cache *cache) {
     struct gm_thread_cache *thread = gm_thread_cache_known(cache);
     if (!thread)
         thread = make(cache);
     if (thread)
-        direct[cache->serial % DIRECT] = thread;
+        gm_thread_direct[cache->serial % GM_DIRECT] = thread;
     return thread;
-}
-
-struct gm_thread_cache *gm_thread_cache_of(struct gm_cache *cache) {
-    struct gm_thread_cache *thread = direct[cache->serial % DIRECT];
-    if (__builtin_expect(thread && thread->serial == cache->serial, 1))
-        return thread;
-    return find(cache);
 }
