@@ -21,7 +21,7 @@ extern "C" {
  * sizes are bytes, checked against the buffers: INVALID_ARGUMENT. Host memory must stay until the
  * stream has passed the copy; unless it is pinned the call may block for that. A size of 0 does
  * nothing. The stream is added to the buffers' used ones (gpumem_buffer_use).
- * Driver: cuMemcpyHtoDAsync, cuMemcpyDtoHAsync, cuMemcpyAsync, cuMemsetD8Async.
+ * Driver: cuMemcpyAsync, cuMemsetD8Async.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                              size_t bytes, CUstream stream);

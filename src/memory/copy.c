@@ -25,6 +25,10 @@ static gpumem_status prepare(gpumem_buffer *buffer, size_t offset, size_t bytes,
     return status == GPUMEM_OK && bytes ? gpumem_buffer_use(buffer, stream) : status;
 }
 
+/*
+ * Host memory is named by its address, as unified addressing has it: the driver's typed copies
+ * refuse memory of a host pool on either side, and the others take it (recorded on an H200).
+ */
 gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                   size_t bytes, CUstream stream) {
     gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_write");
@@ -32,8 +36,9 @@ gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const vo
         return status;
     GM_REQUIRE(host, "gpumem_buffer_write: host is NULL");
     IN_CONTEXT(buffer->resource->device,
-               cu->cuMemcpyHtoDAsync_v2(buffer->allocation.pointer + offset, host, bytes, stream),
-               "cuMemcpyHtoDAsync", "cannot copy %zu bytes to the device", bytes);
+               cu->cuMemcpyAsync(buffer->allocation.pointer + offset, (CUdeviceptr)(uintptr_t)host,
+                                 bytes, stream),
+               "cuMemcpyAsync", "cannot copy %zu bytes into a buffer", bytes);
 }
 
 gpumem_status gpumem_buffer_read(gpumem_buffer *buffer, size_t offset, void *host, size_t bytes,
@@ -43,8 +48,9 @@ gpumem_status gpumem_buffer_read(gpumem_buffer *buffer, size_t offset, void *hos
         return status;
     GM_REQUIRE(host, "gpumem_buffer_read: host is NULL");
     IN_CONTEXT(buffer->resource->device,
-               cu->cuMemcpyDtoHAsync_v2(host, buffer->allocation.pointer + offset, bytes, stream),
-               "cuMemcpyDtoHAsync", "cannot copy %zu bytes from the device", bytes);
+               cu->cuMemcpyAsync((CUdeviceptr)(uintptr_t)host, buffer->allocation.pointer + offset,
+                                 bytes, stream),
+               "cuMemcpyAsync", "cannot copy %zu bytes from a buffer", bytes);
 }
 
 gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buffer *from,

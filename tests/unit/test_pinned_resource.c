@@ -172,6 +172,35 @@ static void the_drivers_pool_works(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* Typed copies refuse memory of a host pool; that is no matter of who reads and writes a buffer. */
+static void pool_buffers_are_read_and_written(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL));
+    gpumem_resource *limited;
+    OK(gpumem_limit_resource_create(resource, GIB, &limited));
+    gpumem_buffer *buffer = allocate(resource, 4096), *other = allocate(limited, 4096);
+    char text[16] = "pageable memory", back[16] = "", *pinned = gpumem_buffer_host_pointer(other);
+    OK(gpumem_buffer_write(buffer, 100, text, sizeof text, NULL));
+    OK(gpumem_buffer_read(buffer, 100, back, sizeof back, NULL));
+    synchronize(NULL);
+    assert_string_equal(back, text);
+    assert_string_equal((char *)gpumem_buffer_host_pointer(buffer) + 100, text);
+    /* Pool memory on both sides, and through a wrapper. */
+    OK(gpumem_buffer_read(buffer, 100, pinned, sizeof text, NULL));
+    synchronize(NULL);
+    assert_string_equal(pinned, text);
+    OK(gpumem_buffer_write(other, 1, pinned + 512, 3, NULL));
+    OK(gpumem_buffer_read(other, 0, back, sizeof back, NULL));
+    synchronize(NULL);
+    assert_int_equal(back[0], 'p');
+    assert_memory_equal(back + 1, pinned + 512, 3);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(other, NULL));
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(resource));
+}
+
 static void contradictions_are_refused(void **state) {
     (void)state;
     gpumem_resource *resource;
@@ -248,6 +277,7 @@ int main(void) {
         T(more_than_the_machine_has_is_refused),
         T(alignment_is_given),
         T(the_drivers_pool_works),
+        T(pool_buffers_are_read_and_written),
         T(contradictions_are_refused),
         T(nodes_are_obeyed_or_refused),
         T(several_threads_touch_it_all),
