@@ -55,6 +55,15 @@ static void *map_aligned(size_t bytes) {
     return start + lead;
 }
 
+/*
+ * Keeps the memory out of forked children, before its first page is touched. A page that parent and
+ * child share is copied when one of them writes, and the kernel decides who keeps the one that the
+ * device reads; and of pages that it knows to be pinned, each fork copies all, huge ones included.
+ */
+static int keep_from_children(void *base, size_t bytes) {
+    return madvise(base, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
+}
+
 static gpumem_status bind_node(void *base, size_t bytes, int node) {
     unsigned long mask[16] = {0};
     unsigned bits = 8 * sizeof mask[0];
@@ -102,7 +111,12 @@ static gpumem_status make_registered(gpumem_device *device, const struct gm_slab
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
                               "no %zu bytes of host memory to pin", slab->bytes);
     slab->registered = 1;
-    gpumem_status status = fill_registered(device, settings, slab);
+    int error = keep_from_children(slab->base, slab->bytes);
+    gpumem_status status =
+        error ? gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "madvise",
+                               "cannot keep %zu bytes of pinned memory from forked children",
+                               slab->bytes)
+              : fill_registered(device, settings, slab);
     if (status != GPUMEM_OK)
         munmap(slab->base, slab->bytes);
     return status;

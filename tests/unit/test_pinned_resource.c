@@ -2,6 +2,8 @@
 #include "library_test.h"
 
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static gpumem_resource *make(const gpumem_pinned_options *options) {
     gpumem_resource *resource;
@@ -201,6 +203,47 @@ static void pool_buffers_are_read_and_written(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* Whether some mapping of this process holds the byte. */
+static int is_mapped(const void *byte) {
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    int found = 0;
+    while (maps && !found && fgets(line, sizeof line, maps)) {
+        char *rest;
+        uintptr_t from = strtoull(line, &rest, 16), to = strtoull(rest + 1, NULL, 16);
+        found = (uintptr_t)byte >= from && (uintptr_t)byte < to;
+    }
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* A page that both had would be copied at the next write, and the device go on with the other. */
+static void a_forked_child_has_no_part_of_registered_memory(void **state) {
+    (void)state;
+    for (size_t slab = 2 * MIB; slab <= 8 * MIB; slab *= 4) {
+        gpumem_resource *resource = make(GPUMEM_OPTIONS(
+            gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED, .slab_bytes = slab));
+        gpumem_buffer *buffer = allocate(resource, slab);
+        unsigned char *host = gpumem_buffer_host_pointer(buffer);
+        memset(host, 1, slab);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(is_mapped(host) || is_mapped(host + slab / 2) || is_mapped(host + slab - 1));
+        memset(host, 2, slab);
+        int status = 0;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(is_mapped(host) && is_mapped(host + slab - 1));
+        if (!WIFEXITED(status) || WEXITSTATUS(status))
+            fail_msg("a slab of %zu bytes is in the child", slab);
+        /* Of this process nothing has changed, for the device neither. */
+        check_shared(buffer);
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_resource_destroy(resource));
+        assert_false(is_mapped(host));
+    }
+}
+
 static void contradictions_are_refused(void **state) {
     (void)state;
     gpumem_resource *resource;
@@ -278,6 +321,7 @@ int main(void) {
         T(alignment_is_given),
         T(the_drivers_pool_works),
         T(pool_buffers_are_read_and_written),
+        T(a_forked_child_has_no_part_of_registered_memory),
         T(contradictions_are_refused),
         T(nodes_are_obeyed_or_refused),
         T(several_threads_touch_it_all),
