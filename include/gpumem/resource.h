@@ -97,12 +97,14 @@ typedef enum gpumem_pinned_method {
 typedef struct gpumem_pinned_options {
     size_t size;
     gpumem_pinned_method method;
-    unsigned flags; /* GPUMEM_PINNED_*; 0: none */
-    int numa_bind;  /* 1: memory from node `numa_node` only (not with ALLOCATED) */
-    int numa_node;
+    unsigned flags;         /* GPUMEM_PINNED_*; 0: none */
+    int numa_bind;          /* 1: memory from node `numa_node` only (not with ALLOCATED) */
+    int numa_node;          /* a node that exists and has memory; 0 without numa_bind */
     unsigned touch_threads; /* 0: as many as the thread may use CPUs, at most 16 */
-    size_t slab_bytes; /* unit of pinning; 0: 64 MiB. Larger requests get a slab of their own */
-    uint64_t maximum_bytes; /* of all slabs; 0: no limit */
+    /* Unit of pinning; 0: 64 MiB. Larger requests get a slab of their own, and slabs are smaller
+     * where the maximum leaves no more. */
+    size_t slab_bytes;
+    uint64_t maximum_bytes; /* of all slabs, a page at least; 0: no limit */
     uint64_t keep_bytes;    /* unused slabs kept for the next request, in bytes; 0: all */
     int keep_nothing;       /* 1: every slab is given back when it is empty */
     int ipc;                /* 1: a pool that can be exported, POSIX_FD (POOL only) */
@@ -111,7 +113,8 @@ typedef struct gpumem_pinned_options {
 /*
  * Page-locked host memory that the device reaches at full speed, cut from slabs: pinning costs
  * 800 us even for 4 KiB, a piece of a slab well under one. OUT_OF_HOST_MEMORY when the machine or
- * `maximum_bytes` gives no more; NOT_SUPPORTED and NOT_PERMITTED when a chosen method is refused.
+ * `maximum_bytes` gives no more; NOT_SUPPORTED and NOT_PERMITTED when a chosen method is refused;
+ * INVALID_ARGUMENT for options that contradict each other and nodes that do not exist.
  * Driver: cuMemHostRegister, cuMemHostUnregister, cuMemHostAlloc, cuMemFreeHost, or the pool's.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
@@ -157,7 +160,7 @@ typedef struct gpumem_virtual_options {
     size_t size;
     gpumem_allocation_type allocation_type;
     gpumem_location location;
-    int numa_node; /* for HOST_NUMA */
+    int numa_node; /* for HOST_NUMA: a node that exists and has memory; else 0 */
     /* The strongest way of sharing that is wanted. Where the platform refuses it, the next of
      * FABRIC, POSIX_FD, NONE is taken, and properties tell which and why; with `handle_strict` the
      * resource is refused instead. */
@@ -166,9 +169,11 @@ typedef struct gpumem_virtual_options {
     int gpu_direct_rdma; /* 1: RDMA-capable if the platform can; properties' note says if not */
     int compression;     /* 1: compressible, likewise a wish */
     gpumem_granularity_kind granularity;
-    CUdeviceptr addr_hint; /* where to reserve, if free; 0: the driver decides */
-    size_t addr_align;     /* of reservations, bytes, a power of two; 0: the granularity */
-    const int *peers;      /* ordinals of further devices that get access; copied */
+    /* Where to reserve, if free: a multiple of the granularity and of addr_align. 0: the driver
+     * decides. */
+    CUdeviceptr addr_hint;
+    size_t addr_align; /* of reservations, bytes, a power of two; 0: the granularity */
+    const int *peers;  /* ordinals of further devices that get access; copied */
     size_t peer_count;
     gpumem_access self_access; /* of the owning device */
     gpumem_access peer_access; /* of the peers */
@@ -188,8 +193,9 @@ typedef struct gpumem_virtual_options {
 
 /*
  * Buffers whose address never moves: address space is reserved for the capacity, and memory is
- * mapped into it as the buffer grows. INVALID_ARGUMENT: chunk sizes or alignment that are no
- * multiples, unknown peers. NOT_SUPPORTED: no virtual memory here, or what was asked for strictly.
+ * mapped into it as the buffer grows. INVALID_ARGUMENT: chunk sizes, addr_hint or addr_align that
+ * are no multiples or that no address meets, unknown peers, nodes that do not exist.
+ * NOT_SUPPORTED: no virtual memory here, or what was asked for strictly.
  * Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their opposites,
  * cuMemGetAllocationGranularity.
  */

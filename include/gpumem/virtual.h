@@ -44,7 +44,7 @@ typedef struct gpumem_physical_options {
     size_t size;
     gpumem_allocation_type allocation_type;
     gpumem_location location;
-    int numa_node; /* for HOST_NUMA */
+    int numa_node; /* for HOST_NUMA: a node that exists and has memory; else 0 */
     gpumem_handle_type handle_type;
     int gpu_direct_rdma;
     int compression;

@@ -5,6 +5,7 @@
 #include "memory/current.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
+#include "memory/numa.h"
 #include "memory/pool.h"
 #include "memory/resource.h"
 #include "memory/slab.h"
@@ -15,7 +16,6 @@
 #include <string.h>
 
 #define DEFAULT_SLAB ((size_t)64 << 20)
-#define MOST_NODES   1024
 #define PAGE         ((size_t)4096)
 
 struct pinned_resource {
@@ -92,29 +92,45 @@ static void end_slabs(struct pinned_resource *p, struct gm_slab *slab) {
     }
 }
 
+static size_t round_up(size_t bytes, size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/*
+ * The size of a slab that has room for `bytes`, taken from what the maximum leaves: whole huge
+ * pages where they fit, else what is left of it. 0 when it leaves too little.
+ */
+static size_t take_room(struct pinned_resource *p, size_t bytes, size_t *pinned) {
+    size_t least = p->options.slab_bytes,
+           size = round_up(bytes > least ? bytes : least, GM_SLAB_UNIT);
+    uint64_t maximum = p->options.maximum_bytes;
+    pthread_mutex_lock(&p->lock);
+    *pinned = p->pinned;
+    if (maximum) {
+        size_t left = maximum > p->pinned ? (size_t)(maximum - p->pinned) / PAGE * PAGE : 0;
+        if (size > left)
+            size = bytes <= left ? left : 0;
+    }
+    p->pinned += size;
+    pthread_mutex_unlock(&p->lock);
+    return size;
+}
+
 /* Without the lock: pinning takes long, and others can go on with the slabs that there are. */
 static gpumem_status make_slab(struct pinned_resource *p, size_t bytes, size_t alignment,
                                struct gm_slab **slab) {
-    size_t least = p->options.slab_bytes;
     /* What is registered starts at a huge page; of what the driver allocates, a page is sure. */
     size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
     size_t slack = alignment > sure ? alignment : 0;
     if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
-    size_t size = bytes + slack > least ? bytes + slack : least;
-    size = (size + GM_SLAB_UNIT - 1) / GM_SLAB_UNIT * GM_SLAB_UNIT;
-    pthread_mutex_lock(&p->lock);
-    size_t pinned = p->pinned;
-    int over = p->options.maximum_bytes &&
-               (pinned > p->options.maximum_bytes || size > p->options.maximum_bytes - pinned);
-    if (!over)
-        p->pinned += size;
-    pthread_mutex_unlock(&p->lock);
-    if (over)
+    size_t pinned;
+    size_t size = take_room(p, bytes + slack, &pinned);
+    if (!size)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
-                       "a slab of %zu bytes for %zu would bring pinned memory from %zu over its "
-                       "maximum of %llu",
-                       size, bytes, pinned, (unsigned long long)p->options.maximum_bytes);
+                       "a slab for %zu bytes would bring pinned memory from %zu over its maximum "
+                       "of %llu",
+                       bytes, pinned, (unsigned long long)p->options.maximum_bytes);
     gpumem_status status = gm_slab_create(p->device, &p->settings, size, slab);
     if (status == GPUMEM_OK) {
         count_slab(p, size);
@@ -257,6 +273,11 @@ static gpumem_status settle(struct pinned_resource *p) {
     if (!o->slab_bytes)
         o->slab_bytes = DEFAULT_SLAB;
     GM_REQUIRE(o->slab_bytes <= SIZE_MAX / 2, "pinned resource: slab_bytes is %zu", o->slab_bytes);
+    GM_REQUIRE(!o->maximum_bytes || o->maximum_bytes >= PAGE,
+               "pinned resource: maximum_bytes %llu is less than a page of %zu",
+               (unsigned long long)o->maximum_bytes, PAGE);
+    if (o->maximum_bytes && o->slab_bytes > o->maximum_bytes)
+        o->slab_bytes = (size_t)o->maximum_bytes / PAGE * PAGE;
     if (!o->touch_threads)
         o->touch_threads = gm_slab_default_threads();
     p->settings = (struct gm_slab_settings){
@@ -357,10 +378,13 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
                (int)options.method);
     GM_REQUIRE((options.flags & ~(GPUMEM_PINNED_PORTABLE | GPUMEM_PINNED_WRITE_COMBINED)) == 0,
                "pinned resource: unknown flags 0x%x", options.flags);
-    GM_REQUIRE(!options.numa_bind || (options.numa_node >= 0 && options.numa_node < MOST_NODES),
-               "pinned resource: there is no NUMA node %d", options.numa_node);
+    GM_REQUIRE(options.numa_bind || !options.numa_node,
+               "pinned resource: numa_node is %d, and numa_bind is not set", options.numa_node);
+    if (options.numa_bind)
+        status = gm_numa_check(options.numa_node, "pinned resource");
     struct gm_current current;
-    status = gm_current_enter(&current, device);
+    if (status == GPUMEM_OK)
+        status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
         return status;
     status = options.method == GPUMEM_PINNED_POOL ? create_pool(device, &options, resource)

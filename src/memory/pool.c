@@ -154,8 +154,13 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
     CUmemoryPool made = NULL;
     CUresult result = cu->cuMemPoolCreate(&made, props);
     if (result != CUDA_SUCCESS) {
-        gpumem_status status = gm_cu_fail(cu, result, "cuMemPoolCreate",
-                                          "device %d gives no such memory pool", device->ordinal);
+        gpumem_status status =
+            props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA
+                ? gm_cu_fail(cu, result, "cuMemPoolCreate",
+                             "device %d gives no memory pool on NUMA node %d", device->ordinal,
+                             props->location.id)
+                : gm_cu_fail(cu, result, "cuMemPoolCreate", "device %d gives no such memory pool",
+                             device->ordinal);
         discard_pool(device, made);
         return status;
     }

@@ -1,6 +1,7 @@
 #include "memory/slab.h"
 
 #include "memory/driver_error.h"
+#include "memory/numa.h"
 #include "memory/touch.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static int keep_from_children(void *base, size_t bytes) {
 }
 
 static gpumem_status bind_node(void *base, size_t bytes, int node) {
-    unsigned long mask[16] = {0};
+    unsigned long mask[GM_NUMA_MOST_NODES / (8 * sizeof(unsigned long))] = {0};
     unsigned bits = 8 * sizeof mask[0];
     mask[(unsigned)node / bits] = 1ul << ((unsigned)node % bits);
     if (syscall(SYS_mbind, base, bytes, POLICY_BIND, mask, 8 * sizeof mask, 0) == 0)

@@ -5,7 +5,7 @@
 #include "base/spans.h"
 #include "memory/objects.h"
 
-/* Slabs begin and end at multiples of this, the size of a huge page. */
+/* Slabs begin at multiples of this, the size of a huge page, and end there where they may. */
 #define GM_SLAB_UNIT ((size_t)2 << 20)
 
 struct gm_slab_settings {
@@ -24,7 +24,7 @@ struct gm_slab {
     struct gm_slab *next;
 };
 
-/* `bytes` is a multiple of the unit. The device's context is current. */
+/* `bytes` is a multiple of the page size. The device's context is current. */
 gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_settings *settings,
                              size_t bytes, struct gm_slab **slab);
 

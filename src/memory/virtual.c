@@ -128,7 +128,8 @@ static gpumem_status read_physical_options(const gpumem_device *device,
                "physical memory: unknown location %d", (int)o->location);
     GM_REQUIRE((unsigned)o->handle_type <= GPUMEM_HANDLE_FABRIC,
                "physical memory: unknown handle type %d", (int)o->handle_type);
-    return gm_vmm_supported(device);
+    status = gm_vmm_check_node(o->location, o->numa_node, "physical memory");
+    return status == GPUMEM_OK ? gm_vmm_supported(device) : status;
 }
 
 static CUmemAllocationProp prop_of(const gpumem_device *device, const gpumem_physical_options *o) {

@@ -15,6 +15,9 @@
 #define DEFAULT_CHUNK_MAXIMUM  ((size_t)512 << 20)
 #define DEFAULT_GROWTH_PERCENT 50u
 
+/* No address of 57 bits, the most that processors have, is a multiple of more. */
+#define MOST_ALIGNMENT ((size_t)1 << 56)
+
 struct virtual_resource {
     gpumem_device *device;
     gpumem_resource *resource;
@@ -278,7 +281,26 @@ static gpumem_status check_enumerations(const gpumem_virtual_options *o) {
                (int)o->peer_access);
     GM_REQUIRE(!o->peer_count || o->peers, "virtual resource: peers is NULL, and peer_count %zu",
                o->peer_count);
-    return GPUMEM_OK;
+    return gm_vmm_check_node(o->location, o->numa_node, "virtual resource");
+}
+
+/* Of what can be asked for nothing tells which alignments there are addresses for: one granule is
+ * reserved and given back. */
+static gpumem_status check_alignment(const struct virtual_resource *v) {
+    CUdeviceptr address;
+    if (v->alignment == v->granularity)
+        return GPUMEM_OK;
+    gpumem_status status =
+        v->alignment <= MOST_ALIGNMENT
+            ? gm_vmm_reserve(v->device, v->granularity, v->alignment, 0, &address)
+            : GPUMEM_ERROR_OUT_OF_MEMORY;
+    if (status == GPUMEM_OK)
+        gm_vmm_unreserve(v->device, &v->device->meter, address, v->granularity);
+    else if (refused(status) || status == GPUMEM_ERROR_OUT_OF_MEMORY)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                       "virtual resource: there are no addresses aligned to addr_align %zu",
+                       v->alignment);
+    return status;
 }
 
 static gpumem_status settle_sizes(struct virtual_resource *v) {
@@ -300,7 +322,10 @@ static gpumem_status settle_sizes(struct virtual_resource *v) {
     GM_REQUIRE((o->addr_align & (o->addr_align - 1)) == 0,
                "virtual resource: addr_align %zu is no power of two", o->addr_align);
     v->alignment = o->addr_align > unit ? o->addr_align : unit;
-    return GPUMEM_OK;
+    GM_REQUIRE(o->addr_hint % v->alignment == 0,
+               "virtual resource: addr_hint 0x%llx is no multiple of the alignment %zu",
+               o->addr_hint, v->alignment);
+    return check_alignment(v);
 }
 
 static void add_access(struct virtual_resource *v, CUmemLocation location, gpumem_access access) {

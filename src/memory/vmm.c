@@ -1,9 +1,11 @@
 #include "memory/vmm.h"
 
 #include "memory/driver_error.h"
+#include "memory/numa.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 gpumem_status gm_vmm_supported(const gpumem_device *device) {
@@ -58,9 +60,14 @@ gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_
         *handle = made;
         return GPUMEM_OK;
     }
-    gpumem_status status = gm_cu_fail(
-        cu, result, "cuMemCreate", "cannot get %zu bytes of %s memory (device %d)", bytes,
-        prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? "device" : "host", device->ordinal);
+    char place[48] = "device memory";
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
+        snprintf(place, sizeof place, "memory of NUMA node %d", prop->location.id);
+    else if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+        snprintf(place, sizeof place, "host memory");
+    gpumem_status status =
+        gm_cu_fail(cu, result, "cuMemCreate", "cannot get %zu bytes of %s (device %d)", bytes,
+                   place, device->ordinal);
     discard_handle(device, meter, made, bytes);
     return status;
 }
@@ -194,6 +201,14 @@ CUmemAccess_flags gm_vmm_access_flags(gpumem_access access) {
     default:
         return CU_MEM_ACCESS_FLAGS_PROT_NONE;
     }
+}
+
+gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what) {
+    if (location == GPUMEM_LOCATION_HOST_NUMA)
+        return gm_numa_check(numa_node, what);
+    GM_REQUIRE(!numa_node, "%s: numa_node is %d, and the location is not HOST_NUMA", what,
+               numa_node);
+    return GPUMEM_OK;
 }
 
 CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location location,

@@ -39,6 +39,10 @@ gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, in
 gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationProp *prop,
                                  gpumem_granularity_kind kind, size_t *bytes);
 
+/* INVALID_ARGUMENT for a node that does not exist, or one beside a location that has none; `what`
+ * begins the message. */
+gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what);
+
 /* What options say, in the driver's words. */
 CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location location,
                                 int numa_node, gpumem_handle_type handle_type, int gpu_direct_rdma,

@@ -232,6 +232,50 @@ static void options_are_checked(void **state) {
     end(buffer, resource);
 }
 
+/* At creation, with the value in the message; not at the first allocation. */
+static void impossible_addresses_and_nodes_are_refused_at_creation(void **state) {
+    (void)state;
+    const struct {
+        gpumem_virtual_options options;
+        const char *value;
+    } cases[] = {
+        {{.addr_hint = 12345}, "addr_hint 0x3039"},
+        {{.addr_hint = 0x7f0000200000, .addr_align = 64 * MIB}, "addr_hint 0x7f0000200000"},
+        {{.addr_align = (size_t)1 << 63}, "addr_align 9223372036854775808"},
+        {{.addr_align = (size_t)1 << 48}, "addr_align 281474976710656"},
+        {{.addr_align = 3}, "addr_align 3"},
+        {{.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = 9999}, "NUMA node 9999"},
+        {{.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = 1000}, "NUMA node 1000"},
+        {{.location = GPUMEM_LOCATION_HOST_NUMA, .numa_node = -1}, "NUMA node -1"},
+        {{.location = GPUMEM_LOCATION_DEVICE, .numa_node = 7}, "numa_node is 7"},
+        {{.location = GPUMEM_LOCATION_HOST, .numa_node = 7}, "numa_node is 7"},
+    };
+    gpumem_resource *none = (gpumem_resource *)state;
+    char *before = soft->state_dump();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        gpumem_virtual_options options = cases[i].options;
+        options.size = sizeof options;
+        FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(device, &options, &none));
+        SAYS(cases[i].value);
+    }
+    assert_ptr_equal(none, state);
+    SAME_STATE(before);
+    gpumem_physical *memory;
+    size_t unit;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_physical_create(device, 2 * MIB,
+                                 GPUMEM_OPTIONS(gpumem_physical_options,
+                                                .location = GPUMEM_LOCATION_HOST_NUMA,
+                                                .numa_node = 1000),
+                                 &memory));
+    SAYS("NUMA node 1000");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_granularity(
+                                device, GPUMEM_OPTIONS(gpumem_physical_options, .numa_node = 7),
+                                GPUMEM_GRANULARITY_MINIMUM, &unit));
+    SAYS("numa_node is 7");
+    assert_int_equal(device_stats().quarantined, 0);
+}
+
 static void access_is_as_asked(void **state) {
     (void)state;
     gpumem_resource *resource =
@@ -259,6 +303,7 @@ int main(void) {
         T(the_handle_type_is_settled_and_told),
         T(host_memory_can_be_virtual),
         T(options_are_checked),
+        T(impossible_addresses_and_nodes_are_refused_at_creation),
         T(access_is_as_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

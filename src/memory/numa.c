@@ -1,0 +1,43 @@
+#include "memory/numa.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether a list as the kernel writes them ("0-1,3\n") has the number. */
+static int in_list(const char *list, int number) {
+    while (*list >= '0' && *list <= '9') {
+        char *rest;
+        long first = strtol(list, &rest, 10), last = first;
+        if (*rest == '-')
+            last = strtol(rest + 1, &rest, 10);
+        if (number >= first && number <= last)
+            return 1;
+        list = *rest == ',' ? rest + 1 : rest;
+    }
+    return 0;
+}
+
+/* 0, or -1 when the system does not say. The line is without its newline. */
+static int read_list(const char *path, char *list, int size) {
+    FILE *file = fopen(path, "re");
+    int found = file && fgets(list, size, file);
+    if (file)
+        fclose(file);
+    if (!found)
+        return -1;
+    list[strcspn(list, "\n")] = 0;
+    return 0;
+}
+
+gpumem_status gm_numa_check(int node, const char *what) {
+    char list[256];
+    if (node < 0 || node >= GM_NUMA_MOST_NODES)
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: there is no NUMA node %d", what, node);
+    if (read_list("/sys/devices/system/node/has_memory", list, (int)sizeof list) != 0 ||
+        in_list(list, node))
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                   "%s: there is no NUMA node %d with memory; this machine has %s", what, node,
+                   list);
+}

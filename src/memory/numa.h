@@ -1,0 +1,14 @@
+/* The machine's NUMA nodes, as far as options name them. */
+#ifndef GM_MEMORY_NUMA_H
+#define GM_MEMORY_NUMA_H
+
+#include "base/error.h"
+
+/* More than any machine has; what the system calls of gm_slab take. */
+#define GM_NUMA_MOST_NODES 1024
+
+/* INVALID_ARGUMENT when there is no such node, or when it has no memory; `what` begins the message.
+ * A system that does not tell its nodes (no /sys) is believed to have it. Reads a file. */
+gpumem_status gm_numa_check(int node, const char *what);
+
+#endif
