@@ -2,7 +2,6 @@
 #include "load/file.h"
 #include "load/pump.h"
 
-#include "base/fork.h"
 #include "memory/buffer.h"
 #include "memory/driver_error.h"
 

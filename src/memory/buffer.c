@@ -40,7 +40,7 @@ void gm_buffer_clear(gpumem_buffer *buffer) {
 
 void gm_buffer_discard(gpumem_buffer *buffer) {
     gm_buffer_clear(buffer);
-    free(buffer);
+    gm_bury(buffer);
 }
 
 static int can_resize(const gpumem_buffer *buffer) {
@@ -231,8 +231,10 @@ static void retire(gpumem_buffer *buffer) {
 }
 
 void gm_buffer_unref(gpumem_buffer *buffer) {
-    if (atomic_fetch_sub(&buffer->references, 1) == 1)
+    if (atomic_fetch_sub(&buffer->references, 1) == 1) {
+        buffer->generation = GM_DESTROYED; /* to its former owners, also while it is held back */
         retire(buffer);
+    }
 }
 
 /* One owner, who names no stream that is not known: there is nothing to lock. */

@@ -1,5 +1,4 @@
 /* What the platform can do, and why not: one table of capabilities. */
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"

@@ -1,4 +1,3 @@
-#include "base/fork.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"

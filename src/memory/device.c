@@ -1,6 +1,5 @@
 #include "memory/device.h"
 
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
@@ -70,7 +69,7 @@ static void discard(gpumem_device *device) {
     pthread_mutex_destroy(&device->lock);
     pthread_mutex_destroy(&device->drain);
     free(device->events);
-    free(device);
+    gm_bury(device);
 }
 
 static gpumem_device *make(gpumem_library *library, int ordinal, CUdevice handle) {

@@ -3,6 +3,7 @@
 #define GM_MEMORY_DRIVER_ERROR_H
 
 #include "base/error.h"
+#include "base/object.h"
 #include "memory/objects.h"
 
 gpumem_status gm_status_of(CUresult code);
@@ -34,11 +35,11 @@ int gm_code_is_sticky(CUresult code);
             return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, __VA_ARGS__);                            \
     } while (0)
 
-/* Checks that `object` (any of ours) is given and was made in this process. */
+/* Checks that `object` (any of ours) is given, was made in this process and is not destroyed. */
 #define GM_CHECK(object, call)                                                                     \
     do {                                                                                           \
         GM_REQUIRE(object, "%s: " #object " is NULL", call);                                       \
-        gpumem_status gm_check_status_ = gm_fork_check((object)->generation, call);                \
+        gpumem_status gm_check_status_ = gm_object_check((object)->generation, #object, call);     \
         if (gm_check_status_ != GPUMEM_OK)                                                         \
             return gm_check_status_;                                                               \
     } while (0)

@@ -39,7 +39,7 @@ static void discard(gpumem_library *library) {
     gpumem_driver_close(library->driver);
     pthread_mutex_destroy(&library->lock);
     free(library->devices);
-    free(library);
+    gm_bury(library);
 }
 
 gpumem_status gpumem_open(const gpumem_open_options *given, gpumem_library **library) {

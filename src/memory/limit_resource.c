@@ -1,5 +1,4 @@
 /* A wrapper that refuses what goes over a number of bytes. */
-#include "base/fork.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 #include "memory/wrapper.h"

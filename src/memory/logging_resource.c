@@ -1,5 +1,4 @@
 /* A wrapper that writes a line for each allocation, resize and free. */
-#include "base/fork.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "memory/driver_error.h"

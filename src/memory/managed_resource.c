@@ -1,5 +1,4 @@
 /* The managed resource: each buffer is an allocation of its own, which the driver moves about. */
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"

@@ -1,5 +1,4 @@
 /* The pinned resource: pieces of slabs, or the driver's host pool. */
-#include "base/fork.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "memory/current.h"

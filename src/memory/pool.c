@@ -1,6 +1,5 @@
 #include "memory/pool.h"
 
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"

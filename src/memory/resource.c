@@ -79,7 +79,7 @@ void gm_resource_discard(gpumem_resource *resource) {
         if (entered)
             gm_current_leave(&current);
     }
-    free(resource);
+    gm_bury(resource);
 }
 
 gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resource_ops *given,

@@ -1,5 +1,4 @@
 /* Reservations, physical memory and mappings as public objects. */
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"
@@ -102,7 +101,7 @@ gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation) {
     gm_vmm_unreserve(device, &device->meter, reservation->address, reservation->bytes);
     gm_device_object_gone(device);
     pthread_mutex_destroy(&reservation->lock);
-    free(reservation);
+    gm_bury(reservation);
     return GPUMEM_OK;
 }
 
@@ -208,7 +207,7 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
                       physical->bytes);
     gm_vmm_release(device, &device->meter, physical->handle, physical->bytes);
     gm_device_object_gone(device);
-    free(physical);
+    gm_bury(physical);
     return GPUMEM_OK;
 }
 
@@ -322,7 +321,7 @@ gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping) {
     if (status != GPUMEM_OK)
         return status;
     gm_device_object_gone(device);
-    free(mapping);
+    gm_bury(mapping);
     return GPUMEM_OK;
 }
 

@@ -1,5 +1,4 @@
 /* The virtual resource: each buffer is an extent, reserved for its capacity. */
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"

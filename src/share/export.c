@@ -1,4 +1,3 @@
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
@@ -55,7 +54,7 @@ static void discard(gpumem_export *made) {
         close(made->fds[i]);
     free(made->fds);
     free(made->description);
-    free(made);
+    gm_bury(made);
 }
 
 static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {

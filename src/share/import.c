@@ -1,5 +1,4 @@
 /* Imports: another process's memory, mapped once in this one however often it is received. */
-#include "base/fork.h"
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"

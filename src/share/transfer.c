@@ -4,7 +4,6 @@
  * Waiting for the first answer keeps a sender from filling the socket of a receiver that has given
  * up.
  */
-#include "base/fork.h"
 #include "base/socket.h"
 #include "memory/driver_error.h"
 #include "memory/vmm.h"

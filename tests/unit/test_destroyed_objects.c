@@ -1,0 +1,158 @@
+/* Using what was destroyed is told as that, of every kind of object; not as a fork. */
+#include "library_test.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DESTROYED(call)                                                                            \
+    do {                                                                                           \
+        FAILS(INVALID_ARGUMENT, call);                                                             \
+        SAYS("was destroyed before");                                                              \
+    } while (0)
+
+static void libraries_and_devices(void **state) {
+    (void)state;
+    gpumem_library *second;
+    gpumem_device *other;
+    int count;
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = "softgpu"), &second));
+    OK(gpumem_device_open(second, 0, &other));
+    OK(gpumem_device_close(other));
+    DESTROYED(gpumem_device_close(other));
+    DESTROYED(gpumem_device_get_stats(other, &stats));
+    SAYS("`device`");
+    OK(gpumem_close(second));
+    DESTROYED(gpumem_close(second));
+    DESTROYED(gpumem_device_count(second, &count));
+    SAYS("gpumem_device_count: `library`");
+}
+
+static void resources_and_wrappers(void **state) {
+    (void)state;
+    gpumem_resource *pool, *limited, *none;
+    gpumem_buffer *buffer;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_limit_resource_create(pool, MIB, &limited));
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(pool));
+    DESTROYED(gpumem_buffer_allocate(limited, 1, NULL, &buffer));
+    DESTROYED(gpumem_limit_resource_create(pool, MIB, &none));
+    DESTROYED(gpumem_resource_trim(pool, 0));
+    DESTROYED(gpumem_resource_destroy(pool));
+}
+
+static void buffers_and_exports(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer, *held;
+    gpumem_export *exported;
+    int fd;
+    char byte;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_destroy(exported));
+    DESTROYED(gpumem_export_destroy(exported));
+    DESTROYED(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(gpumem_buffer_free(buffer, NULL));
+    DESTROYED(gpumem_buffer_free(buffer, NULL));
+    DESTROYED(gpumem_buffer_read(buffer, 0, &byte, 1, NULL));
+    DESTROYED(gpumem_export_create(buffer, &exported));
+    /* Who holds a buffer may use it, whatever its owner has done. */
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &held));
+    OK(gpumem_buffer_hold(held));
+    OK(gpumem_buffer_free(held, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(held, NULL));
+    SAYS("freed twice");
+    OK(gpumem_buffer_read(held, 0, &byte, 1, NULL));
+    synchronize(NULL);
+    OK(gpumem_buffer_release(held));
+    DESTROYED(gpumem_buffer_release(held));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* Its memory is still there, for the work that is queued, and the buffer is not. */
+static void a_buffer_that_is_held_back(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
+    struct gate gate = close_gate();
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    DESTROYED(gpumem_buffer_free(buffer, NULL));
+    DESTROYED(gpumem_buffer_use(buffer, NULL));
+    DESTROYED(gpumem_buffer_hold(buffer));
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    DESTROYED(gpumem_buffer_hold(buffer));
+    remove_gate(gate);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void low_level_objects(void **state) {
+    (void)state;
+    gpumem_reservation *range;
+    gpumem_physical *memory;
+    gpumem_mapping *mapping;
+    int fd;
+    OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
+    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_reservation_destroy(range));
+    DESTROYED(gpumem_mapping_destroy(mapping));
+    DESTROYED(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ));
+    DESTROYED(gpumem_physical_destroy(memory));
+    DESTROYED(gpumem_physical_export_fd(memory, &fd));
+    DESTROYED(gpumem_reservation_destroy(range));
+    DESTROYED(gpumem_mapping_create(range, 0, memory, &mapping));
+}
+
+/* Memory that was never one of ours. */
+static void what_is_no_object(void **state) {
+    (void)state;
+    static unsigned char bytes[4096] __attribute__((aligned(16)));
+    memset(bytes, 0x5a, sizeof bytes);
+    FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
+    SAYS("`resource` is no object of this library");
+    memset(bytes, 0, sizeof bytes);
+    FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
+}
+
+/* A child knows both apart. */
+static void in_a_forked_child(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *freed, *live;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &freed));
+    OK(gpumem_buffer_allocate(resource, 1, NULL, &live));
+    OK(gpumem_buffer_free(freed, NULL));
+    pid_t child = fork();
+    if (child == 0) {
+        int wrong = gpumem_buffer_use(freed, NULL) != GPUMEM_ERROR_INVALID_ARGUMENT;
+        wrong |= gpumem_buffer_use(live, NULL) != GPUMEM_ERROR_FORKED;
+        _exit(wrong);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    OK(gpumem_buffer_free(live, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(libraries_and_devices),      T(resources_and_wrappers), T(buffers_and_exports),
+        T(a_buffer_that_is_held_back), T(low_level_objects),      T(what_is_no_object),
+        T(in_a_forked_child),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
