@@ -46,16 +46,16 @@ GPUMEM_API gpumem_status gpumem_export_get_descriptor(const gpumem_export *expor
 
 typedef struct gpumem_share_options {
     size_t size;
-    int timeout_ms;       /* for each wait on the other side; 0: 30 s; negative: for ever */
+    int timeout_ms;       /* for all waits on the other side together; 0: 30 s; negative: none */
     gpumem_access access; /* import: what is asked for, READ_WRITE or READ */
     size_t maximum_bytes; /* import: refuse more than this with DATA; 0: the device's memory */
 } gpumem_share_options;
 
 /*
  * Sends over a connected Unix socket (stream or seqpacket), at most 253 descriptors a message, and
- * waits for the answer. OK: the other side has mapped it. PEER: it is gone, silent for too long,
- * speaks another protocol, or refused (the message says why). The socket stays open and can be
- * used again after OK. One send at a time per socket. Blocks. No driver call.
+ * waits for the answer. OK: the other side has mapped it. PEER: it is gone, was not done within the
+ * timeout, speaks another protocol, or refused (the message says why). The socket stays open and
+ * can be used again after OK. One send at a time per socket. Blocks. No driver call.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
                                                               const gpumem_share_options *options);
@@ -63,8 +63,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_export_send(gpumem_export *exp
 /*
  * Receives what gpumem_export_send sends and maps it on `device`, which must be the same physical
  * device. The result is a buffer (no resource, cannot grow), freed like any other. The same export
- * received again in one process gives the same address, and is mapped once. PEER: gone, silent,
- * or another protocol. DATA: what it sent is no description of memory, or more than
+ * received again in one process gives the same address, and is mapped once. PEER: gone, not
+ * done within the timeout, or another protocol. DATA: what it sent is no description of memory, or more than
  * `maximum_bytes`. NO_DEVICE: memory of another device. Nothing is left behind on failure, and the
  * sender is told. Blocks. Driver: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap,
  * cuMemSetAccess.

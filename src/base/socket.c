@@ -28,39 +28,44 @@ static long long now_ms(void) {
     return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A wait that signals do not make longer. */
-struct limit {
-    int timeout_ms;
-    long long until;
-};
-
-static struct limit start_limit(int timeout_ms) {
-    return (struct limit){timeout_ms, now_ms() + timeout_ms};
+struct gm_deadline gm_deadline_start(int timeout_ms) {
+    return (struct gm_deadline){timeout_ms, now_ms() + timeout_ms};
 }
 
-static gpumem_status wait_for(int socket, short what, const struct limit *limit) {
+/* Milliseconds, 0 when it has passed, -1 for ever: as poll takes them. */
+static int left_of(const struct gm_deadline *deadline) {
+    if (deadline->timeout_ms < 0)
+        return -1;
+    long long ms = deadline->until_ms - now_ms();
+    return ms > 0 ? (int)ms : 0;
+}
+
+static gpumem_status too_late(const struct gm_deadline *deadline) {
+    return gm_fail(GPUMEM_ERROR_PEER, "the other process did not do its part within %d ms",
+                   deadline->timeout_ms);
+}
+
+/* Fails when the deadline has passed, also if something is ready: bytes that come one by one, each
+ * just in time, would make the exchange as long as the other side likes. */
+static gpumem_status wait_for(int socket, short what, const struct gm_deadline *deadline) {
     for (;;) {
         struct pollfd entry = {.fd = socket, .events = what};
-        int left = -1;
-        if (limit->timeout_ms >= 0) {
-            long long ms = limit->until - now_ms();
-            left = ms > 0 ? (int)ms : 0;
-        }
+        int left = left_of(deadline);
+        if (left == 0)
+            return too_late(deadline);
         int ready = poll(&entry, 1, left);
         if (ready > 0 && (entry.revents & POLLNVAL))
             return lost("poll", EBADF);
         if (ready > 0)
             return GPUMEM_OK;
-        if (ready == 0)
-            return gm_fail(GPUMEM_ERROR_PEER, "the other process did not answer for %d ms",
-                           limit->timeout_ms);
-        if (errno != EINTR)
+        if (ready < 0 && errno != EINTR)
             return lost("poll", errno);
     }
 }
 
+/* The first try does not wait, nor look at the deadline: what was decided can be told after it. */
 static gpumem_status send_message(int socket, const struct msghdr *given, size_t *sent,
-                                  const struct limit *limit) {
+                                  const struct gm_deadline *deadline) {
     for (;;) {
         ssize_t n = sendmsg(socket, given, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n >= 0) {
@@ -71,7 +76,7 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
             continue;
         if (errno == ETOOMANYREFS) {
             /* More descriptors under way than may be open: the other side has to take some. */
-            if (limit->timeout_ms >= 0 && now_ms() >= limit->until)
+            if (left_of(deadline) == 0)
                 return gm_fail_system(GPUMEM_ERROR_PEER, ETOOMANYREFS, "sendmsg",
                                       "the other process takes no descriptors");
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -79,7 +84,7 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
         }
         if (errno != EAGAIN)
             return lost("sendmsg", errno);
-        gpumem_status status = wait_for(socket, POLLOUT, limit);
+        gpumem_status status = wait_for(socket, POLLOUT, deadline);
         if (status != GPUMEM_OK)
             return status;
     }
@@ -88,11 +93,11 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
 /* Also after a failure the message tells which descriptors came: a seqpacket of no bytes, which
  * reads like a hang-up, may carry some. */
 static gpumem_status receive_message(int socket, struct msghdr *message, size_t *received,
-                                     const struct limit *limit) {
+                                     const struct gm_deadline *deadline) {
     size_t room = message->msg_controllen;
     message->msg_controllen = 0;
     for (;;) {
-        gpumem_status status = wait_for(socket, POLLIN, limit);
+        gpumem_status status = wait_for(socket, POLLIN, deadline);
         if (status != GPUMEM_OK)
             return status;
         message->msg_controllen = room;
@@ -110,8 +115,7 @@ static gpumem_status receive_message(int socket, struct msghdr *message, size_t 
 }
 
 static gpumem_status send_piece(int socket, const unsigned char *data, size_t bytes, void *control,
-                                size_t control_bytes, int timeout_ms) {
-    struct limit limit = start_limit(timeout_ms);
+                                size_t control_bytes, const struct gm_deadline *deadline) {
     while (bytes) {
         struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = bytes};
         struct msghdr message = {.msg_iov = &part,
@@ -119,22 +123,25 @@ static gpumem_status send_piece(int socket, const unsigned char *data, size_t by
                                  .msg_control = control,
                                  .msg_controllen = control_bytes};
         size_t sent = 0;
-        gpumem_status status = send_message(socket, &message, &sent, &limit);
+        gpumem_status status = send_message(socket, &message, &sent, deadline);
         if (status != GPUMEM_OK)
             return status;
         data += sent;
         bytes -= sent;
+        if (bytes && left_of(deadline) == 0)
+            return too_late(deadline);
         control = NULL; /* the descriptors went with the first byte */
         control_bytes = 0;
     }
     return GPUMEM_OK;
 }
 
-gpumem_status gm_socket_send(int socket, const void *data, size_t bytes, int timeout_ms) {
+gpumem_status gm_socket_send(int socket, const void *data, size_t bytes,
+                             const struct gm_deadline *deadline) {
     const unsigned char *at = data;
     while (bytes) {
         size_t piece = bytes < GM_SOCKET_PIECE ? bytes : GM_SOCKET_PIECE;
-        gpumem_status status = send_piece(socket, at, piece, NULL, 0, timeout_ms);
+        gpumem_status status = send_piece(socket, at, piece, NULL, 0, deadline);
         if (status != GPUMEM_OK)
             return status;
         at += piece;
@@ -149,7 +156,7 @@ union control {
 };
 
 gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, const int *fds,
-                                 size_t count, int timeout_ms) {
+                                 size_t count, const struct gm_deadline *deadline) {
     union control control;
     memset(&control, 0, sizeof control);
     struct msghdr message = {
@@ -161,19 +168,19 @@ gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, con
     header->cmsg_type = SCM_RIGHTS;
     header->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-    return send_piece(socket, data, bytes, &control, message.msg_controllen, timeout_ms);
+    return send_piece(socket, data, bytes, &control, message.msg_controllen, deadline);
 }
 
-gpumem_status gm_socket_receive(int socket, void *data, size_t bytes, int timeout_ms) {
+gpumem_status gm_socket_receive(int socket, void *data, size_t bytes,
+                                const struct gm_deadline *deadline) {
     unsigned char *at = data;
     while (bytes) {
-        struct limit limit = start_limit(timeout_ms);
         size_t piece = bytes < GM_SOCKET_PIECE ? bytes : GM_SOCKET_PIECE;
         struct iovec part = {.iov_base = at, .iov_len = piece};
         /* No room for descriptors: the kernel closes those that come uninvited. */
         struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
         size_t received = 0;
-        gpumem_status status = receive_message(socket, &message, &received, &limit);
+        gpumem_status status = receive_message(socket, &message, &received, deadline);
         if (status != GPUMEM_OK)
             return status;
         if (message.msg_flags & MSG_TRUNC)
@@ -210,8 +217,7 @@ static size_t take_fds(struct msghdr *message, int *fds, size_t have, size_t roo
 }
 
 gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *fds, size_t count,
-                                    int timeout_ms) {
-    struct limit limit = start_limit(timeout_ms);
+                                    const struct gm_deadline *deadline) {
     unsigned char *at = data;
     size_t have = 0;
     int cut = 0;
@@ -224,7 +230,7 @@ gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *f
                                  .msg_control = &control,
                                  .msg_controllen = sizeof control};
         size_t received = 0;
-        status = receive_message(socket, &message, &received, &limit);
+        status = receive_message(socket, &message, &received, deadline);
         have = take_fds(&message, fds, have, count);
         if (status != GPUMEM_OK)
             break;

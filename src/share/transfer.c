@@ -57,9 +57,10 @@ static void make_printable(char *text) {
             *text = '?';
 }
 
-static gpumem_status read_answer(int socket, int timeout_ms, uint32_t *verdict) {
+static gpumem_status read_answer(int socket, const struct gm_deadline *deadline,
+                                 uint32_t *verdict) {
     struct answer answer;
-    gpumem_status status = gm_socket_receive(socket, &answer, sizeof answer, timeout_ms);
+    gpumem_status status = gm_socket_receive(socket, &answer, sizeof answer, deadline);
     if (status != GPUMEM_OK)
         return status;
     if (memcmp(answer.magic, answer_magic, sizeof answer.magic) != 0)
@@ -75,14 +76,15 @@ static gpumem_status read_answer(int socket, int timeout_ms, uint32_t *verdict) 
     return GPUMEM_OK;
 }
 
-static gpumem_status send_batches(const gpumem_export *exported, int socket, int timeout_ms) {
+static gpumem_status send_batches(const gpumem_export *exported, int socket,
+                                  const struct gm_deadline *deadline) {
     for (size_t first = 0; first < exported->count;) {
         size_t left = exported->count - first;
         size_t count = left < GM_SOCKET_MOST_FDS ? left : GM_SOCKET_MOST_FDS;
         struct batch batch = {.first = (uint32_t)first, .count = (uint32_t)count};
         memcpy(batch.magic, batch_magic, sizeof batch.magic);
         gpumem_status status = gm_socket_send_fds(socket, &batch, sizeof batch,
-                                                  exported->fds + first, count, timeout_ms);
+                                                  exported->fds + first, count, deadline);
         if (status != GPUMEM_OK)
             return status;
         first += count;
@@ -100,19 +102,19 @@ gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
     struct offer offer = {.version = PROTOCOL,
                           .description_bytes = (uint32_t)exported->description_bytes};
     memcpy(offer.magic, offer_magic, sizeof offer.magic);
-    int timeout = options.timeout_ms;
+    const struct gm_deadline deadline = gm_deadline_start(options.timeout_ms);
     uint32_t verdict = 0;
-    status = gm_socket_send(socket, &offer, sizeof offer, timeout);
+    status = gm_socket_send(socket, &offer, sizeof offer, &deadline);
     if (status == GPUMEM_OK)
         status =
-            gm_socket_send(socket, exported->description, exported->description_bytes, timeout);
+            gm_socket_send(socket, exported->description, exported->description_bytes, &deadline);
     if (status == GPUMEM_OK)
-        status = read_answer(socket, timeout, &verdict);
+        status = read_answer(socket, &deadline, &verdict);
     if (status != GPUMEM_OK || verdict == VERDICT_DONE)
         return status;
-    status = send_batches(exported, socket, timeout);
+    status = send_batches(exported, socket, &deadline);
     if (status == GPUMEM_OK)
-        status = read_answer(socket, timeout, &verdict);
+        status = read_answer(socket, &deadline, &verdict);
     if (status == GPUMEM_OK && verdict != VERDICT_DONE)
         return other_protocol();
     return status;
@@ -120,7 +122,8 @@ gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
 
 /* ---- The receiver ---------------------------------------------------------------------------- */
 
-static gpumem_status send_answer(int socket, int timeout_ms, enum verdict verdict) {
+static gpumem_status send_answer(int socket, const struct gm_deadline *deadline,
+                                 enum verdict verdict) {
     struct answer answer = {.verdict = verdict};
     memcpy(answer.magic, answer_magic, sizeof answer.magic);
     if (verdict == VERDICT_REFUSED) {
@@ -128,13 +131,14 @@ static gpumem_status send_answer(int socket, int timeout_ms, enum verdict verdic
         answer.status = (int32_t)error->status;
         strncpy(answer.message, error->message, sizeof answer.message - 1);
     }
-    return gm_socket_send(socket, &answer, sizeof answer, timeout_ms);
+    return gm_socket_send(socket, &answer, sizeof answer, deadline);
 }
 
 /* Reads the offer; *description is malloced. */
-static gpumem_status read_offer(int socket, int timeout_ms, void **description, size_t *bytes) {
+static gpumem_status read_offer(int socket, const struct gm_deadline *deadline, void **description,
+                                size_t *bytes) {
     struct offer offer;
-    gpumem_status status = gm_socket_receive(socket, &offer, sizeof offer, timeout_ms);
+    gpumem_status status = gm_socket_receive(socket, &offer, sizeof offer, deadline);
     if (status != GPUMEM_OK)
         return status;
     if (memcmp(offer.magic, offer_magic, sizeof offer.magic) != 0)
@@ -149,7 +153,7 @@ static gpumem_status read_offer(int socket, int timeout_ms, void **description, 
     if (!data)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %u bytes",
                        offer.description_bytes);
-    status = gm_socket_receive(socket, data, offer.description_bytes, timeout_ms);
+    status = gm_socket_receive(socket, data, offer.description_bytes, deadline);
     if (status != GPUMEM_OK) {
         free(data);
         return status;
@@ -165,14 +169,15 @@ static void close_all(const int *fds, size_t count) {
 }
 
 /* On failure none is left open. */
-static gpumem_status read_batches(int socket, int timeout_ms, int *fds, size_t wanted) {
+static gpumem_status read_batches(int socket, const struct gm_deadline *deadline, int *fds,
+                                  size_t wanted) {
     size_t have = 0;
     gpumem_status status = GPUMEM_OK;
     while (have < wanted && status == GPUMEM_OK) {
         size_t left = wanted - have;
         size_t count = left < GM_SOCKET_MOST_FDS ? left : GM_SOCKET_MOST_FDS;
         struct batch batch;
-        status = gm_socket_receive_fds(socket, &batch, sizeof batch, fds + have, count, timeout_ms);
+        status = gm_socket_receive_fds(socket, &batch, sizeof batch, fds + have, count, deadline);
         if (status != GPUMEM_OK)
             break;
         if (memcmp(batch.magic, batch_magic, sizeof batch.magic) != 0 || batch.first != have ||
@@ -187,15 +192,16 @@ static gpumem_status read_batches(int socket, int timeout_ms, int *fds, size_t w
 
 static gpumem_status receive_and_map(gpumem_device *device, int socket,
                                      const gpumem_share_options *options,
+                                     const struct gm_deadline *deadline,
                                      const struct gm_description_head *head,
                                      const unsigned char *sizes, gpumem_buffer **buffer) {
     int *fds = malloc(head->chunk_count * sizeof *fds);
     if (!fds)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %u descriptors",
                        head->chunk_count);
-    gpumem_status status = send_answer(socket, options->timeout_ms, VERDICT_SEND);
+    gpumem_status status = send_answer(socket, deadline, VERDICT_SEND);
     if (status == GPUMEM_OK)
-        status = read_batches(socket, options->timeout_ms, fds, head->chunk_count);
+        status = read_batches(socket, deadline, fds, head->chunk_count);
     if (status == GPUMEM_OK) {
         status = gm_import_map(device, head, sizes, fds, options->access, buffer);
         close_all(fds, head->chunk_count);
@@ -205,7 +211,8 @@ static gpumem_status receive_and_map(gpumem_device *device, int socket,
 }
 
 static gpumem_status receive(gpumem_device *device, int socket, const gpumem_share_options *options,
-                             const void *description, size_t bytes, gpumem_buffer **buffer) {
+                             const struct gm_deadline *deadline, const void *description,
+                             size_t bytes, gpumem_buffer **buffer) {
     struct gm_description_head head;
     const unsigned char *sizes;
     gpumem_status status = gm_description_read(description, bytes, device->granularity,
@@ -216,7 +223,7 @@ static gpumem_status receive(gpumem_device *device, int socket, const gpumem_sha
         status = gm_import_find(device, &head, options->access, buffer);
     if (status != GPUMEM_OK || *buffer)
         return status;
-    return receive_and_map(device, socket, options, &head, sizes, buffer);
+    return receive_and_map(device, socket, options, deadline, &head, sizes, buffer);
 }
 
 gpumem_status gpumem_import_receive(gpumem_device *device, int socket,
@@ -229,21 +236,22 @@ gpumem_status gpumem_import_receive(gpumem_device *device, int socket,
         status = gm_share_options(device, given, &options);
     if (status != GPUMEM_OK)
         return status;
+    const struct gm_deadline deadline = gm_deadline_start(options.timeout_ms);
     void *description = NULL;
     size_t bytes = 0;
     gpumem_buffer *made = NULL;
-    status = read_offer(socket, options.timeout_ms, &description, &bytes);
+    status = read_offer(socket, &deadline, &description, &bytes);
     if (status == GPUMEM_OK)
-        status = receive(device, socket, &options, description, bytes, &made);
+        status = receive(device, socket, &options, &deadline, description, bytes, &made);
     free(description);
     struct gm_error_record saved;
     gm_error_save(&saved);
     if (status == GPUMEM_OK) {
         /* A sender that is gone by now takes nothing away: the memory is mapped here. */
-        (void)send_answer(socket, options.timeout_ms, VERDICT_DONE);
+        (void)send_answer(socket, &deadline, VERDICT_DONE);
         *buffer = made;
     } else if (status != GPUMEM_ERROR_PEER) {
-        (void)send_answer(socket, options.timeout_ms, VERDICT_REFUSED);
+        (void)send_answer(socket, &deadline, VERDICT_REFUSED);
     }
     gm_error_restore(&saved);
     return status;
