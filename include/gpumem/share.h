@@ -63,16 +63,18 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_export_send(gpumem_export *exp
 /*
  * Receives what gpumem_export_send sends and maps it on `device`, which must be the same physical
  * device. The result is a buffer (no resource, cannot grow), freed like any other. The same export
- * received again in one process gives the same address, and is mapped once. PEER: gone, not
- * done within the timeout, or another protocol. DATA: what it sent is no description of memory, or more than
- * `maximum_bytes`. NO_DEVICE: memory of another device. Nothing is left behind on failure, and the
- * sender is told. Blocks. Driver: cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap,
- * cuMemSetAccess.
+ * received again from the same process gives the same address, and is mapped once: who sends is
+ * asked of the kernel (SO_PASSCRED, for the time of the call; where it does not say, each is mapped
+ * anew). PEER: gone, not done within the timeout, or another protocol. DATA: what it sent is no
+ * description of memory, or more than `maximum_bytes`. NO_DEVICE: memory of another device. Nothing
+ * is left behind on failure, and the sender is told. Blocks. Driver:
+ * cuMemImportFromShareableHandle, cuMemAddressReserve, cuMemMap, cuMemSetAccess.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_import_receive(
     gpumem_device *device, int socket, const gpumem_share_options *options, gpumem_buffer **buffer);
 
-/* The same from a description and descriptors that came another way; those stay the caller's. */
+/* The same from a description and descriptors that came another way; those stay the caller's. Each
+ * call maps anew: who exported is not known. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_import_create(gpumem_device *device, const void *description, size_t description_bytes,
                      const int *descriptors, size_t descriptor_count,

@@ -150,10 +150,26 @@ gpumem_status gm_socket_send(int socket, const void *data, size_t bytes,
     return GPUMEM_OK;
 }
 
+#ifndef SCM_PIDFD
+#define SCM_PIDFD 0x04 /* Linux 6.5 */
+#endif
+
+/* Of what else may come a security label is the longest. */
 union control {
     struct cmsghdr header;
-    char bytes[CMSG_SPACE(GM_SOCKET_MOST_FDS * sizeof(int))];
+    char bytes[CMSG_SPACE(GM_SOCKET_MOST_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred)) +
+               CMSG_SPACE(sizeof(int)) + CMSG_SPACE(512)];
 };
+
+int gm_socket_name_senders(int socket, int on) {
+    int before = 0;
+    socklen_t size = sizeof before;
+    if (getsockopt(socket, SOL_SOCKET, SO_PASSCRED, &before, &size) != 0)
+        return 0;
+    if (!before != !on)
+        (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
+    return before;
+}
 
 gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, const int *fds,
                                  size_t count, const struct gm_deadline *deadline) {
@@ -196,9 +212,31 @@ static void close_all(const int *fds, size_t count) {
         close(fds[i]);
 }
 
-/* Takes the descriptors out of a message; those that there is no room for are closed. */
+static void note_sender(struct gm_sender *sender, struct ucred now) {
+    if (sender->pid == GM_SENDER_NONE)
+        *sender = (struct gm_sender){now.pid, now.uid};
+    else if (sender->pid != now.pid || sender->uid != now.uid)
+        sender->pid = 0;
+}
+
+static void take_sender(struct msghdr *message, struct gm_sender *sender) {
+    struct ucred now = {0};
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h))
+        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS)
+            memcpy(&now, CMSG_DATA(h), sizeof now);
+    note_sender(sender, now);
+}
+
+/* Takes the descriptors out of a message; those that there is no room for are closed, and so are
+ * those that say who sent, for the socket's owner who asked for them. */
 static size_t take_fds(struct msghdr *message, int *fds, size_t have, size_t room) {
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {
+        if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_PIDFD) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(h), sizeof fd);
+            if (fd >= 0)
+                close(fd);
+        }
         if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
             continue;
         size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -217,7 +255,7 @@ static size_t take_fds(struct msghdr *message, int *fds, size_t have, size_t roo
 }
 
 gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *fds, size_t count,
-                                    const struct gm_deadline *deadline) {
+                                    struct gm_sender *sender, const struct gm_deadline *deadline) {
     unsigned char *at = data;
     size_t have = 0;
     int cut = 0;
@@ -234,6 +272,7 @@ gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *f
         have = take_fds(&message, fds, have, count);
         if (status != GPUMEM_OK)
             break;
+        take_sender(&message, sender);
         cut |= message.msg_flags & MSG_CTRUNC;
         at += received;
         bytes -= received;

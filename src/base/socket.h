@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 
+#include <sys/types.h>
+
 /* SCM_MAX_FD of the kernel. */
 #define GM_SOCKET_MOST_FDS ((size_t)253)
 
@@ -31,9 +33,24 @@ gpumem_status gm_socket_receive(int socket, void *data, size_t bytes,
 gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, const int *fds,
                                  size_t count, const struct gm_deadline *deadline);
 
+/* Who sent something, as the kernel wrote it down then. */
+struct gm_sender {
+    pid_t pid; /* 0: it does not say, or several did; GM_SENDER_NONE: nothing came yet */
+    uid_t uid;
+};
+
+#define GM_SENDER_NONE ((pid_t)-1)
+
+/*
+ * Whether the kernel is to write down who sends over this connected socket, from now on. Answers
+ * how it was before. Not SO_PEERCRED: that is who made the connection, for a socket pair the
+ * process that made both ends, however many others were given one.
+ */
+int gm_socket_name_senders(int socket, int on);
+
 /* Receives exactly `count` descriptors, close-on-exec, which are the caller's; on failure none is
- * left open. */
+ * left open. *sender, which the caller initialises, becomes 0 when not all is of one process. */
 gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *fds, size_t count,
-                                    const struct gm_deadline *deadline);
+                                    struct gm_sender *sender, const struct gm_deadline *deadline);
 
 #endif

@@ -8,19 +8,15 @@
 #include "memory/vmm.h"
 #include "share/share.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-/* One mapping, shared by all buffers over it. Linked and counted under the device's lock. */
+/* One mapping, shared by all buffers over it. Linked and counted under the device's lock; without a
+ * peer it is in no list, and of one buffer only. */
 struct gm_import {
+    struct gm_identity identity;
     struct gm_extent extent;
     CUmemAccessDesc access[2];
-    gpumem_access asked;
-    unsigned char buffer[16];
-    uint64_t layout;
-    size_t bytes;
     int host_accessible;
     unsigned references;
     struct gm_import *next;
@@ -41,6 +37,7 @@ static void end_import(struct gm_import *import) {
     gm_meter_subtract(meter, GM_RESERVED, import->extent.capacity);
     gm_meter_subtract(meter, GM_IMPORTED, import->extent.committed);
     gm_extent_destroy(&import->extent);
+    gm_identity_destroy(&import->identity);
     free(import);
 }
 
@@ -107,14 +104,38 @@ static gpumem_status import_resource(gpumem_device *device, gpumem_resource **re
 
 /* ---- Buffers over imports -------------------------------------------------------------------- */
 
-static struct gm_import *find_locked(gpumem_device *device, const struct gm_description_head *head,
-                                     gpumem_access access) {
+/* Adds a reference. */
+static struct gm_import *find_locked(gpumem_device *device, const struct gm_identity *identity) {
     for (struct gm_import *i = device->imports; i; i = i->next)
-        if (memcmp(i->buffer, head->buffer, sizeof i->buffer) == 0 && i->layout == head->layout &&
-            i->bytes == head->bytes && i->extent.committed == head->committed &&
-            i->extent.count == head->chunk_count && i->asked == access)
+        if (gm_identity_equal(&i->identity, identity)) {
+            i->references++;
             return i;
+        }
     return NULL;
+}
+
+static struct gm_import *find(gpumem_device *device, const struct gm_identity *identity) {
+    pthread_mutex_lock(&device->lock);
+    struct gm_import *found = find_locked(device, identity);
+    pthread_mutex_unlock(&device->lock);
+    return found;
+}
+
+/* Adds a new import; or, if another thread was faster, ends it and answers the other's. */
+static struct gm_import *publish(gpumem_device *device, struct gm_import *import) {
+    if (!import->identity.peer.pid)
+        return import;
+    pthread_mutex_lock(&device->lock);
+    struct gm_import *known = find_locked(device, &import->identity);
+    if (!known) {
+        import->next = device->imports;
+        device->imports = import;
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (!known)
+        return import;
+    end_import(import);
+    return known;
 }
 
 static void attach(gpumem_buffer *buffer, struct gm_import *import) {
@@ -123,9 +144,9 @@ static void attach(gpumem_buffer *buffer, struct gm_import *import) {
         .size = sizeof buffer->allocation,
         .pointer = address,
         .host_pointer = import->host_accessible ? (void *)(uintptr_t)address : NULL,
-        .bytes = import->bytes,
+        .bytes = (size_t)import->identity.bytes,
         .committed_bytes = import->extent.committed,
-        .capacity = import->bytes,
+        .capacity = (size_t)import->identity.bytes,
         .cookie = import,
     };
     atomic_fetch_add(&buffer->resource->live, 1);
@@ -140,41 +161,7 @@ static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) 
     return status == GPUMEM_OK ? gm_buffer_make(resource, NULL, buffer) : status;
 }
 
-gpumem_status gm_import_find(gpumem_device *device, const struct gm_description_head *head,
-                             gpumem_access access, gpumem_buffer **buffer) {
-    gpumem_buffer *made;
-    *buffer = NULL;
-    gpumem_status status = make_buffer(device, &made);
-    if (status != GPUMEM_OK)
-        return status;
-    pthread_mutex_lock(&device->lock);
-    struct gm_import *import = find_locked(device, head, access);
-    if (import)
-        import->references++;
-    pthread_mutex_unlock(&device->lock);
-    if (!import) {
-        gm_buffer_discard(made);
-        return GPUMEM_OK;
-    }
-    attach(made, import);
-    *buffer = made;
-    return GPUMEM_OK;
-}
-
 /* ---- Mapping --------------------------------------------------------------------------------- */
-
-/* Drivers export devices (NVIDIA), regular files (softgpu's memfds) or anonymous inodes (type 0).
- */
-static gpumem_status check_descriptor(int fd) {
-    struct stat about;
-    if (fstat(fd, &about) != 0)
-        return gm_fail_system(GPUMEM_ERROR_DATA, errno, "fstat", "descriptor %d is none", fd);
-    mode_t type = about.st_mode & S_IFMT;
-    if (type != S_IFCHR && type != S_IFREG && type != 0)
-        return gm_fail(GPUMEM_ERROR_DATA, "descriptor %d is no memory: file type 0%o", fd,
-                       (unsigned)type);
-    return GPUMEM_OK;
-}
 
 /* Where the memory is: asked of the driver, not of the other process. */
 static gpumem_status settle_access(struct gm_import *import, CUmemGenericAllocationHandle handle) {
@@ -185,7 +172,7 @@ static gpumem_status settle_access(struct gm_import *import, CUmemGenericAllocat
         return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
                           "cannot tell where received memory is");
     CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
-    CUmemAccess_flags flags = gm_vmm_access_flags(import->asked);
+    CUmemAccess_flags flags = gm_vmm_access_flags(import->identity.access);
     import->access[0] = (CUmemAccessDesc){.location = own, .flags = flags};
     import->extent.access_count = 1;
     if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
@@ -209,16 +196,14 @@ static void release_handles(struct gm_import *import, const struct gm_chunk *chu
     gm_error_restore(&saved);
 }
 
-static gpumem_status import_handles(struct gm_import *import, const unsigned char *sizes,
-                                    const int *fds, struct gm_chunk *out, size_t count) {
+static gpumem_status import_handles(struct gm_import *import, const int *fds,
+                                    struct gm_chunk *out) {
+    size_t i = 0, count = import->identity.count;
     gpumem_status status = GPUMEM_OK;
-    size_t i = 0;
     for (; i < count && status == GPUMEM_OK; i++) {
-        out[i].bytes = (size_t)gm_description_chunk(sizes, i);
-        status = check_descriptor(fds[i]);
-        if (status == GPUMEM_OK)
-            status = gm_vmm_import_fd(import->extent.device, import->extent.meter, fds[i],
-                                      &out[i].handle);
+        out[i].bytes = (size_t)import->identity.files[i].bytes;
+        status =
+            gm_vmm_import_fd(import->extent.device, import->extent.meter, fds[i], &out[i].handle);
         if (status != GPUMEM_OK)
             break;
     }
@@ -248,67 +233,70 @@ static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk,
     return GPUMEM_OK;
 }
 
+/*
+ * Imports the descriptors, and maps them unless what they are is mapped already. The cache is asked
+ * after they were imported, never instead: it would answer for descriptors that nobody looked at.
+ */
+static gpumem_status find_or_map(struct gm_import *import, const int *fds, int *mapped,
+                                 struct gm_import **out) {
+    gpumem_device *device = import->extent.device;
+    size_t count = import->identity.count;
+    struct gm_chunk *chunk = calloc(count, sizeof *chunk);
+    if (!chunk)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu handles", count);
+    gpumem_status status = import_handles(import, fds, chunk);
+    struct gm_import *known = status == GPUMEM_OK ? find(device, &import->identity) : NULL;
+    if (known) {
+        release_handles(import, chunk, count);
+        *out = known;
+    } else if (status == GPUMEM_OK) {
+        status = map(import, chunk, count, (size_t)import->identity.committed);
+        *mapped = status == GPUMEM_OK;
+        if (*mapped)
+            *out = publish(device, import);
+    }
+    free(chunk);
+    return status;
+}
+
 static gpumem_status make_import(gpumem_resource *resource, const struct gm_description_head *head,
                                  const unsigned char *sizes, const int *fds, gpumem_access access,
-                                 struct gm_import **out) {
-    size_t count = head->chunk_count;
+                                 const struct gm_peer *peer, struct gm_import **out) {
     struct gm_import *import = calloc(1, sizeof *import);
-    struct gm_chunk *chunk = calloc(count, sizeof *chunk);
-    gpumem_status status = GPUMEM_OK;
-    if (!import || !chunk)
-        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu handles", count);
-    if (status == GPUMEM_OK) {
-        import->extent.device = resource->device;
-        import->extent.meter = &resource->meter;
-        import->extent.access = import->access;
-        import->asked = access;
-        import->layout = head->layout;
-        import->bytes = (size_t)head->bytes;
-        import->references = 1;
-        memcpy(import->buffer, head->buffer, sizeof import->buffer);
-        status = import_handles(import, sizes, fds, chunk, count);
-    }
-    if (status == GPUMEM_OK)
-        status = map(import, chunk, count, (size_t)head->committed);
-    free(chunk);
-    if (status != GPUMEM_OK)
+    if (!import)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an import");
+    gpumem_status status = gm_identity_init(&import->identity, head, sizes, fds, access, peer);
+    if (status != GPUMEM_OK) {
         free(import);
-    else
-        *out = import;
+        return status;
+    }
+    import->extent.device = resource->device;
+    import->extent.meter = &resource->meter;
+    import->extent.access = import->access;
+    import->references = 1;
+    int mapped = 0;
+    status = find_or_map(import, fds, &mapped, out);
+    if (!mapped) {
+        gm_identity_destroy(&import->identity);
+        free(import);
+    }
     return status;
 }
 
 gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_head *head,
                             const unsigned char *sizes, const int *fds, gpumem_access access,
-                            gpumem_buffer **buffer) {
+                            const struct gm_peer *peer, gpumem_buffer **buffer) {
     gpumem_buffer *made;
     gpumem_status status = make_buffer(device, &made);
     if (status != GPUMEM_OK)
         return status;
     struct gm_current current;
+    struct gm_import *import = NULL;
     status = gm_current_enter(&current, device);
-    if (status != GPUMEM_OK) {
-        gm_buffer_discard(made);
-        return status;
-    }
-    struct gm_import *import = NULL, *surplus = NULL;
-    status = make_import(made->resource, head, sizes, fds, access, &import);
     if (status == GPUMEM_OK) {
-        pthread_mutex_lock(&device->lock);
-        struct gm_import *known = find_locked(device, head, access);
-        if (known) { /* another thread was faster */
-            known->references++;
-            surplus = import;
-            import = known;
-        } else {
-            import->next = device->imports;
-            device->imports = import;
-        }
-        pthread_mutex_unlock(&device->lock);
-        if (surplus)
-            end_import(surplus);
+        status = make_import(made->resource, head, sizes, fds, access, peer, &import);
+        gm_current_leave(&current);
     }
-    gm_current_leave(&current);
     if (status != GPUMEM_OK) {
         gm_buffer_discard(made);
         return status;
@@ -359,12 +347,11 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
     if (descriptor_count != head.chunk_count)
         return gm_fail(GPUMEM_ERROR_DATA, "the description names %u descriptors, %zu are given",
                        head.chunk_count, descriptor_count);
-    gpumem_buffer *found;
-    status = gm_import_find(device, &head, options.access, &found);
-    if (status == GPUMEM_OK && !found)
-        status = gm_import_map(device, &head, sizes, descriptors, options.access, &found);
+    /* Who exported it is not known here: it is mapped anew. */
+    gpumem_buffer *made;
+    status = gm_import_map(device, &head, sizes, descriptors, options.access, NULL, &made);
     if (status == GPUMEM_OK)
-        *buffer = found;
+        *buffer = made;
     return status;
 }
 

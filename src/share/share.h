@@ -3,7 +3,7 @@
 #define GM_SHARE_SHARE_H
 
 #include "memory/objects.h"
-#include "share/description.h"
+#include "share/identity.h"
 
 #define GM_SHARE_TIMEOUT_MS 30000
 
@@ -27,13 +27,10 @@ gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_o
 gpumem_status gm_import_check_device(const gpumem_device *device,
                                      const struct gm_description_head *head);
 
-/* A buffer over an import that exists already, or NULL in *buffer. */
-gpumem_status gm_import_find(gpumem_device *device, const struct gm_description_head *head,
-                             gpumem_access access, gpumem_buffer **buffer);
-
-/* A checked description and its descriptors become a buffer. */
+/* A checked description and its descriptors become a buffer: over a mapping that is there already,
+ * when `peer` sent the same before. NULL: nobody knows who sent it, and it is mapped anew. */
 gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_head *head,
                             const unsigned char *chunks, const int *fds, gpumem_access access,
-                            gpumem_buffer **buffer);
+                            const struct gm_peer *peer, gpumem_buffer **buffer);
 
 #endif

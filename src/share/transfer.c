@@ -1,8 +1,8 @@
 /*
- * An export over a socket. The sender offers the description; the receiver answers with "send", "I
- * have it" or a refusal; descriptors follow in numbered batches; the receiver answers once more.
- * Waiting for the first answer keeps a sender from filling the socket of a receiver that has given
- * up.
+ * An export over a socket. The sender offers the description; the receiver answers with "send" or a
+ * refusal; descriptors follow in numbered batches; the receiver answers once more. Waiting for the
+ * first answer keeps a sender from filling the socket of a receiver that has given up, and lets the
+ * kernel write down who sends the descriptors.
  */
 #include "base/socket.h"
 #include "memory/driver_error.h"
@@ -29,7 +29,7 @@ struct batch {
 
 enum verdict {
     VERDICT_SEND = 1,
-    VERDICT_DONE = 2, /* mapped, now or before */
+    VERDICT_DONE = 2, /* mapped */
     VERDICT_REFUSED = 3,
 };
 
@@ -110,9 +110,10 @@ gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
             gm_socket_send(socket, exported->description, exported->description_bytes, &deadline);
     if (status == GPUMEM_OK)
         status = read_answer(socket, &deadline, &verdict);
-    if (status != GPUMEM_OK || verdict == VERDICT_DONE)
-        return status;
-    status = send_batches(exported, socket, &deadline);
+    if (status == GPUMEM_OK && verdict != VERDICT_SEND)
+        return other_protocol(); /* it cannot have what it was not sent */
+    if (status == GPUMEM_OK)
+        status = send_batches(exported, socket, &deadline);
     if (status == GPUMEM_OK)
         status = read_answer(socket, &deadline, &verdict);
     if (status == GPUMEM_OK && verdict != VERDICT_DONE)
@@ -170,14 +171,15 @@ static void close_all(const int *fds, size_t count) {
 
 /* On failure none is left open. */
 static gpumem_status read_batches(int socket, const struct gm_deadline *deadline, int *fds,
-                                  size_t wanted) {
+                                  size_t wanted, struct gm_sender *sender) {
     size_t have = 0;
     gpumem_status status = GPUMEM_OK;
     while (have < wanted && status == GPUMEM_OK) {
         size_t left = wanted - have;
         size_t count = left < GM_SOCKET_MOST_FDS ? left : GM_SOCKET_MOST_FDS;
         struct batch batch;
-        status = gm_socket_receive_fds(socket, &batch, sizeof batch, fds + have, count, deadline);
+        status = gm_socket_receive_fds(socket, &batch, sizeof batch, fds + have, count, sender,
+                                       deadline);
         if (status != GPUMEM_OK)
             break;
         if (memcmp(batch.magic, batch_magic, sizeof batch.magic) != 0 || batch.first != have ||
@@ -190,6 +192,21 @@ static gpumem_status read_batches(int socket, const struct gm_deadline *deadline
     return status;
 }
 
+/* From before "send" on the kernel writes down who sends: a sender that keeps to the protocol waits
+ * for that word. Who does not is unknown, and so is what it sends. */
+static gpumem_status ask_for_descriptors(int socket, const struct gm_deadline *deadline, int *fds,
+                                         size_t count, struct gm_peer *peer) {
+    struct gm_sender sender = {.pid = GM_SENDER_NONE};
+    int before = gm_socket_name_senders(socket, 1);
+    gpumem_status status = send_answer(socket, deadline, VERDICT_SEND);
+    if (status == GPUMEM_OK)
+        status = read_batches(socket, deadline, fds, count, &sender);
+    gm_socket_name_senders(socket, before);
+    if (status == GPUMEM_OK)
+        *peer = gm_peer_of(&sender);
+    return status;
+}
+
 static gpumem_status receive_and_map(gpumem_device *device, int socket,
                                      const gpumem_share_options *options,
                                      const struct gm_deadline *deadline,
@@ -199,11 +216,10 @@ static gpumem_status receive_and_map(gpumem_device *device, int socket,
     if (!fds)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %u descriptors",
                        head->chunk_count);
-    gpumem_status status = send_answer(socket, deadline, VERDICT_SEND);
-    if (status == GPUMEM_OK)
-        status = read_batches(socket, deadline, fds, head->chunk_count);
+    struct gm_peer peer;
+    gpumem_status status = ask_for_descriptors(socket, deadline, fds, head->chunk_count, &peer);
     if (status == GPUMEM_OK) {
-        status = gm_import_map(device, head, sizes, fds, options->access, buffer);
+        status = gm_import_map(device, head, sizes, fds, options->access, &peer, buffer);
         close_all(fds, head->chunk_count);
     }
     free(fds);
@@ -219,9 +235,7 @@ static gpumem_status receive(gpumem_device *device, int socket, const gpumem_sha
                                                options->maximum_bytes, &head, &sizes);
     if (status == GPUMEM_OK)
         status = gm_import_check_device(device, &head);
-    if (status == GPUMEM_OK)
-        status = gm_import_find(device, &head, options->access, buffer);
-    if (status != GPUMEM_OK || *buffer)
+    if (status != GPUMEM_OK)
         return status;
     return receive_and_map(device, socket, options, deadline, &head, sizes, buffer);
 }

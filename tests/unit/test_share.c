@@ -70,11 +70,11 @@ static int receive_and_check(int socket, const gpumem_share_options *options) {
         return wrong;
     if (gpumem_buffer_resource(buffer) || gpumem_device_close(device) != GPUMEM_ERROR_BUSY)
         return 11;
-    uint64_t imports = soft->call_count("cuMemImportFromShareableHandle");
+    uint64_t maps = soft->call_count("cuMemMap");
     if (gpumem_import_receive(device, socket, options, &same) != GPUMEM_OK)
         return 12;
     if (gpumem_buffer_pointer(same) != gpumem_buffer_pointer(buffer) ||
-        soft->call_count("cuMemImportFromShareableHandle") != imports)
+        soft->call_count("cuMemMap") != maps)
         return 13;
     if (gpumem_buffer_free(buffer, NULL) != GPUMEM_OK || check_content(same) != 0)
         return 14;

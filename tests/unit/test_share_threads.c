@@ -1,7 +1,10 @@
-/* One export, imported and freed by several threads at once: mapped once, and gone at the end. */
+/* One export, imported and freed by several threads at once, with and without a socket: nothing is
+ * left at the end. */
 #include "library_test.h"
 
 #include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define THREADS 4
 #define ROUNDS  100
@@ -10,14 +13,29 @@ static const void *description;
 static size_t description_bytes;
 static int descriptor;
 
+static gpumem_export *exported;
+
+static void *send_again_and_again(void *argument) {
+    const int *socket = argument;
+    for (int round = 0; round < ROUNDS; round++)
+        if (gpumem_export_send(exported, *socket, NULL) != GPUMEM_OK)
+            return "send";
+    return NULL;
+}
+
+static gpumem_status import(const int *socket, gpumem_buffer **imported) {
+    if (socket)
+        return gpumem_import_receive(device, *socket, NULL, imported);
+    return gpumem_import_create(device, description, description_bytes, &descriptor, 1, NULL,
+                                imported);
+}
+
 /* What went wrong, or NULL. */
-static void *import_and_free(void *unused) {
-    (void)unused;
+static void *import_and_free(void *socket) {
     for (int round = 0; round < ROUNDS; round++) {
         gpumem_buffer *imported;
         unsigned char byte = 0;
-        if (gpumem_import_create(device, description, description_bytes, &descriptor, 1, NULL,
-                                 &imported) != GPUMEM_OK)
+        if (import(socket, &imported) != GPUMEM_OK)
             return "import";
         if (gpumem_buffer_read(imported, 4095, &byte, 1, NULL) != GPUMEM_OK ||
             gpumem_stream_synchronize(device, NULL) != GPUMEM_OK)
@@ -30,11 +48,38 @@ static void *import_and_free(void *unused) {
     return NULL;
 }
 
-static void threads_import_the_same(void **state) {
-    (void)state;
+static void start(pthread_t *thread, void *(*run)(void *), void *argument) {
+    assert_int_equal(pthread_create(thread, NULL, run, argument), 0);
+}
+
+static void join(pthread_t thread) {
+    void *wrong = NULL;
+    pthread_join(thread, &wrong);
+    if (wrong)
+        fail_msg("a thread: %s", (const char *)wrong);
+}
+
+static void import_in_threads(int with_sockets) {
+    pthread_t threads[THREADS], senders[THREADS];
+    int sockets[THREADS][2];
+    for (size_t i = 0; i < THREADS; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets[i]), 0);
+        start(&threads[i], import_and_free, with_sockets ? &sockets[i][0] : NULL);
+        if (with_sockets)
+            start(&senders[i], send_again_and_again, &sockets[i][1]);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        join(threads[i]);
+        if (with_sockets)
+            join(senders[i]);
+        close(sockets[i][0]);
+        close(sockets[i][1]);
+    }
+}
+
+static void check(int with_sockets) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
-    gpumem_export *exported;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
     OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 0x5a, NULL));
@@ -43,15 +88,7 @@ static void threads_import_the_same(void **state) {
     OK(gpumem_export_get_description(exported, &description, &description_bytes));
     OK(gpumem_export_get_descriptor(exported, 0, &descriptor));
     char *before = soft->state_dump();
-    pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, import_and_free, NULL), 0);
-    for (size_t i = 0; i < THREADS; i++) {
-        void *wrong = NULL;
-        pthread_join(threads[i], &wrong);
-        if (wrong)
-            fail_msg("thread %zu: %s", i, (const char *)wrong);
-    }
+    import_in_threads(with_sockets);
     OK(gpumem_device_trim(device, 1)); /* also the events that frees have used */
     SAME_STATE(before);
     gpumem_stats stats = device_stats();
@@ -66,9 +103,20 @@ static void threads_import_the_same(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+static void threads_import_the_same(void **state) {
+    (void)state;
+    check(0);
+}
+
+static void threads_receive_the_same(void **state) {
+    (void)state;
+    check(1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(threads_import_the_same, open_device, close_device),
+        cmocka_unit_test_setup_teardown(threads_receive_the_same, open_device, close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,39 @@
+#include "share/peer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Field 22 of /proc/PID/stat; 0 when it cannot be read. The name, field 2, may hold blanks and
+ * brackets. */
+static unsigned long long start_of(pid_t pid) {
+    char path[48], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    const char *at = strrchr(text, ')');
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at, NULL, 10) : 0;
+}
+
+/*
+ * A sender that is gone by now may have left its pid to another process, whose start is read then.
+ * That is no way to be taken for the exporter of a description: the exporter ran, with a pid of its
+ * own, before the description could be sent ahead of the descriptors.
+ */
+struct gm_peer gm_peer_of(const struct gm_sender *sender) {
+    struct gm_peer unknown = {0};
+    if (sender->pid <= 0)
+        return unknown;
+    struct gm_peer peer = {sender->pid, sender->uid, start_of(sender->pid)};
+    return peer.start ? peer : unknown;
+}
+
+int gm_peer_equal(const struct gm_peer *a, const struct gm_peer *b) {
+    return a->pid && a->pid == b->pid && a->uid == b->uid && a->start == b->start;
+}

@@ -1,0 +1,20 @@
+/* Which process sent an export: its own word is not taken for it. */
+#ifndef GM_SHARE_PEER_H
+#define GM_SHARE_PEER_H
+
+#include "base/socket.h"
+
+struct gm_peer {
+    pid_t pid; /* 0: the kernel does not say */
+    uid_t uid;
+    unsigned long long
+        start; /* of the process, in clock ticks since the machine's; pids come back */
+};
+
+/* Reads a file of /proc. Where that is not to be had, the peer is unknown. */
+struct gm_peer gm_peer_of(const struct gm_sender *sender);
+
+/* Never of an unknown peer. */
+int gm_peer_equal(const struct gm_peer *a, const struct gm_peer *b);
+
+#endif
