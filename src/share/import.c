@@ -164,25 +164,50 @@ static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) 
 /* ---- Mapping --------------------------------------------------------------------------------- */
 
 /* Where the memory is: asked of the driver, not of the other process. */
-static gpumem_status settle_access(struct gm_import *import, CUmemGenericAllocationHandle handle) {
-    gpumem_device *device = import->extent.device;
+static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAllocationHandle handle,
+                                  CUmemLocation *location) {
     CUmemAllocationProp prop = {0};
     CUresult result = device->cu->cuMemGetAllocationPropertiesFromHandle(&prop, handle);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
                           "cannot tell where received memory is");
+    *location = prop.location;
+    return GPUMEM_OK;
+}
+
+/* What was received as one buffer has one location: access is given, and a host pointer, to all. */
+static gpumem_status one_location(const gpumem_device *device, const struct gm_chunk *chunk,
+                                  size_t count, CUmemLocation *location) {
+    gpumem_status status = ask_location(device, chunk[0].handle, location);
+    for (size_t i = 1; i < count && status == GPUMEM_OK; i++) {
+        CUmemLocation other = {0};
+        status = ask_location(device, chunk[i].handle, &other);
+        if (status == GPUMEM_OK && (other.type != location->type || other.id != location->id))
+            status =
+                gm_fail(GPUMEM_ERROR_DATA,
+                        "handle %zu of %zu is memory of another place than the first", i, count);
+    }
+    return status;
+}
+
+static gpumem_status settle_access(struct gm_import *import, const struct gm_chunk *chunk) {
+    gpumem_device *device = import->extent.device;
+    CUmemLocation location = {0};
+    gpumem_status status = one_location(device, chunk, import->identity.count, &location);
+    if (status != GPUMEM_OK)
+        return status;
     CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
     CUmemAccess_flags flags = gm_vmm_access_flags(import->identity.access);
     import->access[0] = (CUmemAccessDesc){.location = own, .flags = flags};
     import->extent.access_count = 1;
-    if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        if (prop.location.id != device->handle)
+    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        if (location.id != device->handle)
             return gm_fail(GPUMEM_ERROR_NO_DEVICE,
                            "the memory is on device %d, and is to be used on device %d",
-                           prop.location.id, device->handle);
+                           location.id, device->handle);
         return GPUMEM_OK;
     }
-    import->access[1] = (CUmemAccessDesc){.location = prop.location, .flags = flags};
+    import->access[1] = (CUmemAccessDesc){.location = location, .flags = flags};
     import->extent.access_count = 2;
     import->host_accessible = 1;
     return GPUMEM_OK;
@@ -208,7 +233,7 @@ static gpumem_status import_handles(struct gm_import *import, const int *fds,
             break;
     }
     if (status == GPUMEM_OK)
-        status = settle_access(import, out[0].handle);
+        status = settle_access(import, out);
     if (status != GPUMEM_OK)
         release_handles(import, out, i);
     return status;

@@ -343,6 +343,40 @@ static void descriptors_that_are_no_memory_are_refused(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
+/* Where the first lies says nothing of the others. */
+static void handles_of_one_buffer_lie_in_one_place(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = filled_buffer(2), *host, *none = buffer;
+    gpumem_resource *on_host;
+    gpumem_export *exported, *hosts;
+    const void *description;
+    size_t bytes;
+    int fds[2], host_fd;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA),
+        &on_host));
+    OK(gpumem_buffer_allocate(on_host, 2 * MIB, NULL, &host));
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_create(host, &hosts));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_descriptor(exported, 0, &fds[0]));
+    OK(gpumem_export_get_descriptor(hosts, 0, &host_fd));
+    char *before = soft->state_dump();
+    fds[1] = host_fd;
+    FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &none));
+    SAYS("handle 1 of 2");
+    fds[1] = fds[0];
+    fds[0] = host_fd;
+    FAILS(DATA, gpumem_import_create(device, description, bytes, fds, 2, NULL, &none));
+    assert_ptr_equal(none, buffer);
+    SAME_STATE(before);
+    OK(gpumem_export_destroy(hosts));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(host, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(on_host));
+}
+
 /* A packet of no bytes reads like a hang-up, and may carry a descriptor all the same. */
 static void descriptors_of_an_empty_packet_are_closed(void **state) {
     (void)state;
@@ -410,11 +444,17 @@ int main(int argc, char **argv) {
     if (argc == 3)
         return other_process(argv[1], atoi(argv[2]));
     const struct CMUnitTest tests[] = {
-        T(another_process_reads_and_writes),          T(many_handles_cross),
-        T(a_limit_of_the_importer_refuses),           T(a_dead_importer_is_noticed),
-        T(a_dead_or_foreign_exporter_is_noticed),     T(exports_hold_their_buffer),
-        T(descriptions_can_travel_otherwise),         T(descriptors_that_are_no_memory_are_refused),
-        T(descriptors_of_an_empty_packet_are_closed), T(a_refusal_is_made_printable),
+        T(another_process_reads_and_writes),
+        T(many_handles_cross),
+        T(a_limit_of_the_importer_refuses),
+        T(a_dead_importer_is_noticed),
+        T(a_dead_or_foreign_exporter_is_noticed),
+        T(exports_hold_their_buffer),
+        T(descriptions_can_travel_otherwise),
+        T(descriptors_that_are_no_memory_are_refused),
+        T(handles_of_one_buffer_lie_in_one_place),
+        T(descriptors_of_an_empty_packet_are_closed),
+        T(a_refusal_is_made_printable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
