@@ -245,6 +245,9 @@ typedef struct gpumem_allocation {
     size_t committed_bytes; /* memory behind it */
     size_t capacity;        /* reachable by resize; `bytes` if it cannot grow */
     void *cookie;           /* the resource's */
+    /* Of a resource with `upstream`: the upstream's buffer, when this is the whole of it and begins
+     * where it does. Exports pass through to it. NULL: none, or a part of one. */
+    gpumem_buffer *buffer;
 } gpumem_allocation;
 
 typedef struct gpumem_resource_ops {
@@ -264,7 +267,8 @@ typedef struct gpumem_resource_ops {
      * no stream uses the memory. */
     gpumem_status (*resize)(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream);
-    /* Fills what it knows; everything is zero before, granularity 1. Called once, at creation. */
+    /* Fills what it knows; everything is zero before, granularity 1. Called once, at creation. What
+     * is not so is not believed: exportable is 0 unless the upstream is. */
     void (*properties)(void *user, gpumem_resource_properties *properties);
     /* NULL, or adds members that the library cannot know: cached, committed. Called any time. */
     void (*stats)(void *user, gpumem_stats *stats);
@@ -274,6 +278,14 @@ typedef struct gpumem_resource_ops {
     void (*trim)(void *user, size_t keep_bytes);
     /* NULL, or called at the end, when no allocation is left. */
     void (*destroy)(void *user);
+    /*
+     * NULL, or the resource whose buffers this one hands on, of the same device: a wrapper. The
+     * upstream cannot be destroyed before it. The device counts bytes and allocations where the
+     * upstream does, once; the wrapper's own statistics tell what goes through it, and of its
+     * `stats` the device takes cached_bytes alone. Exports pass through to gpumem_allocation.buffer
+     * when the upstream's buffers can be exported; properties.exportable says so.
+     */
+    gpumem_resource *upstream;
 } gpumem_resource_ops;
 
 /*

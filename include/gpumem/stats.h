@@ -12,8 +12,9 @@ extern "C" {
 
 /*
  * Bytes and counts of now, unless a name says high or total. Memory of wrapped resources is counted
- * once for a device, by the innermost. Members are read one after the other while other threads go
- * on: each is right, their sum may be a moment old.
+ * once for a device, by the innermost; a wrapper of yours says what it wraps
+ * (gpumem_resource_ops.upstream). Members are read one after the other while other threads go on:
+ * each is right, their sum may be a moment old.
  */
 typedef struct gpumem_stats {
     size_t size;

@@ -19,6 +19,7 @@
 
 static gpumem_buffer *hand_out(struct gm_block *block, size_t bytes, CUstream stream) {
     gpumem_buffer *buffer = &block->buffer;
+    buffer->generation = buffer->resource->generation;
     buffer->allocation.bytes = buffer->allocation.capacity = bytes;
     buffer->freed = 0;
     buffer->free_stream = stream;

@@ -249,7 +249,7 @@ gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
         return GPUMEM_OK;
     GM_CHECK(buffer, "gpumem_buffer_free");
     if (is_simple_free(buffer, stream)) {
-        buffer->freed = 1;
+        buffer->generation = GM_DESTROYED;
         buffer->resource->fast->take_back(buffer);
         return GPUMEM_OK;
     }
@@ -426,10 +426,25 @@ size_t gpumem_buffer_committed(const gpumem_buffer *buffer) {
     return buffer->allocation.committed_bytes;
 }
 
+/* Also a limit over a wrapper is one. */
+static int is_apart(const gpumem_resource *resource) {
+    while (resource && !resource->apart)
+        resource = resource->upstream;
+    return resource != NULL;
+}
+
+gpumem_buffer *gm_buffer_innermost(gpumem_buffer *buffer) {
+    unsigned generation = buffer->generation;
+    while (buffer && buffer->generation == generation && is_apart(buffer->resource))
+        buffer = buffer->allocation.buffer;
+    return buffer && buffer->generation == generation ? buffer : NULL;
+}
+
 size_t gpumem_buffer_chunks(const gpumem_buffer *buffer) {
     const struct gm_chunk *chunks;
-    gm_chunks_fn fn = buffer->resource->chunks;
-    return fn ? fn(&buffer->allocation, &chunks) : 1;
+    const gpumem_buffer *inner = gm_buffer_innermost((gpumem_buffer *)(uintptr_t)buffer);
+    gm_chunks_fn fn = inner ? inner->resource->chunks : NULL;
+    return fn ? fn(&inner->allocation, &chunks) : 1;
 }
 
 gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer) {

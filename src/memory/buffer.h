@@ -24,6 +24,10 @@ void gm_buffer_ref(gpumem_buffer *buffer);
 /* Drops a reference; at the last the memory goes back or waits for queued work. */
 void gm_buffer_unref(gpumem_buffer *buffer);
 
+/* The buffer that holds the memory: for that of a user's wrapper the one of the wrapped resource
+ * which it is the whole of. NULL when the wrapper names none. */
+gpumem_buffer *gm_buffer_innermost(gpumem_buffer *buffer);
+
 /* Checks that [offset, offset + bytes) lies in the buffer. */
 gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                               const char *call);

@@ -81,6 +81,7 @@ struct gpumem_resource {
     unsigned generation;
     gpumem_device *device;
     gpumem_resource *upstream; /* of a wrapper, else NULL */
+    int apart; /* a wrapper of the user's: takes buffers of the upstream, which counts them */
     gpumem_resource_ops ops;
     char kind[48];
     void *user;

@@ -21,8 +21,11 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
     made->ops = *ops;
     made->user = user;
     snprintf(made->kind, sizeof made->kind, "%s", ops->kind ? ops->kind : "user");
-    made->meter.parent = upstream ? &upstream->meter : &device->meter;
-    made->chunks = upstream ? upstream->chunks : NULL;
+    made->apart = ops->upstream != NULL;
+    if (!made->apart) {
+        made->meter.parent = upstream ? &upstream->meter : &device->meter;
+        made->chunks = upstream ? upstream->chunks : NULL;
+    }
     made->properties = (gpumem_resource_properties){
         .size = sizeof made->properties, .handle_type = GPUMEM_HANDLE_NONE, .granularity = 1};
     ops->properties(user, &made->properties);
@@ -92,7 +95,22 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
         return status;
     GM_REQUIRE(ops.allocate && ops.deallocate && ops.properties,
                "gpumem_resource_create: allocate, deallocate and properties are needed");
-    return gm_resource_make(device, &ops, user, NULL, resource);
+    gpumem_resource *upstream = ops.upstream, *made;
+    if (upstream) {
+        GM_CHECK(upstream, "gpumem_resource_create");
+        GM_REQUIRE(upstream->device == device,
+                   "gpumem_resource_create: upstream is a resource of another device");
+    }
+    status = gm_resource_make(device, &ops, user, upstream, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    if (made->properties.exportable && !(upstream && upstream->properties.exportable)) {
+        made->properties.exportable = 0;
+        snprintf(made->properties.note, sizeof made->properties.note,
+                 "exports only pass through to an `upstream` that can be exported");
+    }
+    *resource = made;
+    return GPUMEM_OK;
 }
 
 gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
@@ -141,12 +159,12 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
     return GPUMEM_OK;
 }
 
-/* Calls `visit` for each resource but wrappers, with no lock held: a resource of the user's may
- * give buffers of another one back. */
+/* Calls `visit` for each resource but the library's own wrappers, with no lock held: a resource of
+ * the user's may give buffers of another one back. */
 static void visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *), void *data) {
     pthread_mutex_lock(&device->lock);
     for (gpumem_resource *r = device->resources; r; r = r->next) {
-        if (r->upstream && !r->fast) /* whose work the wrapped one does */
+        if (r->upstream && !r->apart && !r->fast)
             continue;
         r->visitors++;
         pthread_mutex_unlock(&device->lock);
@@ -205,9 +223,15 @@ gpumem_device *gpumem_resource_device(const gpumem_resource *resource) {
     return resource->device;
 }
 
-static void add_stats(gpumem_resource *resource, void *stats) {
-    if (resource->ops.stats)
-        resource->ops.stats(resource->user, stats);
+static void add_stats(gpumem_resource *resource, void *data) {
+    gpumem_stats *stats = data, before = *stats;
+    if (!resource->ops.stats)
+        return;
+    resource->ops.stats(resource->user, stats);
+    if (resource->apart) { /* the rest is counted by its upstream */
+        before.cached_bytes = stats->cached_bytes;
+        *stats = before;
+    }
 }
 
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats) {

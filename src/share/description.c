@@ -10,20 +10,20 @@ static const char magic[8] = {'g', 'p', 'u', 'm', 'e', 'm', '-', 'd'};
 
 _Static_assert(sizeof(struct gm_description_head) == 80, "the layout is a protocol");
 
-void *gm_description_write(const gpumem_buffer *buffer, const unsigned char uuid[16],
+void *gm_description_write(const gpumem_buffer *buffer, size_t size, const unsigned char uuid[16],
                            const struct gm_chunk *chunks, size_t count, size_t *bytes) {
     struct gm_description_head head = {
         .version = VERSION,
         .head_bytes = sizeof head,
         .chunk_count = (uint32_t)count,
         .layout = buffer->layout,
-        .bytes = buffer->allocation.bytes,
+        .bytes = size,
     };
     memcpy(head.magic, magic, sizeof magic);
     memcpy(head.device, uuid, sizeof head.device);
     memcpy(head.buffer, buffer->id, sizeof head.buffer);
-    size_t size = sizeof head + count * sizeof(uint64_t);
-    unsigned char *data = malloc(size);
+    *bytes = sizeof head + count * sizeof(uint64_t);
+    unsigned char *data = malloc(*bytes);
     if (!data)
         return NULL;
     for (size_t i = 0; i < count; i++) {
@@ -32,7 +32,6 @@ void *gm_description_write(const gpumem_buffer *buffer, const unsigned char uuid
         memcpy(data + sizeof head + i * sizeof chunk, &chunk, sizeof chunk);
     }
     memcpy(data, &head, sizeof head);
-    *bytes = size;
     return data;
 }
 

@@ -24,8 +24,8 @@ struct gm_description_head {
 #define GM_DESCRIPTION_MOST_BYTES                                                                  \
     (sizeof(struct gm_description_head) + GM_DESCRIPTION_MOST_CHUNKS * sizeof(uint64_t))
 
-/* Malloced; NULL without memory. */
-void *gm_description_write(const gpumem_buffer *buffer, const unsigned char uuid[16],
+/* Of `size` bytes of a buffer. Malloced; NULL without memory. */
+void *gm_description_write(const gpumem_buffer *buffer, size_t size, const unsigned char uuid[16],
                            const struct gm_chunk *chunks, size_t count, size_t *bytes);
 
 /*

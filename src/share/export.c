@@ -21,15 +21,33 @@ gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]
     return GPUMEM_OK;
 }
 
-static gpumem_status check(const gpumem_buffer *buffer) {
+/* `inner` has the memory. A wrapper of the user's gives away whole buffers or none. */
+static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
+    const gpumem_resource *resource = buffer->resource;
+    if (!inner || inner->freed)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "the %s resource does not name the buffer of its upstream that this one is "
+                       "(gpumem_allocation.buffer)",
+                       resource->kind);
+    if (inner->allocation.pointer != buffer->allocation.pointer ||
+        inner->allocation.bytes < buffer->allocation.bytes)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "a buffer of the %s resource is a part of a buffer of the %s resource, and "
+                       "is not exported without the rest",
+                       resource->kind, inner->resource->kind);
+    return GPUMEM_OK;
+}
+
+static gpumem_status check(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
     if (buffer->freed)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_export_create: the buffer was freed");
-    if (resource->chunks && resource->properties.exportable)
-        return GPUMEM_OK;
     if (resource == resource->device->import_resource)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "an imported buffer is exported by the process that allocated it");
+    gpumem_status status = resource->properties.exportable ? check_inner(buffer, inner) : GPUMEM_OK;
+    if (status != GPUMEM_OK || (resource->properties.exportable && inner->resource->chunks))
+        return status;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                    "buffers of the %s resource cannot be exported by descriptor%s%s; use a virtual "
                    "resource with GPUMEM_HANDLE_POSIX_FD",
@@ -49,16 +67,35 @@ static gpumem_status name_buffer(gpumem_buffer *buffer) {
     return status;
 }
 
-static void discard(gpumem_export *made) {
+static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inner) {
+    made->buffer = buffer;
+    made->inner = inner;
+    gm_buffer_ref(buffer);
+    gm_meter_add(&buffer->resource->meter, GM_EXPORTS, 1);
+    if (inner == buffer)
+        return;
+    gm_buffer_ref(inner);
+    gm_meter_add(&inner->resource->meter, GM_EXPORTS, 1);
+}
+
+/* Ends the export. The wrapper that holds the inner buffer may free it in the last line. */
+static void let_go(gpumem_export *made) {
+    gpumem_buffer *buffer = made->buffer, *inner = made->inner;
     for (size_t i = 0; i < made->count; i++)
         close(made->fds[i]);
     free(made->fds);
     free(made->description);
     gm_bury(made);
+    if (inner != buffer) {
+        gm_meter_subtract(&inner->resource->meter, GM_EXPORTS, 1);
+        gm_buffer_unref(inner);
+    }
+    gm_meter_subtract(&buffer->resource->meter, GM_EXPORTS, 1);
+    gm_buffer_unref(buffer);
 }
 
 static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
-    gpumem_buffer *buffer = made->buffer;
+    gpumem_buffer *buffer = made->inner;
     gpumem_device *device = buffer->resource->device;
     unsigned char uuid[16];
     if (count > GM_DESCRIPTION_MOST_CHUNKS)
@@ -68,8 +105,9 @@ static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, si
         status = gm_device_uuid(device, uuid);
     if (status != GPUMEM_OK)
         return status;
-    made->bytes = buffer->allocation.bytes;
-    made->description = gm_description_write(buffer, uuid, chunks, count, &made->description_bytes);
+    made->bytes = made->buffer->allocation.bytes;
+    made->description =
+        gm_description_write(buffer, made->bytes, uuid, chunks, count, &made->description_bytes);
     made->fds = malloc(count * sizeof *made->fds);
     if (!made->description || !made->fds)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
@@ -84,24 +122,22 @@ static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, si
 gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **exported) {
     GM_CHECK(buffer, "gpumem_export_create");
     GM_REQUIRE(exported, "gpumem_export_create: exported is NULL");
-    gpumem_status status = check(buffer);
+    gpumem_buffer *inner = gm_buffer_innermost(buffer);
+    gpumem_status status = check(buffer, inner);
     if (status != GPUMEM_OK)
         return status;
     gpumem_export *made = calloc(1, sizeof *made);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
     made->generation = buffer->generation;
-    made->buffer = buffer;
-    gm_buffer_ref(buffer);
+    hold(made, buffer, inner);
     const struct gm_chunk *chunks = NULL;
-    size_t count = buffer->resource->chunks(&buffer->allocation, &chunks);
+    size_t count = inner->resource->chunks(&inner->allocation, &chunks);
     status = fill(made, chunks, count);
     if (status != GPUMEM_OK) {
-        discard(made);
-        gm_buffer_unref(buffer);
+        let_go(made);
         return status;
     }
-    gm_meter_add(&buffer->resource->meter, GM_EXPORTS, 1);
     *exported = made;
     return GPUMEM_OK;
 }
@@ -110,10 +146,7 @@ gpumem_status gpumem_export_destroy(gpumem_export *exported) {
     if (!exported)
         return GPUMEM_OK;
     GM_CHECK(exported, "gpumem_export_destroy");
-    gpumem_buffer *buffer = exported->buffer;
-    gm_meter_subtract(&buffer->resource->meter, GM_EXPORTS, 1);
-    discard(exported);
-    gm_buffer_unref(buffer);
+    let_go(exported);
     return GPUMEM_OK;
 }
 

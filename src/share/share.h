@@ -10,6 +10,7 @@
 struct gpumem_export {
     unsigned generation;
     gpumem_buffer *buffer; /* held */
+    gpumem_buffer *inner;  /* the one that has the memory, held as well; mostly the same */
     int *fds;
     size_t count;
     size_t bytes;

@@ -9,8 +9,9 @@ static const struct gm_chunk chunks[CHUNKS] = {{1, 2 * MIB}, {2, 4 * MIB}, {3, 2
 static unsigned char *write_good(size_t *bytes) {
     gpumem_buffer buffer = {.allocation = {.bytes = 7 * MIB}, .layout = 5};
     const unsigned char uuid[16] = {1, 2, 3};
-    unsigned char *data = gm_description_write(&buffer, uuid, chunks, CHUNKS, bytes);
-    assert_non_null(data);
+    unsigned char *data = gm_description_write(&buffer, 7 * MIB, uuid, chunks, CHUNKS, bytes);
+    if (!data || !*bytes)
+        fail_msg("no description");
     return data;
 }
 
