@@ -3,6 +3,8 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PAGES ((size_t)16 * 4096)
 
@@ -116,6 +118,39 @@ static void copies_stay_inside(void **state) {
     munmap(p, PAGES);
 }
 
+/* Pinned memory must not be shared with a forked child, or a write of one side gives it another
+ * page than the device's. What is kept from children can be registered, and is the same afterwards.
+ */
+static void what_children_lack_stays_whole(void **state) {
+    (void)state;
+    char *p = pages(PROT_READ | PROT_WRITE), back[2] = {0};
+    CUdeviceptr d;
+    assert_int_equal(madvise(p, PAGES, MADV_DONTFORK), 0);
+    OK(cu.cuMemAlloc_v2(&d, PAGES));
+    OK(cu.cuMemHostRegister_v2(p, PAGES, CU_MEMHOSTREGISTER_DEVICEMAP));
+    pid_t child = fork();
+    if (child == 0) {
+        unsigned char resident[PAGES / 4096];
+        _exit(mincore(p, PAGES, resident) == 0); /* ENOMEM: nothing is mapped there */
+    }
+    memset(p, 2, PAGES);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    memset(p, 3, PAGES / 2);
+    OK(cu.cuMemcpyHtoD_v2(d, p, PAGES));
+    OK(cu.cuMemcpyDtoH_v2(&back[0], d, 1));
+    OK(cu.cuMemcpyDtoH_v2(&back[1], d + PAGES - 1, 1));
+    assert_int_equal(back[0], 3);
+    assert_int_equal(back[1], 2);
+    OK(cu.cuMemsetD8_v2(unified(p), 4, PAGES));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(p[PAGES - 1], 4);
+    OK(cu.cuMemHostUnregister(p));
+    OK(cu.cuMemFree_v2(d));
+    munmap(p, PAGES);
+}
+
 /* READ_ONLY: the device may read it, and is refused at the call when it would write. */
 static void what_is_read_only_is_no_target(void **state) {
     (void)state;
@@ -154,6 +189,7 @@ int main(int argc, char **argv) {
         TEST(flags),
         TEST(what_cannot_be_pinned),
         TEST(copies_stay_inside),
+        TEST(what_children_lack_stays_whole),
         TEST(what_is_read_only_is_no_target),
         TEST(pages_without_rights_cannot_be_pinned),
     };

@@ -1,9 +1,12 @@
 /* Pinned host memory: allocation, registration, its device address and flags. */
 #include "../parity.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *pages(size_t size) {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -221,6 +224,51 @@ static void unmapped_while_registered(void) {
     CALL(cuMemHostUnregister, "unmapped", (p));
 }
 
+/* What a forked child finds where its parent has pinned memory: nothing, its own copy, or the same
+ * memory, in which a write of the child is seen. */
+static void see_in_child(const char *what, void *memory) {
+    volatile unsigned char *p = memory;
+    int status = 0;
+    *p = 1;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGBUS, SIG_DFL);
+        int found = *p;
+        *p = 2;
+        _exit(found);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        par_see(what, "no child");
+        return;
+    }
+    if (WIFSIGNALED(status)) {
+        par_see(what, "child-dies-of %d", WTERMSIG(status));
+        return;
+    }
+    par_see(what, "child-reads %d parent-sees %d", WEXITSTATUS(status), *p);
+}
+
+static void forked_child(void) {
+    const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                  .location = {.type = CU_MEM_LOCATION_TYPE_HOST}};
+    CUmemoryPool pool;
+    CUdeviceptr block;
+    void *p;
+    par_context();
+    SETUP(cuMemHostAlloc, (&p, 4096, 0));
+    see_in_child("allocated", p);
+    SETUP(cuMemHostAlloc, (&p, 4096, CU_MEMHOSTALLOC_WRITECOMBINED));
+    see_in_child("write-combined", p);
+    p = pages(4096);
+    SETUP(cuMemHostRegister_v2, (p, 4096, 0));
+    see_in_child("registered", p);
+    SETUP(cuMemPoolCreate, (&pool, &props));
+    SETUP(cuMemAllocFromPoolAsync, (&block, 4096, pool, NULL));
+    SETUP(cuStreamSynchronize, (NULL));
+    see_in_child("pool", (void *)(uintptr_t)block);
+}
+
 const par_scenario par_host_scenarios[] = {
     {"host/allocate-flags", allocate_flags, 0, 0},
     {"host/allocate-sizes", allocate_sizes, 0, 0},
@@ -233,5 +281,6 @@ const par_scenario par_host_scenarios[] = {
     {"host/register-ranges", register_ranges, 0, 0},
     {"host/register-kinds", register_kinds, 0, 0},
     {"host/unmapped-while-registered", unmapped_while_registered, 0, 0},
+    {"host/forked-child", forked_child, 0, 0},
     {NULL, NULL, 0, 0},
 };
