@@ -1,7 +1,7 @@
 /* The caching resource as the rest of the library sees it. */
 #include "cache/cache.h"
 
-#include "base/fork.h"
+#include "base/object.h"
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
@@ -298,7 +298,7 @@ static void destroy_cache(struct gm_cache *cache) {
     while ((block = cache->spare) != NULL) {
         cache->spare = block->next;
         gm_buffer_clear(&block->buffer);
-        free(block);
+        gm_bury(block);
     }
     if (cache->stream && cu->cuStreamDestroy_v2(cache->stream) != CUDA_SUCCESS)
         gm_meter_quarantine(&cache->device->meter, 0);

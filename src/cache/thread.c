@@ -4,6 +4,7 @@
  */
 #include "cache/cache.h"
 
+#include "base/error.h"
 #include "base/fork.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
