@@ -196,6 +196,37 @@ static void get_refuses(void **state) {
     unmap(&m);
 }
 
+/* Seen on H200: the second of two mappings of one handle, whose access was taken away again. */
+static void what_nobody_may_reach_has_no_address_range(void **state) {
+    (void)state;
+    struct mapping m = map(DEVICE, dev, PAGE);
+    CUmemAccessDesc desc = access_of(DEVICE, dev, BOTH);
+    CUdeviceptr second, base;
+    size_t size;
+    OK(cu.cuMemSetAccess(m.at, PAGE, &desc, 1));
+    OK(cu.cuMemAddressReserve(&second, PAGE, 0, 0, 0));
+    OK(cu.cuMemMap(second, PAGE, 0, m.handle, 0));
+    OK(cu.cuMemSetAccess(second, PAGE, &desc, 1));
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, second + 100));
+    assert_int_equal(base, second);
+    assert_int_equal(size, PAGE);
+    desc.flags = NONE;
+    OK(cu.cuMemSetAccess(second, PAGE, &desc, 1));
+    base = size = 5;
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, second + 100));
+    assert_int_equal(base, 0);
+    assert_int_equal(size, 0);
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, m.at + 100));
+    assert_int_equal(base, m.at);
+    desc.flags = READ;
+    OK(cu.cuMemSetAccess(second, PAGE, &desc, 1));
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, second + 100));
+    assert_int_equal(base, second);
+    OK(cu.cuMemUnmap(second, PAGE));
+    OK(cu.cuMemAddressFree(second, PAGE));
+    unmap(&m);
+}
+
 static void another_device(void **state) {
     (void)state;
     NEEDS_DEVICES(2);
@@ -229,6 +260,7 @@ int main(int argc, char **argv) {
         TEST(a_new_mapping_begins_without_access),
         TEST(host_memory_for_both_sides),
         TEST(get_refuses),
+        TEST(what_nobody_may_reach_has_no_address_range),
         TEST(another_device),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

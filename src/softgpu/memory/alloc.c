@@ -8,6 +8,7 @@
 #include "softgpu/graph/graph.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
+#include "softgpu/memory/pagetable.h"
 #include "softgpu/pool/pool.h"
 
 /* TEXTURE_PITCH_ALIGNMENT of H200 is 32, but cuMemAllocPitch there rounds rows to 512. */
@@ -77,6 +78,15 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     return CUDA_SUCCESS;
 }
 
+/* What cuMemGetAddressRange knows. On H200 it finds neither memory of a host pool nor a mapping
+ * that no device and no CPU was given, or is given any more. */
+static bool has_address_range(const struct sg_range *range) {
+    if (range->kind == SG_RANGE_POOL)
+        return range->device >= 0;
+    return range->kind != SG_RANGE_MAPPING || range->cpu_rights != 0 ||
+           sg_table_get(range->start, NULL) != 0;
+}
+
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
     struct sg_context *context;
     if (!pbase && !psize)
@@ -84,8 +94,7 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
     CUresult result =
         atomic_load(&sg_initialized) ? sg_context_current(&context) : CUDA_ERROR_NOT_INITIALIZED;
     const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
-    /* Of memory of a host pool H200 says that there is none. */
-    if (range && range->kind == SG_RANGE_POOL && range->device < 0)
+    if (range && !has_address_range(range))
         range = NULL;
     if (pbase)
         *pbase = range ? range->start : 0;
