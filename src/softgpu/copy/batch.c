@@ -9,6 +9,7 @@
 
 /* Prepared copies, linked by `next` in order. */
 struct batch {
+    const struct sg_context *context; /* the stream's */
     struct sg_op *first, *last;
     bool wait; /* a source must be read before the call returns, and was not yet */
 };
@@ -16,7 +17,7 @@ struct batch {
 static CUresult add(struct batch *batch, struct sg_box *box, CUmemcpySrcAccessOrder order) {
     bool now = order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL;
     struct sg_op *op;
-    CUresult result = sg_copy_prepare(box, now, &batch->wait, &op);
+    CUresult result = sg_copy_prepare(batch->context, box, now, &batch->wait, &op);
     if (result != CUDA_SUCCESS)
         return result;
     if (batch->last)
@@ -105,7 +106,7 @@ CUresult sg_cuMemcpyBatchAsync(CUdeviceptr *dsts, CUdeviceptr *srcs, size_t *siz
         result = check_attributes(attrs, attrsIdxs, numAttrs, count);
     if (result != CUDA_SUCCESS)
         return result;
-    struct batch batch = {0};
+    struct batch batch = {.context = stream->context};
     size_t attribute = 0, i;
     for (i = 0; i < count && result == CUDA_SUCCESS; i++) {
         if (attribute + 1 < numAttrs && attrsIdxs[attribute + 1] == i)
@@ -207,7 +208,7 @@ CUresult sg_cuMemcpy3DBatchAsync(size_t numOps, CUDA_MEMCPY3D_BATCH_OP *opList, 
         result = CUDA_ERROR_INVALID_VALUE;
     if (result != CUDA_SUCCESS)
         return result;
-    struct batch batch = {0};
+    struct batch batch = {.context = stream->context};
     size_t i;
     bool late = false;
     for (i = 0; i < numOps && result == CUDA_SUCCESS; i++) {

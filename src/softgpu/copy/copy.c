@@ -342,8 +342,15 @@ static CUresult run_to_end(struct sg_stream *stream, struct sg_op *op) {
     return result;
 }
 
+/* Memory of a pool is copied by the devices that the pool is open to; between named contexts each
+ * end is its own context's. */
+static bool pool_open(const struct sg_context *context, const struct sg_place *place) {
+    int device = place->named ? place->named->device : context->device;
+    return place->role == SG_ROLE_ARRAY || sg_memory_pool_open(device, place->address);
+}
+
 /* Between memory of the host and a mapping of VMM only devices copy that the mapping is open to. */
-static bool reaches(int device, const struct sg_box *box) {
+static bool mapping_open(int device, const struct sg_box *box) {
     const struct sg_place *to = &box->to, *from = &box->from;
     size_t bytes;
     if (to->role == SG_ROLE_ARRAY || from->role == SG_ROLE_ARRAY || on_host(to) == on_host(from))
@@ -351,6 +358,14 @@ static bool reaches(int device, const struct sg_box *box) {
     const struct sg_place *place = on_host(to) ? from : to;
     return !extent(place, box, &bytes) ||
            sg_memory_mapped(device, place->address, bytes, place == to ? SG_WRITE : SG_READ);
+}
+
+/* What can be said of a copy before it is queued in a stream of `context`. */
+static CUresult check_for(const struct sg_context *context, struct sg_box *box) {
+    CUresult result = sg_box_check(box);
+    bool open = result == CUDA_SUCCESS && pool_open(context, &box->to) &&
+                pool_open(context, &box->from) && mapping_open(context->device, box);
+    return result == CUDA_SUCCESS && !open ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
@@ -363,9 +378,7 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
     /* The node looks at the addresses: memory of the graph is not there yet. */
     if (stream->capture)
         return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
-    result = sg_box_check(&box);
-    if (result == CUDA_SUCCESS && !reaches(stream->context->device, &box))
-        result = CUDA_ERROR_INVALID_VALUE;
+    result = check_for(stream->context, &box);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = sg_copy_op(&box);
@@ -391,8 +404,9 @@ static bool cpu_may_read(const struct sg_place *place) {
     return range->kind == SG_RANGE_HOST || range->kind == SG_RANGE_REGISTERED;
 }
 
-CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op **op) {
-    CUresult result = sg_box_check(box);
+CUresult sg_copy_prepare(const struct sg_context *context, struct sg_box *box, bool now, bool *wait,
+                         struct sg_op **op) {
+    CUresult result = check_for(context, box);
     if (result != CUDA_SUCCESS)
         return result;
     *op = sg_copy_op(box);

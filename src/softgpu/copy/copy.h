@@ -21,6 +21,8 @@ struct sg_place {
     CUdeviceptr address;
     size_t pitch, layer;
     enum sg_role role;
+    /* In copies between contexts the one that was named for this end; else NULL. */
+    const struct sg_context *named;
     /* Arrays in pieces: `address` is then a linear offset in them (array/tiles.h). */
     const struct sg_tile_view *view;
     /* Found by the check. */
@@ -53,11 +55,12 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
 /* SUCCESS unless the stream captures, which copies between contexts do not stand: then the capture
  * ends. For a stream that is none, its error. */
 CUresult sg_copy_refuse_capture(CUstream handle);
-/* For copies that must be queued together or not at all: checks one and makes its operation. With
- * `now` the source is to be read before the call returns: that is done here where the CPU can, and
- * else *wait is set, for a caller that waits for the operation. sg_copy_discard for one that will
- * not be submitted. */
-CUresult sg_copy_prepare(struct sg_box *box, bool now, bool *wait, struct sg_op **op);
+/* For copies that must be queued together or not at all: checks one, for a stream of `context`, and
+ * makes its operation. With `now` the source is to be read before the call returns: that is done
+ * here where the CPU can, and else *wait is set, for a caller that waits for the operation.
+ * sg_copy_discard for one that will not be submitted. */
+CUresult sg_copy_prepare(const struct sg_context *context, struct sg_box *box, bool now, bool *wait,
+                         struct sg_op **op);
 void sg_copy_discard(struct sg_op *op);
 /* Queues a prepared copy, or frees it. */
 CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);

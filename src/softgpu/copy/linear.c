@@ -51,27 +51,32 @@ CUresult sg_cuMemcpyDtoDAsync_v2(CUdeviceptr dstDevice, CUdeviceptr srcDevice, s
     return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), hStream, SG_MANNER_ASYNC);
 }
 
-/* The addresses say where the memory is; the contexts only have to be some. */
-static CUresult check_contexts(CUcontext dst, CUcontext src) {
-    struct sg_context *context;
-    CUresult result = sg_context_from_handle(dst, &context);
-    return result == CUDA_SUCCESS ? sg_context_from_handle(src, &context) : result;
+/* The addresses say where the memory is; the contexts only have to be some, and to reach what is a
+ * pool's. */
+static CUresult between_contexts(struct sg_box *box, CUcontext dst, CUcontext src) {
+    struct sg_context *to, *from;
+    CUresult result = sg_context_from_handle(dst, &to);
+    if (result == CUDA_SUCCESS)
+        result = sg_context_from_handle(src, &from);
+    if (result == CUDA_SUCCESS) {
+        box->to.named = to;
+        box->from.named = from;
+    }
+    return result;
 }
 
 CUresult sg_cuMemcpyPeer(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                          CUcontext srcContext, size_t ByteCount) {
-    CUresult result = check_contexts(dstContext, srcContext);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), NULL, SG_MANNER_SYNC);
+    struct sg_box box = device_to_device(dstDevice, srcDevice, ByteCount);
+    CUresult result = between_contexts(&box, dstContext, srcContext);
+    return result == CUDA_SUCCESS ? sg_copy(box, NULL, SG_MANNER_SYNC) : result;
 }
 
 CUresult sg_cuMemcpyPeerAsync(CUdeviceptr dstDevice, CUcontext dstContext, CUdeviceptr srcDevice,
                               CUcontext srcContext, size_t ByteCount, CUstream hStream) {
-    CUresult result = check_contexts(dstContext, srcContext);
+    struct sg_box box = device_to_device(dstDevice, srcDevice, ByteCount);
+    CUresult result = between_contexts(&box, dstContext, srcContext);
     if (result == CUDA_SUCCESS)
         result = sg_copy_refuse_capture(hStream);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return sg_copy(device_to_device(dstDevice, srcDevice, ByteCount), hStream, SG_MANNER_ASYNC);
+    return result == CUDA_SUCCESS ? sg_copy(box, hStream, SG_MANNER_ASYNC) : result;
 }

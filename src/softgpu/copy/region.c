@@ -222,10 +222,10 @@ CUresult sg_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
 static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum sg_manner manner) {
     if (!peer)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_context *context;
-    CUresult result = sg_context_from_handle(peer->dstContext, &context);
+    struct sg_context *into, *out_of;
+    CUresult result = sg_context_from_handle(peer->dstContext, &into);
     if (result == CUDA_SUCCESS)
-        result = sg_context_from_handle(peer->srcContext, &context);
+        result = sg_context_from_handle(peer->srcContext, &out_of);
     if (result == CUDA_SUCCESS && manner == SG_MANNER_ASYNC)
         result = sg_copy_refuse_capture(stream);
     if (result != CUDA_SUCCESS)
@@ -253,7 +253,13 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum 
                           .WidthInBytes = peer->WidthInBytes,
                           .Height = peer->Height,
                           .Depth = peer->Depth};
-    return copy_3d(&copy, stream, manner);
+    struct end to, from;
+    struct sg_box box;
+    ends_of_3d(&copy, &to, &from, &box);
+    box.copy = &copy;
+    box.to.named = into;
+    box.from.named = out_of;
+    return copy_ends(&to, &from, box, stream, manner);
 }
 
 CUresult sg_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {

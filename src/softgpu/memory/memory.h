@@ -125,6 +125,10 @@ bool sg_memory_in_host_pool(CUdeviceptr address, size_t size);
 bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights);
 /* Did cuMemSetAccess let this device do that, where it is VMM's? True of all other memory. */
 bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights);
+/* May `device` use the memory, where it is a pool's? True of all other memory and of managed pools;
+ * of host pools nothing is said here (sg_memory_where). On H200 memory of another device's pool
+ * without access is no argument for copies either, plain memory of another device is. */
+bool sg_memory_pool_open(int device, CUdeviceptr address);
 /* Can work of `context` use the memory at its address, as sets and memory operations do? Copies
  * between devices need not. On H200 memory of another device needs peer access or a pool's, VMM
  * mappings the device's rights, and buffers of external memory their own context. */

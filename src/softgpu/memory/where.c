@@ -82,6 +82,12 @@ bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rig
     return true;
 }
 
+bool sg_memory_pool_open(int device, CUdeviceptr address) {
+    const struct sg_range *range = sg_range_find(address);
+    return !range || range->kind != SG_RANGE_POOL || range->device < 0 || sg_pool_pages(range) ||
+           sg_pool_accessible(range, device);
+}
+
 bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
                          unsigned rights) {
     const struct sg_range *range = sg_range_find(address);
@@ -97,8 +103,7 @@ bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, 
     case SG_RANGE_EXTERNAL:
         return range->context == (context->owner ? context->owner : context);
     case SG_RANGE_POOL:
-        return range->device < 0 || sg_pool_pages(range) ||
-               sg_pool_accessible(range, context->device);
+        return sg_memory_pool_open(context->device, address);
     default:
         return true;
     }
