@@ -98,15 +98,17 @@ static void binds_memory(void **state) {
 /* In a context of the time, which wants a process of its own. */
 static int bind_small_addresses(int argc, char **argv) {
     CUDA_ARRAY_DESCRIPTOR_v1 desc = {
-        .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
+        .Width = 16, .Height = 4, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1};
     CUcontext old;
-    CUdeviceptr_v1 memory = 0, got = 77;
+    CUdeviceptr_v1 memory = 0, other = 0, got = 77;
     unsigned offset = 77;
     (void)argc, (void)argv;
     OK(cu.cuInit(0));
     OK(cu.cuCtxCreate(&old, 0, 0));
     OK(cu.cuMemAlloc(&memory, 65536));
+    OK(cu.cuMemAlloc(&other, 65536));
     make_reference();
+    OK(cu.cuTexRefSetFormat(ref, CU_AD_FORMAT_FLOAT, 1));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefGetAddress(&got, ref));
     assert_int_equal(got, 0);
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefSetAddress(&offset, NULL, memory, 1024));
@@ -117,16 +119,19 @@ static int bind_small_addresses(int argc, char **argv) {
     assert_int_equal(got, memory);
     FAILS(CUDA_ERROR_INVALID_HANDLE, cu.cuTexRefGetAddress(&got, NULL));
     assert_int_equal(got, 0);
-    OK(cu.cuTexRefSetAddress2D(ref, &desc, memory + 1024, 512));
+    OK(cu.cuTexRefSetAddress(&offset, ref, other, 1024));
+    OK(cu.cuTexRefSetAddress2D(ref, &desc, memory, 512));
     OK(cu.cuTexRefGetAddress(&got, ref));
-    assert_int_equal(got, memory + 1024);
-    /* Less than a row. */
-    OK(cu.cuTexRefSetAddress2D(ref, &desc, memory + 512, 32));
-    OK(cu.cuTexRefGetAddress(&got, ref));
-    assert_int_equal(got, memory + 512);
+    assert_int_equal(got, memory);
+    /* Half of a row. */
+    OK(cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory + 4, 512));
+    desc.Width = 64;
+    if (soft) /* on an H200 it is this that fails, or the address: near-texture/old-planes asks */
+        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
     OK(cu.cuTexRefDestroy(ref));
     OK(cu.cuMemFree(memory));
+    OK(cu.cuMemFree(other));
     OK(cu.cuCtxDestroy(old));
     return 0;
 }

@@ -170,8 +170,9 @@ CUresult sg_cuTexRefSetAddress2D_v2(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTO
     return set_wide_address_2d(hTexRef, desc, dptr, Pitch, false);
 }
 
-/* A pitch below the width is taken: as recorded (tests/parity, the scenario
- * first/old-texture-reference). */
+/* A pitch of half a row of 16 floats is taken, as recorded (first/old-texture-reference of
+ * tests/parity), so it is not bytes that are compared; H200 also refused rows of 64 floats, for
+ * which a pitch below the number of elements is the likeliest reason. */
 CUresult sg_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v1 *desc,
                                  CUdeviceptr_v1 dptr, unsigned int Pitch) {
     struct sg_reference *reference;
@@ -179,6 +180,8 @@ CUresult sg_cuTexRefSetAddress2D(CUtexref hTexRef, const CUDA_ARRAY_DESCRIPTOR_v
     if (result != CUDA_SUCCESS)
         return result;
     if (!desc)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (Pitch < desc->Width)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_ARRAY_DESCRIPTOR wide = {desc->Width, desc->Height, desc->Format, desc->NumChannels};
     return set_address_2d(reference, &wide, dptr, Pitch);
