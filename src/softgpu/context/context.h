@@ -10,6 +10,7 @@
 #include "softgpu/report/coredump.h"
 
 struct sg_stream;
+struct sg_op;
 struct sg_green;
 
 struct sg_context {
@@ -45,6 +46,9 @@ struct sg_context {
     struct sg_stream *legacy;     /* the NULL stream */
     struct sg_stream *per_thread; /* list of per-thread default streams */
     struct sg_stream *streams;    /* list of created streams, not yet destroyed */
+    /* Host functions that only want their turn, in the order of their streams' coming to them; of a
+     * green context its owner has them. The first may be running. */
+    struct sg_op *calls;
 
     /* texture/ owns these. */
     struct sg_samplers *samplers;    /* texture and surface objects */

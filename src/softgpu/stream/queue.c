@@ -55,6 +55,39 @@ static void stop_working(struct sg_stream *stream) {
         sg_gate_changed();
 }
 
+/* ---- The turns of host functions ------------------------------------------------------------ */
+
+static struct sg_op **calls_of(const struct sg_stream *stream) {
+    return &sg_context_owner(stream->context)->calls;
+}
+
+struct sg_op *sg_host_turn(const struct sg_stream *stream) {
+    return *calls_of(stream);
+}
+
+static void line_up(struct sg_op *op) {
+    struct sg_op **link = calls_of(op->stream);
+    while (*link)
+        link = &(*link)->next_call;
+    *link = op;
+    op->lined_up = true;
+}
+
+/* Usually it is the first; in a poisoned context all go as they come. */
+static void leave_line(struct sg_op *op) {
+    struct sg_op **link = calls_of(op->stream);
+    while (*link != op)
+        link = &(*link)->next_call;
+    *link = op->next_call;
+    op->lined_up = false;
+}
+
+static enum sg_head host_state(struct sg_op *op) {
+    if (!op->lined_up)
+        line_up(op);
+    return sg_host_turn(op->stream)->running ? SG_HEAD_RUNNING : SG_HEAD_HOST;
+}
+
 /* ---- The head of a stream ------------------------------------------------------------------- */
 
 /* Drops complete tokens from the end; those that remain are all of it, the last one incomplete. */
@@ -78,7 +111,7 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
     if (op->ready && !op->ready(op))
         return SG_HEAD_POLL;
     if (op->host_function)
-        return SG_HEAD_HOST;
+        return host_state(op);
     /* A chosen order is one at a time. */
     bool turn = !op->run || moving == 0 || sg_schedule_kind() == SG_SCHEDULE_EAGER;
     return turn ? SG_HEAD_START : SG_HEAD_RUNNING;
@@ -87,6 +120,8 @@ enum sg_head sg_head_state(struct sg_stream *stream) {
 /* Takes the finished head off its stream. */
 static void complete_head(struct sg_stream *stream) {
     struct sg_op *op = stream->head;
+    if (op->lined_up)
+        leave_line(op);
     stream->head = op->next;
     if (!stream->head)
         stream->tail = NULL;
@@ -97,10 +132,13 @@ static void complete_head(struct sg_stream *stream) {
     sg_op_free(op);
 }
 
-/* Completes what heads the stream and moves no bytes. */
+/* Completes what heads the stream and moves no bytes. A host function behind it lines up now, not
+ * when somebody looks. */
 static void drain_markers(struct sg_stream *stream) {
     while (stream->head && !stream->head->run && sg_head_state(stream) == SG_HEAD_START)
         complete_head(stream);
+    if (stream->head && stream->head->host_function)
+        sg_head_state(stream);
 }
 
 static void after_completion(struct sg_stream *stream) {
@@ -261,11 +299,9 @@ void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op) {
     }
     stream->head = stream->tail = op;
     start_working(stream);
-    if (!op->run) {
-        drain_markers(stream);
-        if (!stream->head)
-            stop_working(stream);
-    }
+    drain_markers(stream);
+    if (!stream->head)
+        stop_working(stream);
 }
 
 bool sg_stream_free(struct sg_stream *stream) {

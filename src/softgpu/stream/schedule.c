@@ -77,7 +77,7 @@ void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk) {
                 walk->start = op;
             break;
         case SG_HEAD_HOST:
-            walk->host = op;
+            walk->host = sg_host_turn(s);
             break;
         case SG_HEAD_POLL:
             walk->polls = true;

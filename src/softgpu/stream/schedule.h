@@ -13,13 +13,16 @@
 enum sg_head {
     SG_HEAD_NONE,    /* the stream is idle */
     SG_HEAD_START,   /* nothing: it may start here and now */
-    SG_HEAD_HOST,    /* only a worker may run it */
-    SG_HEAD_RUNNING, /* some thread is at it */
+    SG_HEAD_HOST,    /* only a worker may run it, when it is its turn (sg_host_turn) */
+    SG_HEAD_RUNNING, /* some thread is at it, or at the host function whose turn it is */
     SG_HEAD_BLOCKED, /* other streams */
     SG_HEAD_POLL,    /* a value in memory */
 };
 enum sg_head sg_head_state(struct sg_stream *stream);
 bool sg_context_poisoned(const struct sg_context *context);
+/* The host function whose turn it is among those of the stream's context; NULL when there is none.
+ */
+struct sg_op *sg_host_turn(const struct sg_stream *stream);
 
 /* Streams that have work, in the order in which they got it. */
 extern struct sg_stream *sg_working;
@@ -28,7 +31,7 @@ extern uint64_t sg_submissions, sg_completions;
 /* Threads that sleep in sg_progress_wait. */
 extern unsigned sg_waiters;
 
-/* Runs the head of its stream: it must be startable, or a host function on a worker. */
+/* Runs the head of its stream: it must be startable, or a host function in its turn on a worker. */
 void sg_op_execute(struct sg_op *op);
 /* Links an operation whose tokens are all there, and completes what needs nobody. */
 void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op);
@@ -38,7 +41,7 @@ bool sg_default_stream_waits(struct sg_stream *stream, struct sg_op *op);
 /* What a search from a stream through its dependencies found. */
 struct sg_walk {
     struct sg_op *start; /* may start now; NULL when there is none */
-    struct sg_op *host;  /* a host function that only wants a worker */
+    struct sg_op *host;  /* a host function that only wants a worker, in its turn */
     bool polls;          /* something waits for a value in memory */
 };
 void sg_walk_from(struct sg_stream *stream, struct sg_walk *walk);

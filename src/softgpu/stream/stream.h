@@ -8,7 +8,8 @@
  *
  * Who runs it: whoever waits helps, running operations on its own thread, because a hand-off
  * between threads costs 10 to 100 us on a small machine; worker threads run what nobody waits for.
- * Host functions run on a worker only, never on a waiter.
+ * Host functions run on a worker only, never on a waiter, and those of a context one after the
+ * other, as on H200: one that waits for another stream's waits for ever.
  */
 #ifndef SG_STREAM_STREAM_H
 #define SG_STREAM_STREAM_H
@@ -42,11 +43,13 @@ struct sg_op {
     struct sg_op *next;
     struct sg_stream *stream;
     uint64_t number;
-    struct sg_token *waits; /* owned; NULL when none, own_waits while they fit */
+    struct sg_op *next_call; /* the host function whose turn is next */
+    struct sg_token *waits;  /* owned; NULL when none, own_waits while they fit */
     unsigned wait_count, wait_room;
     struct sg_token own_waits[2];
     uint64_t serial;    /* order of submission over all streams */
-    bool host_function; /* only workers run it */
+    bool host_function; /* only workers run it, in its context's turn */
+    bool lined_up;      /* among the calls of its context */
     bool little;        /* done sooner than handed to another thread */
     bool asked;         /* a query found it waiting */
     bool wanted;        /* a worker should take it without delay */

@@ -109,7 +109,8 @@ static struct choice choose(struct view *view, bool late) {
     for (struct sg_stream *s = sg_working; s; s = s->work_next) {
         enum sg_head state = sg_head_state(s);
         view->polls |= state == SG_HEAD_POLL;
-        bool startable = state == SG_HEAD_START || state == SG_HEAD_HOST;
+        bool turn = state == SG_HEAD_HOST && sg_host_turn(s) == s->head;
+        bool startable = state == SG_HEAD_START || turn;
         if (!startable || !may_take(view, s->head, late))
             continue;
         choice.more = choice.op != NULL;
