@@ -146,6 +146,136 @@ static void follows_event_over_a_stream(void **state) {
     end();
 }
 
+/* A pool that has memory to spare beside the block: as on H200, where the stream that waits gets
+ * the block all the same, with the work still pending. */
+static CUdeviceptr small_freed_behind_gate(void) {
+    CUdeviceptr p = pool_take(pool, MIB, s);
+    gate_hold(&gate, s);
+    OK(cu.cuMemsetD8Async(p, 1, MIB, s));
+    OK(cu.cuMemFreeAsync(p, s));
+    return p;
+}
+
+static CUevent record_in(CUstream stream) {
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventRecord(event, stream));
+    return event;
+}
+
+static void small_after_an_event(int follow, int opportunistic, bool reused) {
+    unsigned char byte = 0;
+    begin(follow, opportunistic, 0, 0);
+    CUdeviceptr p = small_freed_behind_gate();
+    CUevent event = record_in(s);
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, MIB, t);
+    assert_int_equal(p == q, reused);
+    assert_int_equal(pool_reserved(pool), SIZE);
+    OK(cu.cuMemsetD8Async(q, 2, MIB, t));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(t));
+    OK(cu.cuMemcpyDtoH_v2(&byte, q + MIB - 1, 1));
+    assert_int_equal(byte, 2);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+static void follows_event_past_spare_memory(void **state) {
+    (void)state;
+    small_after_an_event(1, 1, true);
+    small_after_an_event(1, 0, true);
+}
+
+static void stays_off_past_spare_memory(void **state) {
+    (void)state;
+    small_after_an_event(0, 1, false);
+}
+
+/* s -> event -> u -> event, recorded again behind it -> t; the first record counts for nothing. */
+static void follows_chains_past_spare_memory(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-pool/follow-chain");
+    begin(1, 1, 0, 0);
+    CUstream u = stream_make();
+    CUevent early = record_in(s);
+    CUdeviceptr p = small_freed_behind_gate();
+    OK(cu.cuStreamWaitEvent(t, early, 0));
+    CUdeviceptr other = pool_take(pool, MIB, t);
+    assert_int_not_equal(p, other);
+    CUevent event = record_in(s);
+    OK(cu.cuStreamWaitEvent(u, event, 0));
+    OK(cu.cuEventRecord(event, u));
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, MIB, t);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuMemFreeAsync(other, t));
+    gate_release(&gate);
+    OK(cu.cuEventDestroy_v2(early));
+    OK(cu.cuEventDestroy_v2(event));
+    stream_end(u);
+    end();
+}
+
+/* Work in the legacy stream comes after what a blocking stream freed, and before what another
+ * blocking stream does. */
+static void follows_the_default_stream_past_spare_memory(void **state) {
+    (void)state;
+    NEEDS_LEGACY_STREAM();
+    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-pool/follow-legacy");
+    begin(1, 1, 0, 0);
+    CUstream own = s, a, b;
+    CUdeviceptr memory;
+    OK(cu.cuMemAlloc_v2(&memory, 64));
+    OK(cu.cuStreamCreate(&a, CU_STREAM_DEFAULT));
+    OK(cu.cuStreamCreate(&b, CU_STREAM_DEFAULT));
+    s = a;
+    CUdeviceptr p = small_freed_behind_gate();
+    CUdeviceptr other = pool_take(pool, MIB, b);
+    assert_int_not_equal(p, other);
+    OK(cu.cuMemsetD8Async(memory, 1, 64, NULL));
+    CUdeviceptr q = pool_take(pool, MIB, b);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, b));
+    OK(cu.cuMemFreeAsync(other, b));
+    gate_release(&gate);
+    s = own;
+    stream_end(a);
+    stream_end(b);
+    OK(cu.cuMemFree_v2(memory));
+    end();
+}
+
+/* The closest fit among what a stream may have, whoever freed it. */
+static void follows_to_the_closest_fit(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-pool/follow-fit");
+    begin(1, 1, 0, 0);
+    CUstream u = stream_make();
+    CUdeviceptr large = pool_take(pool, 4 * MIB, s), small = pool_take(pool, 2 * MIB, u);
+    gate_hold(&gate, s);
+    OK(cu.cuMemFreeAsync(large, s));
+    CUevent first = record_in(s);
+    OK(cu.cuStreamWaitEvent(u, first, 0));
+    OK(cu.cuMemFreeAsync(small, u));
+    CUevent second = record_in(u);
+    OK(cu.cuStreamWaitEvent(t, second, 0));
+    CUdeviceptr q = pool_take(pool, MIB, t);
+    assert_int_equal(q, small);
+    CUdeviceptr r = pool_take(pool, 3 * MIB, t);
+    assert_int_equal(r, large);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuMemFreeAsync(r, t));
+    gate_release(&gate);
+    OK(cu.cuEventDestroy_v2(first));
+    OK(cu.cuEventDestroy_v2(second));
+    stream_end(u);
+    end();
+}
+
 static void event_before_the_free_does_not_count(void **state) {
     (void)state;
     begin(1, 0, 0, 0);
@@ -292,6 +422,11 @@ int main(int argc, char **argv) {
         TEST(follows_event),
         TEST(follows_event_when_forbidden),
         TEST(follows_event_over_a_stream),
+        TEST(follows_event_past_spare_memory),
+        TEST(stays_off_past_spare_memory),
+        TEST(follows_chains_past_spare_memory),
+        TEST(follows_the_default_stream_past_spare_memory),
+        TEST(follows_to_the_closest_fit),
         TEST(event_before_the_free_does_not_count),
         TEST(inner_dependency),
         TEST(inner_dependency_when_forbidden),

@@ -17,26 +17,38 @@ static struct sg_block *find_same(struct sg_pool *pool, const struct sg_stream *
     return own && own->size == size ? own : NULL;
 }
 
-/* What the stream freed itself, or what is idle: the smaller, for the sake of what comes later. */
-static struct sg_block *find_own(struct sg_pool *pool, const struct sg_stream *stream,
-                                 size_t size) {
-    struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
-    struct sg_block *own = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
-    struct sg_block *idle = sg_bins_find(&pool->idle, size, UINT64_MAX);
-    return own && (!idle || own->size <= idle->size) ? own : idle;
+/* The closer fit; the first of two that are equal. Either may be NULL. */
+static struct sg_block *closer(struct sg_block *first, struct sg_block *second) {
+    if (!first || !second)
+        return first ? first : second;
+    return second->size < first->size ? second : first;
 }
 
-/* What another stream freed at a point that this stream comes after anyway. */
-static struct sg_block *find_ordered(struct sg_pool *pool, struct sg_stream *stream, size_t size) {
+/* What another stream freed at a point that this stream comes after anyway, if that is closer than
+ * `best` (may be NULL). Few streams have a better one, so few queues are looked through. */
+static struct sg_block *find_ordered(struct sg_pool *pool, struct sg_stream *stream, size_t size,
+                                     struct sg_block *best) {
     for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
-        if (cache->stream == stream || !sg_bins_find(&cache->bins, size, UINT64_MAX))
+        struct sg_block *block =
+            cache->stream == stream ? NULL : sg_bins_find(&cache->bins, size, UINT64_MAX);
+        if (!block || closer(best, block) == best)
             continue;
         uint64_t most = sg_ordered_after(stream, cache->stream);
-        struct sg_block *block = most ? sg_bins_find(&cache->bins, size, most) : NULL;
-        if (block)
-            return block;
+        if (most)
+            best = closer(best, sg_bins_find(&cache->bins, size, most));
     }
-    return NULL;
+    return best;
+}
+
+/* What the stream freed itself, what others freed before it, or what is idle: the smallest, for the
+ * sake of what comes later. As on H200, where a stream that waited for a free gets that block
+ * although the pool has memory to spare. */
+static struct sg_block *find_usable(struct sg_pool *pool, struct sg_stream *stream, size_t size) {
+    struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
+    struct sg_block *best = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
+    if (pool->reuse_follow)
+        best = find_ordered(pool, stream, size, best);
+    return closer(best, sg_bins_find(&pool->idle, size, UINT64_MAX));
 }
 
 /* What another stream freed, when this stream is made to wait for it. */
@@ -66,16 +78,14 @@ static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size
     if (!block && pool->reuse_opportunistic && pool->caches)
         sg_pool_promote(pool);
     if (!block)
-        block = find_own(pool, stream, size);
-    if (!block && pool->reuse_follow)
-        block = find_ordered(pool, stream, size);
+        block = find_usable(pool, stream, size);
     if (!block && sg_pool_join(pool, stream))
-        block = find_own(pool, stream, size);
+        block = find_usable(pool, stream, size);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (!block) {
         result = sg_pool_grow(pool, size);
         if (result == CUDA_SUCCESS)
-            block = find_own(pool, stream, size);
+            block = find_usable(pool, stream, size);
     }
     if (!block && pool->reuse_internal)
         block = find_by_waiting(pool, stream, size);
