@@ -186,7 +186,7 @@ static void of_another_device_is_refused_without_access(void **state) {
     unsigned char byte = 0;
     for (int round = 0; round < 2; round++) {
         copies_answer(&ends, CUDA_ERROR_INVALID_VALUE);
-        if (soft) /* not seen on hardware yet: tests/parity, near-pool/other-device-* */
+        if (soft) /* not seen on hardware yet: tests/parity, near-access/pool-boxes */
             boxes_answer(&ends, CUDA_ERROR_INVALID_VALUE);
         sets_answer(&ends, ends.there, CUDA_ERROR_INVALID_VALUE);
         between_contexts(&ends);

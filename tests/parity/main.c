@@ -82,6 +82,10 @@ static const par_scenario *const chapters[] = {
     par_attach_scenarios,
     par_image_header_scenarios,
     par_first_scenarios,
+    par_near_pool_scenarios,
+    par_near_access_scenarios,
+    par_near_host_function_scenarios,
+    par_near_texture_scenarios,
     par_graphics_scenarios,
     par_link_more_scenarios,
 };

@@ -102,6 +102,10 @@ extern const par_scenario par_image_data_scenarios[];
 extern const par_scenario par_image_header_scenarios[];
 extern const par_scenario par_first_scenarios[];
 extern const par_scenario par_graphics_scenarios[];
+extern const par_scenario par_near_pool_scenarios[];
+extern const par_scenario par_near_access_scenarios[];
+extern const par_scenario par_near_host_function_scenarios[];
+extern const par_scenario par_near_texture_scenarios[];
 
 /* What the running scenario may use. */
 typedef struct par_state {

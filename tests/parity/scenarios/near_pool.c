@@ -1,0 +1,328 @@
+/*
+ * Memory pools: which freed block a stream gets that comes after the free, in pools that have
+ * memory to spare, and the reuse rules one by one. The blocks of pool-alloc/reuse-* fill a whole
+ * step of growth, so that nothing was to spare, and some of them were synchronized before they were
+ * asked.
+ */
+#include "../parity.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static CUmemoryPool pool;
+static CUstream s, t, u;
+
+static CUmemoryPool make_pool(CUmemAllocationHandleType handles, size_t most) {
+    CUmemPoolProps props;
+    CUmemoryPool made;
+    uint64_t keep = ~0ull;
+    memset(&props, 0, sizeof(props));
+    props.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+    props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    props.handleTypes = handles;
+    props.maxSize = most;
+    SETUP(cuMemPoolCreate, (&made, &props));
+    SETUP(cuMemPoolSetAttribute, (made, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep));
+    return made;
+}
+
+static void set_rules(int follow, int opportunistic, int internal) {
+    SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES, &follow));
+    SETUP(cuMemPoolSetAttribute, (pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &opportunistic));
+    SETUP(cuMemPoolSetAttribute,
+          (pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &internal));
+}
+
+static void begin(int follow, int opportunistic) {
+    pool = make_pool(CU_MEM_HANDLE_TYPE_NONE, 0);
+    set_rules(follow, opportunistic, 0);
+    s = par_stream();
+    t = par_stream();
+    u = par_stream();
+}
+
+static CUdeviceptr take(size_t size, CUstream stream) {
+    CUdeviceptr p = 0;
+    SETUP(cuMemAllocFromPoolAsync, (&p, size, pool, stream));
+    return p;
+}
+
+static CUevent record(CUstream stream) {
+    CUevent e;
+    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    SETUP(cuEventRecord, (e, stream));
+    return e;
+}
+
+/* Memory of a stream that is held, freed behind work on it. */
+static CUdeviceptr freed_held(size_t size, CUstream stream) {
+    CUdeviceptr p = take(size, stream);
+    par_hold(stream);
+    SETUP(cuMemsetD8Async, (p, 1, size, stream));
+    SETUP(cuMemFreeAsync, (p, stream));
+    return p;
+}
+
+static void see_block(const char *what, CUdeviceptr got, CUdeviceptr wanted) {
+    uint64_t reserved = 0;
+    SETUP(cuMemPoolGetAttribute, (pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &reserved));
+    par_see(what, "%s reserved=%llu", got == wanted ? "same" : "other",
+            (unsigned long long)reserved);
+}
+
+static void finish(void) {
+    par_release();
+    SETUP(cuCtxSynchronize, ());
+}
+
+static void follow_spare(void) {
+    static const size_t sizes[] = {512, 4096, 1 << 20, 8 << 20, 31 << 20, 32 << 20, 40 << 20};
+    par_context();
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (int rules = 0; rules < 4; rules++) {
+            begin(rules & 1, rules >> 1);
+            CUdeviceptr p = freed_held(sizes[i], s);
+            CUevent e = record(s);
+            SETUP(cuStreamWaitEvent, (t, e, 0));
+            CUdeviceptr q = take(sizes[i], t);
+            par_note("size=%zu follow=%d opportunistic=%d", sizes[i], rules & 1, rules >> 1);
+            see_block("block", q, p);
+            CALL(cuStreamQuery, "waiting", (t));
+            SETUP(cuMemFreeAsync, (q, t));
+            finish();
+            SETUP(cuMemPoolDestroy, (pool));
+        }
+    }
+}
+
+/* What was recorded before the free, and in another stream, counts for nothing. */
+static void follow_early(void) {
+    par_context();
+    begin(1, 1);
+    CUdeviceptr p = take(MIB, s);
+    par_hold(s);
+    CUevent early = record(s);
+    SETUP(cuMemsetD8Async, (p, 1, MIB, s));
+    SETUP(cuMemFreeAsync, (p, s));
+    SETUP(cuStreamWaitEvent, (t, early, 0));
+    see_block("recorded-before", take(MIB, t), p);
+    see_block("no-wait", take(MIB, u), p);
+    SETUP(cuStreamWaitEvent, (t, record(s), 0));
+    see_block("recorded-behind", take(MIB, t), p);
+    finish();
+}
+
+static void follow_chain(void) {
+    par_context();
+    begin(1, 1);
+    CUdeviceptr p = freed_held(MIB, s);
+    CUevent e = record(s);
+    SETUP(cuStreamWaitEvent, (u, e, 0));
+    SETUP(cuEventRecord, (e, u)); /* the same event, recorded again */
+    SETUP(cuStreamWaitEvent, (t, e, 0));
+    see_block("over-a-stream", take(MIB, t), p);
+    finish();
+    begin(1, 1);
+    p = freed_held(MIB, s);
+    e = record(s);
+    SETUP(cuStreamWaitEvent, (t, e, 0));
+    SETUP(cuEventDestroy_v2, (e));
+    see_block("event-destroyed", take(MIB, t), p);
+    finish();
+    begin(1, 1);
+    p = freed_held(MIB, s);
+    SETUP(cuStreamWaitEvent, (t, record(s), 0));
+    SETUP(cuStreamDestroy_v2, (s));
+    see_block("stream-destroyed", take(MIB, t), p);
+    finish();
+    begin(1, 1);
+    p = freed_held(MIB, s);
+    SETUP(cuEventCreate, (&e, CU_EVENT_DISABLE_TIMING));
+    SETUP(cuCtxRecordEvent, (par.primary, e));
+    SETUP(cuStreamWaitEvent, (t, e, 0));
+    see_block("context-recorded", take(MIB, t), p);
+    finish();
+    begin(1, 1);
+    p = freed_held(MIB, s);
+    SETUP(cuCtxWaitEvent, (par.primary, record(s)));
+    see_block("context-waits", take(MIB, t), p);
+    finish();
+}
+
+/* Without any event: the legacy stream joins the blocking ones. */
+static void follow_legacy(void) {
+    CUdeviceptr own;
+    par_context();
+    own = par_alloc(64);
+    for (int joined = 0; joined < 2; joined++) {
+        begin(1, 1);
+        SETUP(cuStreamCreate, (&s, CU_STREAM_DEFAULT));
+        SETUP(cuStreamCreate, (&t, CU_STREAM_DEFAULT));
+        CUdeviceptr p = freed_held(MIB, s);
+        if (joined) {
+            SETUP(cuMemsetD8Async, (own, 1, 64, NULL));
+        }
+        par_note("joined=%d", joined);
+        see_block("blocking", take(MIB, t), p);
+        see_block("non-blocking", take(MIB, u), p);
+        finish();
+    }
+    begin(1, 1);
+    SETUP(cuStreamCreate, (&s, CU_STREAM_DEFAULT));
+    CUdeviceptr p = freed_held(MIB, s);
+    see_block("legacy-itself", take(MIB, NULL), p);
+    finish();
+    begin(1, 1);
+    SETUP(cuStreamCreate, (&t, CU_STREAM_DEFAULT));
+    p = freed_held(MIB, NULL);
+    see_block("behind-legacy", take(MIB, t), p);
+    finish();
+}
+
+/* Its own, what it comes after, and what is idle: which is taken? */
+static void follow_fit(void) {
+    par_context();
+    begin(1, 1);
+    CUdeviceptr large = take(4 * MIB, s);
+    take(512, s); /* a wall, so that what is freed does not join */
+    CUdeviceptr small = take(2 * MIB, u);
+    par_hold(s);
+    SETUP(cuMemFreeAsync, (large, s));
+    SETUP(cuStreamWaitEvent, (u, record(s), 0));
+    SETUP(cuMemFreeAsync, (small, u));
+    SETUP(cuStreamWaitEvent, (t, record(u), 0));
+    see_block("smaller-of-two", take(MIB, t), small);
+    see_block("larger-of-two", take(3 * MIB, t), large);
+    finish();
+    begin(1, 1);
+    CUdeviceptr hole = take(MIB, s);
+    take(512, s);
+    SETUP(cuMemFreeAsync, (hole, s));
+    SETUP(cuStreamSynchronize, (s));
+    CUdeviceptr p = take(MIB, u);
+    par_see("hole", "%s", p == hole ? "taken" : "left");
+    large = take(2 * MIB, s);
+    take(512, s);
+    SETUP(cuMemFreeAsync, (p, u));
+    SETUP(cuStreamSynchronize, (u));
+    par_hold(s);
+    SETUP(cuMemFreeAsync, (large, s));
+    SETUP(cuStreamWaitEvent, (t, record(s), 0));
+    CUdeviceptr q = take(MIB, t);
+    par_see("exact-idle-or-followed", "%s", q == hole ? "idle" : q == large ? "followed" : "new");
+    finish();
+    begin(1, 1);
+    CUdeviceptr a = take(MIB, s), b = take(MIB, s);
+    take(512, s);
+    par_hold(s);
+    SETUP(cuMemFreeAsync, (a, s));
+    SETUP(cuMemFreeAsync, (b, s));
+    SETUP(cuStreamWaitEvent, (t, record(s), 0));
+    see_block("two-joined", take(2 * MIB, t), a < b ? a : b);
+    finish();
+}
+
+/* The work is over when the allocation is made, and no rule but the dependency may be used. */
+static void follow_complete(void) {
+    par_context();
+    for (int rules = 0; rules < 4; rules++) {
+        begin(rules & 1, 0);
+        CUdeviceptr p = freed_held(MIB, s);
+        CUevent e = record(s);
+        if (rules >> 1) {
+            SETUP(cuStreamWaitEvent, (t, e, 0));
+        }
+        par_release();
+        while (par.api->cuStreamQuery(s) == CUDA_ERROR_NOT_READY) {
+        }
+        par_note("follow=%d waited-before=%d", rules & 1, rules >> 1);
+        see_block("complete", take(MIB, t), p);
+        SETUP(cuStreamWaitEvent, (u, e, 0));
+        see_block("waited-afterwards", take(MIB, u), p);
+        finish();
+    }
+}
+
+/* Freed and over, as polling tells: no synchronization, which would make it anyone's. */
+static void opportunistic(void) {
+    static const size_t sizes[] = {4096, 1 << 20, 32 << 20};
+    par_context();
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        for (int allow = 0; allow < 2; allow++) {
+            begin(0, allow);
+            CUdeviceptr p = freed_held(sizes[i], s);
+            par_release();
+            while (par.api->cuStreamQuery(s) == CUDA_ERROR_NOT_READY) {
+            }
+            par_note("size=%zu opportunistic=%d", sizes[i], allow);
+            see_block("polled", take(sizes[i], t), p);
+            finish();
+        }
+    }
+}
+
+/* A pool that may not grow: there is the one block only. */
+static void internal(void) {
+    CUdeviceptr q;
+    par_context();
+    for (int allow = 0; allow < 2; allow++) {
+        pool = make_pool(CU_MEM_HANDLE_TYPE_NONE, 32 * MIB);
+        set_rules(0, 0, allow);
+        s = par_stream();
+        t = par_stream();
+        CUdeviceptr p = freed_held(32 * MIB, s);
+        par_note("internal=%d", allow);
+        CALLO(cuMemAllocFromPoolAsync, "full", (&q, 32 * MIB, pool, t), OUT_C(q));
+        par_see("block", "%s", q == p ? "same" : "other");
+        CALL(cuStreamQuery, "allocating-stream", (t));
+        finish();
+    }
+}
+
+/* One wrong argument each, with a pool that was imported and data that were exported. */
+static void import_pointer(void) {
+    CUmemoryPool imported, other;
+    CUmemPoolPtrExportData data, of_other, zero;
+    CUdeviceptr p, q;
+    int fd, fd_of_other;
+    par_context();
+    pool = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    other = make_pool(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+    memset(&zero, 0, sizeof(zero));
+    SETUP(cuMemPoolExportToShareableHandle,
+          (&fd, pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    SETUP(cuMemPoolExportToShareableHandle,
+          (&fd_of_other, other, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    SETUP(cuMemAllocFromPoolAsync, (&p, 4096, pool, NULL));
+    SETUP(cuMemPoolExportPointer, (&data, p));
+    SETUP(cuMemAllocFromPoolAsync, (&q, 4096, other, NULL));
+    SETUP(cuMemPoolExportPointer, (&of_other, q));
+    CALLO(cuMemPoolImportFromShareableHandle, "same-process",
+          (&imported, (void *)(uintptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+          OUT_C(imported));
+    if (par_last() != CUDA_SUCCESS) {
+        return;
+    }
+    CALLO(cuMemPoolImportPointer, "not-imported-pool", (&q, pool, &data), OUT_C(q));
+    CALLO(cuMemPoolImportPointer, "null-pool", (&q, NULL, &data), OUT_C(q));
+    CALL(cuMemPoolImportPointer, "null-out", (NULL, imported, &data));
+    CALLO(cuMemPoolImportPointer, "null-data", (&q, imported, NULL), OUT_C(q));
+    CALLO(cuMemPoolImportPointer, "zero-data", (&q, imported, &zero), OUT_C(q));
+    CALLO(cuMemPoolImportPointer, "data-of-other-pool", (&q, imported, &of_other), OUT_C(q));
+    CALLO(cuMemPoolImportPointer, "ok", (&q, imported, &data), OUT_C(q));
+}
+
+const par_scenario par_near_pool_scenarios[] = {
+    {"near-pool/follow-spare", follow_spare, 0, 0},
+    {"near-pool/follow-early", follow_early, 0, 0},
+    {"near-pool/follow-chain", follow_chain, 0, 0},
+    {"near-pool/follow-legacy", follow_legacy, 0, 0},
+    {"near-pool/follow-fit", follow_fit, 0, 0},
+    {"near-pool/follow-complete", follow_complete, 0, 0},
+    {"near-pool/opportunistic", opportunistic, 0, 0},
+    {"near-pool/internal", internal, 0, 0},
+    {"near-pool/import-pointer", import_pointer, 0, 0},
+    {NULL, NULL, 0, 0},
+};
