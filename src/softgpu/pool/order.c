@@ -1,7 +1,8 @@
 /*
  * Stream order: is what one stream will do after what another has queued? The answer is read from
  * the queues: an operation that waits names what it waits for. A wait that is over leaves no trace,
- * but then what it waited for is complete, which the pools see by themselves.
+ * but then what it waited for is complete, which the pools see by themselves unless that rule (the
+ * opportunistic one) is off.
  */
 #include "softgpu/pool/internal.h"
 
