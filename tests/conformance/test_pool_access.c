@@ -162,6 +162,26 @@ static void boxes_answer(struct ends *ends, CUresult want) {
     OK(cu.cuStreamSynchronize(ends->stream));
 }
 
+static void nodes_answer(struct ends *ends, CUresult want) {
+    CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .srcDevice = ends->there,
+                         .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                         .dstDevice = ends->here,
+                         .WidthInBytes = 16,
+                         .Height = 1,
+                         .Depth = 1};
+    CUDA_MEMSET_NODE_PARAMS set = {
+        .dst = ends->there, .value = 1, .elementSize = 4, .width = 4, .height = 1};
+    CUgraph graph;
+    CUgraphNode node;
+    OK(cu.cuGraphCreate(&graph, 0));
+    FAILS(want, cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &box, ends->first));
+    FAILS(want, cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ends->first));
+    OK(cu.cuGraphAddMemcpyNode(&node, graph, NULL, 0, &box, ends->second));
+    OK(cu.cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, ends->second));
+    OK(cu.cuGraphDestroy(graph));
+}
+
 static void sets_answer(struct ends *ends, CUdeviceptr p, CUresult want) {
     FAILS(want, cu.cuMemsetD8_v2(p, 0x22, COPIED));
     FAILS(want, cu.cuMemsetD32Async(p, 0x22222222, 4, ends->stream));
@@ -186,8 +206,10 @@ static void of_another_device_is_refused_without_access(void **state) {
     unsigned char byte = 0;
     for (int round = 0; round < 2; round++) {
         copies_answer(&ends, CUDA_ERROR_INVALID_VALUE);
-        if (soft) /* not seen on hardware yet: tests/parity, near-access/pool-boxes */
+        if (soft) { /* not seen on hardware yet: near-access/pool-boxes, /pool-nodes ask it */
             boxes_answer(&ends, CUDA_ERROR_INVALID_VALUE);
+            nodes_answer(&ends, CUDA_ERROR_INVALID_VALUE);
+        }
         sets_answer(&ends, ends.there, CUDA_ERROR_INVALID_VALUE);
         between_contexts(&ends);
         OK(cu.cuMemcpyDtoH_v2(&byte, ends.here, 1));
@@ -195,6 +217,8 @@ static void of_another_device_is_refused_without_access(void **state) {
         OK(set_access(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
         copies_answer(&ends, CUDA_SUCCESS);
         boxes_answer(&ends, CUDA_SUCCESS);
+        if (soft)
+            nodes_answer(&ends, CUDA_SUCCESS);
         sets_answer(&ends, ends.there, CUDA_SUCCESS);
         OK(set_access(pool, 0, CU_MEM_ACCESS_FLAGS_PROT_NONE));
     }

@@ -349,6 +349,15 @@ static bool pool_open(const struct sg_context *context, const struct sg_place *p
     return place->role == SG_ROLE_ARRAY || sg_memory_pool_open(device, place->address);
 }
 
+bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *box) {
+    return pool_open(context, &box->to) && pool_open(context, &box->from);
+}
+
+const struct sg_context *sg_copy_node_context(CUcontext handle) {
+    struct sg_context *context;
+    return sg_context_from_handle(handle, &context) == CUDA_SUCCESS ? context : NULL;
+}
+
 /* Between memory of the host and a mapping of VMM only devices copy that the mapping is open to. */
 static bool mapping_open(int device, const struct sg_box *box) {
     const struct sg_place *to = &box->to, *from = &box->from;
@@ -363,8 +372,8 @@ static bool mapping_open(int device, const struct sg_box *box) {
 /* What can be said of a copy before it is queued in a stream of `context`. */
 static CUresult check_for(const struct sg_context *context, struct sg_box *box) {
     CUresult result = sg_box_check(box);
-    bool open = result == CUDA_SUCCESS && pool_open(context, &box->to) &&
-                pool_open(context, &box->from) && mapping_open(context->device, box);
+    bool open = result == CUDA_SUCCESS && sg_box_pools_open(context, box) &&
+                mapping_open(context->device, box);
     return result == CUDA_SUCCESS && !open ? CUDA_ERROR_INVALID_VALUE : result;
 }
 

@@ -80,7 +80,7 @@ CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, con
 /* Whether a copy or set may become a node: what the functions that queue it check, apart from the
  * stream. An empty one may not. Addresses of graph allocations are taken without memory behind
  * them. */
-CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy);
+CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy);
 CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
 /* The same without a look at what lies at the address. */
 CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
@@ -89,6 +89,10 @@ CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
 CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, struct sg_op **op);
 CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v2 *set,
                      struct sg_op **op);
+/* A node's context; NULL when it names none that lives. */
+const struct sg_context *sg_copy_node_context(CUcontext handle);
+/* May work of `context` copy what of the box is a pool's? */
+bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *box);
 /* A box, checked or only looked at: where its ends are. */
 void sg_box_look(struct sg_box *box);
 struct sg_op *sg_copy_op(const struct sg_box *box);

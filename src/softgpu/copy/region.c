@@ -170,7 +170,7 @@ static bool promised(const struct sg_place *place) {
     return place->role != SG_ROLE_HOST && sg_graph_memory_is(place->address);
 }
 
-CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy) {
+CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy) {
     struct sg_box box;
     CUresult result = box_of_3d(copy, &box);
     if (result != CUDA_SUCCESS)
@@ -178,7 +178,12 @@ CUresult sg_copy_check_3d(const CUDA_MEMCPY3D *copy) {
     if (empty(&box))
         return CUDA_ERROR_INVALID_VALUE;
     bool later = promised(&box.to) || promised(&box.from);
-    return later ? CUDA_SUCCESS : sg_box_check(&box);
+    if (later)
+        return CUDA_SUCCESS;
+    result = sg_box_check(&box);
+    const struct sg_context *found = sg_copy_node_context(context);
+    bool closed = result == CUDA_SUCCESS && found && !sg_box_pools_open(found, &box);
+    return closed ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, struct sg_op **op) {

@@ -194,7 +194,8 @@ CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
     CUresult result = from_node(node, &set);
     if (result != CUDA_SUCCESS || sg_graph_memory_is(set.to))
         return result;
-    if (is_empty(&set))
+    const struct sg_context *context = sg_copy_node_context(node->ctx);
+    if (is_empty(&set) || (context && !sg_memory_pool_open(context->device, set.to)))
         return CUDA_ERROR_INVALID_VALUE;
     return check(&set, &where);
 }

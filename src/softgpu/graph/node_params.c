@@ -62,7 +62,7 @@ static CUresult check_memcpy(const CUDA_MEMCPY_NODE_PARAMS *params) {
     const CUDA_MEMCPY3D *copy = &params->copyParams;
     if (params->flags || params->reserved || !copy->WidthInBytes || !copy->Height || !copy->Depth)
         return CUDA_ERROR_INVALID_VALUE;
-    return sg_copy_check_3d(copy);
+    return sg_copy_check_3d(params->copyCtx, copy);
 }
 
 static CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {

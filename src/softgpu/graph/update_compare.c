@@ -138,9 +138,10 @@ CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
 
 /* ---- By themselves -------------------------------------------------------------------------- */
 
-static CUresult check_copy(const CUDA_MEMCPY3D *copy) {
+static CUresult check_copy(const CUDA_MEMCPY_NODE_PARAMS *params) {
+    const CUDA_MEMCPY3D *copy = &params->copyParams;
     bool empty = copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0;
-    return empty ? CUDA_ERROR_INVALID_VALUE : sg_copy_check_3d(copy);
+    return empty ? CUDA_ERROR_INVALID_VALUE : sg_copy_check_3d(params->copyCtx, copy);
 }
 
 static CUresult check_set(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
@@ -155,8 +156,7 @@ static CUresult check_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params) {
 CUresult sg_update_check(const CUgraphNodeParams *params) {
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_MEMCPY:
-        return params->memcpy.flags ? CUDA_ERROR_INVALID_VALUE
-                                    : check_copy(&params->memcpy.copyParams);
+        return params->memcpy.flags ? CUDA_ERROR_INVALID_VALUE : check_copy(&params->memcpy);
     case CU_GRAPH_NODE_TYPE_MEMSET:
         return check_set(&params->memset);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
