@@ -1,6 +1,7 @@
 /* A fault of queued work poisons its context. Each fault has a process of its own. */
 #include "harness.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -136,6 +137,42 @@ static int others_do_not_hang(int argc, char **argv) {
     return 0;
 }
 
+static atomic_bool entered, released;
+
+static void CUDAAPI stay(void *unused) {
+    (void)unused;
+    atomic_store(&entered, true);
+    while (!atomic_load(&released))
+        sched_yield();
+}
+
+/* Functions that wait for their turn behind one that stays: not called, and in nobody's way. */
+static int host_functions_in_line(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct gate gate;
+    struct mapping mapping;
+    CUstream stream, held, lined[3];
+    prepare_fault(&gate, &stream, &mapping);
+    OK(cu.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuLaunchHostFunc(held, stay, NULL));
+    while (!atomic_load(&entered))
+        sched_yield();
+    for (unsigned i = 0; i < COUNT(lined); i++) {
+        OK(cu.cuStreamCreate(&lined[i], CU_STREAM_NON_BLOCKING));
+        OK(cu.cuLaunchHostFunc(lined[i], count_call, NULL));
+        OK(cu.cuLaunchHostFunc(lined[i], count_call, NULL));
+    }
+    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    gate_release(&gate);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    for (unsigned i = COUNT(lined); i-- > 0;)
+        EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(lined[i]));
+    atomic_store(&released, true);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(held));
+    EXPECT(CUDA_SUCCESS, cu.cuDevicePrimaryCtxReset_v2(dev));
+    return atomic_load(&host_calls) == 0 ? 0 : 2;
+}
+
 #define IN_A_CHILD(name)                                                                           \
     static void test_##name(void **state) {                                                        \
         (void)state;                                                                               \
@@ -146,18 +183,26 @@ IN_A_CHILD(access_taken_under_a_set)
 IN_A_CHILD(unmapped_under_a_copy_to_the_host)
 IN_A_CHILD(others_do_not_hang)
 
+static void test_host_functions_in_line(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("whether hardware still calls functions that wait for a turn is not known");
+    assert_int_equal(run_child("host_functions_in_line", NULL), 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(test_unmapped_under_a_set),
         TEST(test_access_taken_under_a_set),
         TEST(test_unmapped_under_a_copy_to_the_host),
         TEST(test_others_do_not_hang),
+        TEST(test_host_functions_in_line),
     };
     const struct child children[] = {
         {"unmapped_under_a_set", unmapped_under_a_set},
         {"access_taken_under_a_set", access_taken_under_a_set},
         {"unmapped_under_a_copy_to_the_host", unmapped_under_a_copy_to_the_host},
         {"others_do_not_hang", others_do_not_hang},
+        {"host_functions_in_line", host_functions_in_line},
     };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }
