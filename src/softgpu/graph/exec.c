@@ -84,7 +84,7 @@ static void end(struct sg_exec *exec) {
     sg_token_release(&exec->last);
     sg_plan_free(&exec->plan);
     sg_exec_part_free(exec->root);
-    sg_held_objects_drop(&exec->objects);
+    sg_launch_age_unref(exec->age);
     sg_context_unref(exec->context);
     free(exec->index);
     free(exec);
@@ -107,10 +107,9 @@ void sg_exec_destroy(struct sg_exec *exec) {
 }
 
 static CUresult fill(struct sg_exec *exec, struct sg_graph *graph) {
-    CUresult result = sg_exec_part_new(graph, &exec->root);
+    exec->age = sg_launch_age_new();
+    CUresult result = exec->age ? sg_exec_part_new(graph, &exec->root) : CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS && !make_index(exec))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS && !sg_held_objects_copy(&exec->objects, graph->objects))
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         result = sg_plan_make(exec);

@@ -20,6 +20,7 @@
 #include "softgpu/stream/stream.h"
 
 struct sg_exec_part;
+struct sg_launch_age;
 
 /* A node, with copies of what it needs to run. */
 struct sg_exec_node {
@@ -42,6 +43,7 @@ struct sg_exec_part {
     uint64_t graph_id;
     struct sg_exec_node *nodes; /* in order of creation */
     size_t count;
+    struct sg_held_object *objects; /* references of its own to the graph's user objects */
 };
 
 /* One operation, or one after another, of a launch. */
@@ -81,8 +83,8 @@ struct sg_exec {
         struct sg_exec_node *node;
     } * index; /* all nodes, by id */
     size_t node_count, memory_nodes;
-    struct sg_token last; /* end of the last launch or upload */
-    struct sg_held_object *objects;
+    struct sg_token last;            /* end of the last launch or upload */
+    struct sg_launch_age *age;       /* of the next launch */
     struct sg_exec *next, *previous; /* all that have a handle */
 };
 
@@ -103,6 +105,14 @@ void sg_exec_ref(struct sg_exec *exec);
 void sg_exec_unref(struct sg_exec *exec);
 /* The copy of a graph's node, or NULL when it was not there. */
 struct sg_exec_node *sg_exec_node_find(const struct sg_exec *exec, CUgraphNode node);
+
+/* ---- Ages of launches (exec_objects.c) --------------------------------------------------------
+ */
+
+/* Whoever has a reference keeps the user objects that updates give up from then on. */
+struct sg_launch_age *sg_launch_age_new(void); /* with one reference; NULL when out of memory */
+void sg_launch_age_ref(struct sg_launch_age *age);
+void sg_launch_age_unref(struct sg_launch_age *age); /* may be NULL */
 
 /* ---- Parts (exec_part.c) --------------------------------------------------------------------- */
 

@@ -171,6 +171,8 @@ CUresult sg_exec_part_new(struct sg_graph *graph, struct sg_exec_part **out) {
         node->mark = mark++;
     for (struct sg_node *node = graph->first; node && result == CUDA_SUCCESS; node = node->next)
         result = copy_node(&part->nodes[part->count++], node, first);
+    if (result == CUDA_SUCCESS && !sg_held_objects_copy(&part->objects, graph->objects))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         *out = part;
     else
@@ -183,6 +185,7 @@ void sg_exec_part_free(struct sg_exec_part *part) {
         return;
     for (size_t i = 0; i < part->count; i++)
         end_node(&part->nodes[i]);
+    sg_held_objects_drop(&part->objects);
     free(part->nodes);
     free(part);
 }

@@ -167,6 +167,7 @@ static CUresult make(struct launch *launch) {
 static void finish_end(struct sg_op *op) {
     struct sg_exec *exec = (struct sg_exec *)(uintptr_t)op->data.words[0];
     sg_memory_end((struct sg_memory_uses *)(uintptr_t)op->data.words[1]);
+    sg_launch_age_unref((struct sg_launch_age *)(uintptr_t)op->data.words[2]);
     sg_exec_unref(exec);
 }
 
@@ -198,6 +199,8 @@ static void queue(struct launch *launch) {
     launch->end->finish = finish_end;
     launch->end->data.words[0] = (uintptr_t)exec;
     launch->end->data.words[1] = (uintptr_t)launch->memory;
+    sg_launch_age_ref(exec->age);
+    launch->end->data.words[2] = (uintptr_t)exec->age;
     sg_stream_ref(launch->stream);
     sg_stream_enqueue(launch->stream, launch->gate);
     for (unsigned i = 0; i < exec->plan.lane_count; i++)

@@ -207,6 +207,8 @@ CUresult sg_exec_compare(struct sg_exec_changes *changes, struct sg_exec_part *p
     if (begin(&pairing))
         result = pair_all(&pairing) ? CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
                                     : prepare_all(changes, &pairing);
+    if (result == CUDA_SUCCESS && !sg_exec_take_objects(changes, part, graph))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         say(&pairing, CU_GRAPH_EXEC_UPDATE_ERROR, NULL, NULL);
     free(pairing.wanted);
@@ -243,7 +245,9 @@ CUresult sg_exec_changes_make(struct sg_exec_changes *changes) {
     exchange(changes);
     /* Contexts and conditions decide about lanes and bodies. */
     CUresult result = sg_plan_make(changes->exec);
-    if (result != CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS)
+        sg_exec_exchange_objects(changes);
+    else
         exchange(changes);
     return result;
 }
@@ -252,6 +256,7 @@ void sg_exec_changes_end(struct sg_exec_changes *changes) {
     for (size_t i = 0; i < changes->count; i++)
         sg_exec_node_release(&changes->list[i].made);
     free(changes->list);
+    sg_exec_drop_objects(changes);
 }
 
 /* ---- The calls ------------------------------------------------------------------------------ */

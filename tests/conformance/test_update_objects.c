@@ -1,0 +1,207 @@
+/* User objects of executable graphs: an update takes over the new graph's and gives up its own. */
+#include "graph_nodes.h"
+
+#include <pthread.h>
+#include <time.h>
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int ended;
+static CUdeviceptr memory;
+
+/* Each object has a weight of its own, so that the sum says which of them have ended. */
+static void destroy(void *weight) {
+    pthread_mutex_lock(&guard);
+    ended += (int)(intptr_t)weight;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&guard);
+}
+
+/* What the destructors have added up to; waits for `wanted`, not forever. */
+static int ended_after(int wanted) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 2;
+    pthread_mutex_lock(&guard);
+    while (ended < wanted && pthread_cond_timedwait(&changed, &guard, &until) == 0) {
+    }
+    int now = ended;
+    pthread_mutex_unlock(&guard);
+    return now;
+}
+
+static int begin(void **state) {
+    int failed = test_begin(state);
+    ended = 0;
+    if (!failed)
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+    return failed;
+}
+
+static int end(void **state) {
+    OK(cu.cuMemFree_v2(memory));
+    return test_end(state);
+}
+
+#define OBJECT_TEST(function) cmocka_unit_test_setup_teardown(function, begin, end)
+
+static CUuserObject own(CUgraph graph, int weight) {
+    CUuserObject object;
+    OK(cu.cuUserObjectCreate(&object, (void *)(intptr_t)weight, destroy, 1,
+                             CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    return object;
+}
+
+/* A graph of one set, which alone keeps an object of this weight. */
+static CUgraph graph_with(int weight) {
+    CUgraph graph = new_graph();
+    add_set(graph, NULL, memory, (unsigned)weight, 64);
+    own(graph, weight);
+    return graph;
+}
+
+/* A graph whose only node embeds one that keeps an object. */
+static CUgraph outer_with(int weight, CUgraphNode *node) {
+    CUgraph outer = new_graph(), child = graph_with(weight);
+    OK(cu.cuGraphAddChildGraphNode(node, outer, NULL, 0, child));
+    OK(cu.cuGraphDestroy(child));
+    return outer;
+}
+
+/* An exec that alone is left of its graph. */
+static CUgraphExec exec_of(CUgraph graph) {
+    CUgraphExec exec = instantiate(graph);
+    OK(cu.cuGraphDestroy(graph));
+    return exec;
+}
+
+static CUresult update(CUgraphExec exec, CUgraph graph) {
+    CUgraphExecUpdateResultInfo info;
+    return cu.cuGraphExecUpdate_v2(exec, graph, &info);
+}
+
+static void an_update_changes_the_owner(void **state) {
+    (void)state;
+    CUgraphExec exec = exec_of(graph_with(1));
+    CUgraph other = graph_with(10);
+    assert_int_equal(ended_after(0), 0);
+    OK(update(exec, other));
+    assert_int_equal(ended_after(1), 1);
+    OK(cu.cuGraphDestroy(other));
+    assert_int_equal(ended_after(1), 1);
+    run(exec);
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(ended_after(11), 11);
+}
+
+static void updates_follow_one_another(void **state) {
+    (void)state;
+    CUgraphExec exec = exec_of(graph_with(1));
+    for (int weight = 2, sum = 1; weight <= 64; sum += weight, weight *= 2) {
+        CUgraph other = graph_with(weight);
+        OK(update(exec, other));
+        OK(cu.cuGraphDestroy(other));
+        assert_int_equal(ended_after(sum), sum);
+    }
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(ended_after(127), 127);
+}
+
+static void a_refused_update_changes_nothing(void **state) {
+    (void)state;
+    CUgraphExec exec = exec_of(graph_with(1));
+    CUgraph other = graph_with(10);
+    add_empty(other, NULL);
+    FAILS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, update(exec, other));
+    assert_int_equal(ended_after(0), 0);
+    OK(cu.cuGraphDestroy(other));
+    assert_int_equal(ended_after(10), 10);
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(ended_after(11), 11);
+}
+
+static void an_object_of_both_graphs_stays(void **state) {
+    (void)state;
+    CUgraph graph = new_graph(), other = new_graph(), none = new_graph();
+    CUuserObject object = own(graph, 1);
+    OK(cu.cuGraphRetainUserObject(other, object, 3, 0));
+    CUgraphExec exec = exec_of(graph);
+    OK(update(exec, other));
+    OK(update(exec, other));
+    OK(cu.cuGraphDestroy(other));
+    assert_int_equal(ended_after(0), 0);
+    OK(update(exec, none));
+    assert_int_equal(ended_after(1), 1);
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(none));
+    assert_int_equal(ended_after(1), 1);
+}
+
+static void objects_of_embedded_graphs_change_too(void **state) {
+    (void)state;
+    CUgraphNode node;
+    CUgraphExec exec = exec_of(outer_with(1, &node));
+    CUgraph other = outer_with(10, &node);
+    assert_int_equal(ended_after(0), 0);
+    OK(update(exec, other));
+    assert_int_equal(ended_after(1), 1);
+    OK(cu.cuGraphDestroy(other));
+    assert_int_equal(ended_after(1), 1);
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(ended_after(11), 11);
+}
+
+static void a_new_embedded_graph_brings_its_objects(void **state) {
+    (void)state;
+    CUgraphNode node;
+    CUgraph outer = outer_with(1, &node), child = graph_with(10);
+    CUgraphExec exec = instantiate(outer);
+    own(outer, 100);
+    OK(cu.cuGraphExecChildGraphNodeSetParams(exec, node, child));
+    OK(cu.cuGraphDestroy(child));
+    assert_int_equal(ended_after(0), 0); /* the outer graph has its copy of the first */
+    OK(cu.cuGraphDestroy(outer));
+    assert_int_equal(ended_after(101), 101);
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(ended_after(111), 111);
+}
+
+/* "Any references which would be released are held until the launches have finished." */
+static void launches_keep_what_they_began_with(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream stream;
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUgraphExec exec = exec_of(graph_with(1));
+    CUgraph second = graph_with(10), third = graph_with(100);
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(update(exec, second));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphDestroy(second));
+    OK(update(exec, third));
+    OK(cu.cuGraphDestroy(third));
+    assert_int_equal(ended_after(0), 0);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(stream));
+    assert_int_equal(ended_after(11), 11);
+    OK(cu.cuGraphExecDestroy(exec));
+    assert_int_equal(ended_after(111), 111);
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        OBJECT_TEST(an_update_changes_the_owner),
+        OBJECT_TEST(updates_follow_one_another),
+        OBJECT_TEST(a_refused_update_changes_nothing),
+        OBJECT_TEST(an_object_of_both_graphs_stays),
+        OBJECT_TEST(objects_of_embedded_graphs_change_too),
+        OBJECT_TEST(a_new_embedded_graph_brings_its_objects),
+        OBJECT_TEST(launches_keep_what_they_began_with),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
