@@ -21,7 +21,6 @@ enum sg_kind {
     SG_KIND_NODE,
     SG_KIND_EXEC, /* CUgraphExec */
     SG_KIND_USER_OBJECT,
-    SG_KIND_CONDITION, /* CUgraphConditionalHandle */
     SG_KIND_MODULE,
     SG_KIND_FUNCTION,
     SG_KIND_LIBRARY,

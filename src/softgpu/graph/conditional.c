@@ -4,24 +4,42 @@
 
 #include <stdlib.h>
 
-struct sg_condition *sg_condition_get(CUgraphConditionalHandle handle) {
-    return sg_handle_get(SG_KIND_CONDITION, handle);
+/* Bodies have no handles of their own. */
+static struct sg_graph *whose(struct sg_graph *graph) {
+    while (graph->owner && graph->owner->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        graph = graph->owner->graph;
+    return graph;
 }
 
+struct sg_condition *sg_condition_get(struct sg_graph *graph, CUgraphConditionalHandle handle) {
+    struct sg_graph *of = whose(graph);
+    return handle > 0 && handle <= of->condition_count ? of->conditions[handle - 1] : NULL;
+}
+
+/* The bodies that name them may still be there. */
 void sg_conditions_free(struct sg_graph *graph) {
-    while (graph->conditions) {
-        struct sg_condition *condition = graph->conditions;
-        graph->conditions = condition->next;
-        sg_handle_drop(SG_KIND_CONDITION, condition->handle);
+    for (size_t i = 0; i < graph->condition_count; i++) {
+        struct sg_condition *condition = graph->conditions[i];
+        if (condition->node)
+            condition->node->condition = NULL;
         sg_context_unref(condition->context);
         free(condition);
     }
+    free(graph->conditions);
 }
 
-void sg_condition_node_gone(struct sg_node *node) {
-    struct sg_condition *condition = sg_condition_get(node->params.conditional.handle);
-    if (condition && condition->node == node)
-        condition->node = NULL;
+static bool keep(struct sg_graph *graph, struct sg_condition *condition) {
+    if (graph->condition_count == graph->condition_room) {
+        size_t room = graph->condition_room ? 2 * graph->condition_room : 4;
+        struct sg_condition **grown =
+            reallocarray(graph->conditions, room, sizeof(struct sg_condition *));
+        if (!grown)
+            return false;
+        graph->conditions = grown;
+        graph->condition_room = room;
+    }
+    graph->conditions[graph->condition_count++] = condition;
+    return true;
 }
 
 CUresult sg_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out, CUgraph hGraph,
@@ -37,27 +55,22 @@ CUresult sg_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_condition *condition = calloc(1, sizeof *condition);
-    uint64_t handle = condition ? sg_handle_new(SG_KIND_CONDITION, condition) : 0;
-    if (!handle) {
+    graph = whose(graph);
+    if (!condition || !keep(graph, condition)) {
         free(condition);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     sg_context_ref(context);
-    *condition = (struct sg_condition){.handle = handle,
-                                       .graph = graph,
-                                       .context = context,
-                                       .initial = defaultLaunchValue,
-                                       .flags = flags,
-                                       .next = graph->conditions};
-    graph->conditions = condition;
-    *pHandle_out = handle;
+    *condition =
+        (struct sg_condition){.context = context, .initial = defaultLaunchValue, .flags = flags};
+    *pHandle_out = graph->condition_count;
     return CUDA_SUCCESS;
 }
 
-/* The handle may have been made for another graph. */
-CUresult sg_node_make_bodies(struct sg_node *node, CUgraphNodeParams *params) {
+CUresult sg_node_make_bodies(struct sg_graph *graph, struct sg_node *node,
+                             CUgraphNodeParams *params) {
     CUDA_CONDITIONAL_NODE_PARAMS *conditional = &params->conditional;
-    struct sg_condition *condition = sg_condition_get(conditional->handle);
+    struct sg_condition *condition = sg_condition_get(graph, conditional->handle);
     if (!condition || condition->node ||
         condition->context->handle != SG_HANDLE_VALUE(conditional->ctx))
         return CUDA_ERROR_INVALID_VALUE;
@@ -73,6 +86,7 @@ CUresult sg_node_make_bodies(struct sg_node *node, CUgraphNodeParams *params) {
         node->body_handles[i] = SG_HANDLE_POINTER(CUgraph, node->bodies[i]->handle);
     }
     condition->node = node;
+    node->condition = condition;
     node->params.conditional.phGraph_out = node->body_handles;
     conditional->phGraph_out = node->body_handles;
     return CUDA_SUCCESS;

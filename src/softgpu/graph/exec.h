@@ -125,7 +125,7 @@ CUresult sg_exec_node_set(struct sg_exec_node *node, const CUgraphNodeParams *pa
 /* Gives up what sg_exec_node_set took. */
 void sg_exec_node_release(struct sg_exec_node *node);
 /* What a conditional node's handle begins a launch with; 0 for other nodes. */
-unsigned sg_condition_first_value(const CUgraphNodeParams *params);
+unsigned sg_condition_first_value(const struct sg_node *node);
 /* Calls `visit` for each node of a part and of those in it. */
 void sg_exec_part_each(struct sg_exec_part *part,
                        void (*visit)(struct sg_exec_node *node, void *user), void *user);

@@ -109,8 +109,8 @@ static CUresult check_device(const struct sg_graph *graph, struct device_launch 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
 static CUresult check_conditions(const struct sg_graph *graph, struct sg_exec_error *error) {
-    for (const struct sg_condition *c = graph->conditions; c; c = c->next)
-        if (!c->node)
+    for (size_t i = 0; i < graph->condition_count; i++)
+        if (!graph->conditions[i]->node)
             return fail(error, CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, NULL,
                         CUDA_ERROR_INVALID_VALUE);
     return CUDA_SUCCESS;

@@ -124,10 +124,8 @@ static CUresult copy_parts(struct sg_exec_node *to, const struct sg_node *from) 
 }
 
 /* Without the flag a handle's value at the begin of a launch is undefined: 0 here. */
-unsigned sg_condition_first_value(const CUgraphNodeParams *params) {
-    if (params->type != CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        return 0;
-    const struct sg_condition *condition = sg_condition_get(params->conditional.handle);
+unsigned sg_condition_first_value(const struct sg_node *node) {
+    const struct sg_condition *condition = node->condition;
     bool assigned = condition && (condition->flags & CU_GRAPH_COND_ASSIGN_DEFAULT);
     return assigned ? condition->initial : 0;
 }
@@ -139,7 +137,7 @@ static CUresult copy_node(struct sg_exec_node *to, const struct sg_node *from, u
     CUresult result = sg_exec_node_set(to, &from->params);
     if (result != CUDA_SUCCESS)
         return result;
-    to->value = sg_condition_first_value(&from->params);
+    to->value = sg_condition_first_value(from);
     result = copy_edges(to, from, first);
     if (result == CUDA_SUCCESS)
         result = copy_attributes(to, from);

@@ -123,8 +123,8 @@ static void end_node(struct sg_node *node, struct sg_graph **graphs) {
     sg_allocation_node_gone(node);
     if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && node->params.alloc.dptr)
         sg_graph_memory_release(node->params.alloc.dptr);
-    if (node->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        sg_condition_node_gone(node);
+    if (node->condition)
+        node->condition->node = NULL;
     sg_handle_drop(SG_KIND_NODE, node->handle);
     sg_params_free(&node->params);
     free(node->bodies);
@@ -203,14 +203,13 @@ static bool reserve_edges(struct sg_node *node, struct sg_node *const *dependenc
 }
 
 /* What only a node of its type owns. */
-static CUresult furnish(const struct sg_graph *graph, struct sg_node *node,
-                        CUgraphNodeParams *params) {
+static CUresult furnish(struct sg_graph *graph, struct sg_node *node, CUgraphNodeParams *params) {
     CUresult result = CUDA_SUCCESS;
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_GRAPH:
         return sg_node_embed(node, &params->graph);
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        return sg_node_make_bodies(node, params);
+        return sg_node_make_bodies(graph, node, params);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         result = sg_graph_memory_reserve(params);
         if (result != CUDA_SUCCESS)
@@ -230,7 +229,7 @@ static CUresult add(struct sg_graph *graph, struct sg_node *const *dependencies,
                     CUresult (*check)(const CUgraphNodeParams *), struct sg_node **node) {
     CUresult result = check_dependencies(graph, dependencies, data, count, params->type);
     if (result == CUDA_SUCCESS)
-        result = sg_params_resolve(params);
+        result = sg_params_resolve(graph, params);
     if (result == CUDA_SUCCESS)
         result = check(params);
     if (result == CUDA_SUCCESS)

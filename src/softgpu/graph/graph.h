@@ -39,10 +39,11 @@ struct sg_node {
     struct sg_node *original; /* of a node of a clone: cuGraphNodeFindInClone; only compared, may be
                                  gone: original_id decides */
     uint64_t original_id;
-    CUgraphNodeParams params; /* deep: owned by node_params.c's copy and free */
-    struct sg_graph *child;   /* child graph nodes: owned, embedded */
-    struct sg_graph **bodies; /* conditional nodes: params.conditional.size of them, owned */
-    CUgraph *body_handles;    /* their handles: params.conditional.phGraph_out points here */
+    CUgraphNodeParams params;       /* deep: owned by node_params.c's copy and free */
+    struct sg_graph *child;         /* child graph nodes: owned, embedded */
+    struct sg_graph **bodies;       /* conditional nodes: params.conditional.size of them, owned */
+    CUgraph *body_handles;          /* their handles: params.conditional.phGraph_out points here */
+    struct sg_condition *condition; /* conditional nodes: what their handle means */
     CUkernelNodeAttrValue *attributes; /* kernel nodes: by CUlaunchAttributeID, or NULL */
     bool *attribute_set;
     struct sg_node *root_next, *root_previous; /* while it depends on nothing */
@@ -61,11 +62,12 @@ struct sg_graph {
     struct sg_node *owner;     /* the node whose child or body this is, or NULL */
     struct sg_graph *original; /* of a clone; only compared */
     uint64_t original_id;
-    unsigned captures;               /* streams that capture into it right now */
-    struct sg_held_object *objects;  /* retained user objects */
-    struct sg_condition *conditions; /* conditional handles made for it */
-    uint64_t memory_nodes;           /* alloc and free nodes in it and its children */
-    struct sg_copied *index;         /* clone.c's: nodes by original_id, or NULL until asked for */
+    unsigned captures;                /* streams that capture into it right now */
+    struct sg_held_object *objects;   /* retained user objects */
+    struct sg_condition **conditions; /* conditional handles of it and its bodies, by number */
+    size_t condition_count, condition_room;
+    uint64_t memory_nodes;   /* alloc and free nodes in it and its children */
+    struct sg_copied *index; /* clone.c's: nodes by original_id, or NULL until asked for */
     size_t index_count;
     struct sg_graph *to_free; /* graph.c's, while it frees */
 };
@@ -111,7 +113,7 @@ CUresult sg_params_check(const CUgraphNodeParams *params);
 CUresult sg_params_check_captured(const CUgraphNodeParams *params);
 /* Puts the current context where a type that runs in a context names none. INVALID_CONTEXT when
  * there is none. */
-CUresult sg_params_resolve(CUgraphNodeParams *params);
+CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params);
 /*
  * Deep copy: kernel arguments (laid out by the function's parameters, into `extra`-free
  * kernelParams), memory operations, semaphore lists, access descriptions. Child graphs and bodies
@@ -164,14 +166,14 @@ void sg_user_objects_run(void);
 
 /* ---- Conditional handles (conditional.c) ----------------------------------------------------- */
 
+/* A handle is a number, counted from 1 in each graph together with the bodies in it, as on H200: of
+ * another graph's handle only the number is seen. */
 struct sg_condition {
-    uint64_t handle;
-    struct sg_graph *graph;
     struct sg_context *context; /* referenced */
     unsigned initial, flags;    /* CU_GRAPH_COND_ASSIGN_DEFAULT */
     struct sg_node *node;       /* that uses it, or NULL */
-    struct sg_condition *next;
 };
-struct sg_condition *sg_condition_get(CUgraphConditionalHandle handle);
+/* What a handle means for a node of this graph; NULL when it has no such handle. */
+struct sg_condition *sg_condition_get(struct sg_graph *graph, CUgraphConditionalHandle handle);
 
 #endif

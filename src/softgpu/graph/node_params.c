@@ -36,7 +36,7 @@ static CUresult resolve_optional(CUcontext *handle) {
     return result;
 }
 
-CUresult sg_params_resolve(CUgraphNodeParams *params) {
+CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
         return sg_kernel_params_resolve(&params->kernel);
@@ -47,7 +47,7 @@ CUresult sg_params_resolve(CUgraphNodeParams *params) {
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return params->memOp.ctx ? resolve(&params->memOp.ctx) : CUDA_ERROR_INVALID_VALUE;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        if (!sg_condition_get(params->conditional.handle))
+        if (!sg_condition_get(graph, params->conditional.handle))
             return CUDA_ERROR_INVALID_VALUE;
         return params->conditional.ctx ? resolve(&params->conditional.ctx)
                                        : CUDA_ERROR_INVALID_CONTEXT;

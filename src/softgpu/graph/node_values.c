@@ -10,7 +10,7 @@ static struct sg_node *typed(CUgraphNode handle, CUgraphNodeType type) {
 }
 
 CUresult sg_node_set(struct sg_node *node, CUgraphNodeParams *params) {
-    CUresult result = sg_params_resolve(params);
+    CUresult result = sg_params_resolve(node->graph, params);
     if (result == CUDA_SUCCESS)
         result = sg_params_check(params);
     CUgraphNodeParams copy;

@@ -37,8 +37,8 @@ void sg_graph_forget_copy(struct sg_graph *graph, const struct sg_node *node);
 void sg_graph_forget_index(struct sg_graph *graph);
 
 /* conditional.c */
-CUresult sg_node_make_bodies(struct sg_node *node, CUgraphNodeParams *params);
-void sg_condition_node_gone(struct sg_node *node);
+CUresult sg_node_make_bodies(struct sg_graph *graph, struct sg_node *node,
+                             CUgraphNodeParams *params);
 void sg_conditions_free(struct sg_graph *graph);
 
 /* node_layouts.c */

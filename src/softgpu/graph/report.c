@@ -22,21 +22,14 @@ static unsigned count_objects(const struct sg_graph *graph) {
     return references;
 }
 
-static unsigned count_conditions(const struct sg_graph *graph) {
-    unsigned conditions = 0;
-    for (const struct sg_condition *entry = graph->conditions; entry; entry = entry->next)
-        conditions++;
-    return conditions;
-}
-
 static void graph_line(uint64_t handle, void *object, void *user) {
     (void)handle;
     const struct sg_graph *graph = object;
     struct lines *lines = user;
     sg_text_line(
-        lines->text, "graph %u: nodes %zu edges %zu memory-nodes %llu objects %u conditions %u%s",
+        lines->text, "graph %u: nodes %zu edges %zu memory-nodes %llu objects %u conditions %zu%s",
         ++lines->number, graph->count, count_edges(graph), (unsigned long long)graph->memory_nodes,
-        count_objects(graph), count_conditions(graph), graph->owner ? " embedded" : "");
+        count_objects(graph), graph->condition_count, graph->owner ? " embedded" : "");
 }
 
 static void object_line(uint64_t handle, void *object, void *user) {

@@ -157,7 +157,7 @@ static CUresult prepare(struct sg_exec_changes *changes, struct sg_exec_node *no
     CUresult result = sg_exec_node_set(&change->made, &wanted->params);
     if (result != CUDA_SUCCESS)
         return result;
-    change->made.value = sg_condition_first_value(&wanted->params);
+    change->made.value = sg_condition_first_value(wanted);
     changes->count++;
     return CUDA_SUCCESS;
 }

@@ -1,0 +1,113 @@
+/* Conditional handles belong to the graph that they were made for, and to the bodies in it. */
+#include "graph_nodes.h"
+
+static CUgraphConditionalHandle condition_of(CUgraph graph) {
+    CUgraphConditionalHandle handle = 0;
+    OK(cu.cuGraphConditionalHandleCreate(&handle, graph, ctx, 0, CU_GRAPH_COND_ASSIGN_DEFAULT));
+    return handle;
+}
+
+static CUresult add_if(CUgraph graph, CUgraphConditionalHandle handle, CUgraph *body) {
+    CUgraphNode node = (CUgraphNode)&node;
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    params.conditional.handle = handle;
+    params.conditional.type = CU_GRAPH_COND_TYPE_IF;
+    params.conditional.size = 1;
+    params.conditional.ctx = ctx;
+    CUresult result = cu.cuGraphAddNode_v2(&node, graph, NULL, NULL, 0, &params);
+    if (result == CUDA_SUCCESS && body)
+        *body = params.conditional.phGraph_out[0];
+    assert_true((node == (CUgraphNode)&node) == (result != CUDA_SUCCESS));
+    assert_true((params.conditional.phGraph_out == NULL) == (result != CUDA_SUCCESS));
+    return result;
+}
+
+static size_t node_count(CUgraph graph) {
+    size_t count = 99;
+    OK(cu.cuGraphGetNodes(graph, NULL, &count));
+    return count;
+}
+
+static void another_graphs_handle_is_refused(void **state) {
+    (void)state;
+    CUgraph graph = new_graph(), other = new_graph();
+    CUgraphConditionalHandle theirs = condition_of(other);
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
+    assert_int_equal(node_count(graph), 0);
+    OK(add_if(other, theirs, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
+    OK(add_if(graph, condition_of(graph), NULL));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphDestroy(other));
+}
+
+static void one_of_a_graph_that_is_gone_is_refused(void **state) {
+    (void)state;
+    CUgraph graph = new_graph(), other = new_graph();
+    CUgraphConditionalHandle theirs = condition_of(other);
+    OK(cu.cuGraphDestroy(other));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, theirs, NULL));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void bodies_share_the_handles_of_their_graph(void **state) {
+    (void)state;
+    CUgraph graph = new_graph(), other = new_graph();
+    CUgraph body = NULL, inner = NULL, foreign = NULL;
+    CUgraphConditionalHandle first = condition_of(graph), second = condition_of(graph);
+    OK(add_if(other, condition_of(other), &foreign));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(foreign, second, NULL));
+    OK(add_if(graph, condition_of(graph), &body));
+    OK(add_if(body, first, &inner));
+    OK(add_if(inner, second, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, first, NULL)); /* in use */
+    OK(add_if(inner, condition_of(body), NULL));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphDestroy(other));
+}
+
+/* What is left of a handle, wherever its node was. */
+static void a_handle_is_free_again_after_its_node(void **state) {
+    (void)state;
+    CUgraph graph = new_graph(), body = NULL;
+    CUgraphNode node = NULL;
+    size_t one = 1;
+    CUgraphConditionalHandle first = condition_of(graph), second = condition_of(graph);
+    OK(add_if(graph, first, &body));
+    OK(add_if(body, second, NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, second, NULL));
+    OK(cu.cuGraphGetNodes(graph, &node, &one));
+    OK(cu.cuGraphDestroyNode(node));
+    OK(add_if(graph, second, NULL));
+    OK(add_if(graph, first, NULL));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+/* Handles of a graph are many, and each is its own. */
+#define MANY 300
+
+static void many_handles_are_told_apart(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphConditionalHandle handles[MANY];
+    for (int i = 0; i < MANY; i++)
+        handles[i] = condition_of(graph);
+    for (int i = MANY; i-- > 0;)
+        OK(add_if(graph, handles[i], NULL));
+    for (int i = 0; i < MANY; i++)
+        FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, handles[i], NULL));
+    assert_int_equal(node_count(graph), MANY);
+    CUgraphExec exec = instantiate(graph);
+    end_graph(graph, exec);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(another_graphs_handle_is_refused),
+        TEST(one_of_a_graph_that_is_gone_is_refused),
+        TEST(bodies_share_the_handles_of_their_graph),
+        TEST(a_handle_is_free_again_after_its_node),
+        TEST(many_handles_are_told_apart),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
