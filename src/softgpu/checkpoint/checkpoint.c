@@ -29,7 +29,7 @@ static CUresult begin(int pid, struct sg_control **control) {
     CUresult result = sg_control_open(pid, control);
     if (result != CUDA_SUCCESS)
         return result;
-    if (*control == sg_control && sg_thread()->calls > 0)
+    if (sg_control_is_own(*control) && sg_thread()->calls > 0)
         return CUDA_ERROR_ILLEGAL_STATE;
     sg_gate_look_after(*control);
     return CUDA_SUCCESS;
@@ -101,7 +101,7 @@ static CUresult wait_until_quiet(struct sg_control *control, uint64_t limit) {
         if (limit && limit - spent < rest)
             rest = limit - spent;
         sg_futex_wait(&control->changes, changes, rest);
-        if (control != sg_control && is_gone(control))
+        if (!sg_control_is_own(control) && is_gone(control))
             return CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -182,7 +182,7 @@ static CUresult check_pairs(const CUcheckpointRestoreArgs *args) {
 static CUresult wait_until_restored(struct sg_control *control) {
     while (atomic_load(&control->state) == SG_STATE_RESTORING) {
         sg_futex_wait(&control->state, SG_STATE_RESTORING, LOOK_AFTER);
-        if (control != sg_control && is_gone(control))
+        if (!sg_control_is_own(control) && is_gone(control))
             return CUDA_ERROR_INVALID_VALUE;
     }
     return CUDA_SUCCESS;
@@ -218,7 +218,7 @@ static CUresult restorer_of(struct sg_control *control, int *tid) {
     uint32_t restorer;
     while ((restorer = atomic_load(&control->restorer)) == SG_RESTORER_STARTS) {
         sg_futex_wait(&control->restorer, SG_RESTORER_STARTS, LOOK_AFTER);
-        if (control != sg_control && is_gone(control))
+        if (!sg_control_is_own(control) && is_gone(control))
             return CUDA_ERROR_INVALID_VALUE;
     }
     if (restorer == 0)

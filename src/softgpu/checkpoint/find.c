@@ -64,6 +64,8 @@ CUresult sg_control_open(int pid, struct sg_control **control) {
     if (pid <= 0)
         return CUDA_ERROR_INVALID_VALUE;
     if (pid == getpid()) {
+        if (!atomic_load(&sg_initialized)) /* nothing of it uses the device */
+            return CUDA_ERROR_INVALID_VALUE;
         *control = sg_control;
         return CUDA_SUCCESS;
     }
@@ -77,7 +79,11 @@ CUresult sg_control_open(int pid, struct sg_control **control) {
     return result;
 }
 
+bool sg_control_is_own(const struct sg_control *control) {
+    return control->pid == (uint32_t)getpid();
+}
+
 void sg_control_close(struct sg_control *control) {
-    if (control != sg_control)
+    if (!sg_control_is_own(control))
         munmap(control, sizeof *control);
 }

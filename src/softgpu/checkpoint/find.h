@@ -4,10 +4,11 @@
 
 #include "softgpu/checkpoint/gate.h"
 
-/* Of this process, or mapped from another one: then sg_control_close ends the mapping.
- * INVALID_VALUE when there is no such process or it does not use softgpu, NOT_SUPPORTED when it is
- * not ours to look at. */
+/* Of this process, or mapped from another one: then sg_control_close ends the mapping. Asks for no
+ * cuInit of this process. INVALID_VALUE when there is no such process or it does not use softgpu,
+ * NOT_SUPPORTED when it is not ours to look at. */
 CUresult sg_control_open(int pid, struct sg_control **control);
 void sg_control_close(struct sg_control *control);
+bool sg_control_is_own(const struct sg_control *control);
 
 #endif

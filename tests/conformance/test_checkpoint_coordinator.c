@@ -1,0 +1,144 @@
+/* Who locks and restores other processes need not use the driver itself: no cuInit. */
+#include "harness.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static CUprocessState state_of(int pid) {
+    CUprocessState state = (CUprocessState)77;
+    OK(cu.cuCheckpointProcessGetState(pid, &state));
+    return state;
+}
+
+static void is_not_initialized(void) {
+    int count = 77;
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuDeviceGetCount(&count));
+    assert_int_equal(count, 77);
+}
+
+/* ---- Children that never call cuInit ----------------------------------------------------------
+ */
+
+static int locks(int argc, char **argv) {
+    (void)argc;
+    int pid = atoi(argv[1]), tid = -1;
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
+    OK(cu.cuCheckpointProcessGetRestoreThreadId(pid, &tid));
+    assert_true(tid > 0 && tid != pid);
+    OK(cu.cuCheckpointProcessLock(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
+    FAILS(CUDA_ERROR_ILLEGAL_STATE, cu.cuCheckpointProcessLock(pid, NULL));
+    OK(cu.cuCheckpointProcessUnlock(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
+    is_not_initialized();
+    return 0;
+}
+
+static int restores(int argc, char **argv) {
+    (void)argc;
+    int pid = atoi(argv[1]);
+    OK(cu.cuCheckpointProcessLock(pid, NULL));
+    OK(cu.cuCheckpointProcessCheckpoint(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_CHECKPOINTED);
+    OK(cu.cuCheckpointProcessRestore(pid, NULL));
+    assert_int_equal(state_of(pid), CU_PROCESS_STATE_LOCKED);
+    OK(cu.cuCheckpointProcessUnlock(pid, NULL));
+    is_not_initialized();
+    return 0;
+}
+
+/* A process is no user of the device before cuInit, and is one after it. */
+static int asks_about_itself(int argc, char **argv) {
+    (void)argc, (void)argv;
+    int tid = -1;
+    CUprocessState state = (CUprocessState)77;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(getpid(), &state));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(getpid(), &tid));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(getpid(), NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessCheckpoint(getpid(), NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessRestore(getpid(), NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessUnlock(getpid(), NULL));
+    assert_int_equal(state, 77);
+    assert_int_equal(tid, -1);
+    init_driver();
+    assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
+    return 0;
+}
+
+static void *ask_parent(void *pid) {
+    for (int i = 0; i < 200; i++) {
+        assert_int_equal(state_of(*(int *)pid), CU_PROCESS_STATE_RUNNING);
+        CUprocessState own;
+        CUresult result = cu.cuCheckpointProcessGetState(getpid(), &own);
+        assert_true(result == CUDA_ERROR_INVALID_VALUE || own == CU_PROCESS_STATE_RUNNING);
+    }
+    return NULL;
+}
+
+/* Threads that ask about others while another one begins to use the driver. */
+static int initializes_meanwhile(int argc, char **argv) {
+    (void)argc;
+    int pid = atoi(argv[1]);
+    pthread_t threads[4];
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, ask_parent, &pid), 0);
+    init_driver();
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(state_of(getpid()), CU_PROCESS_STATE_RUNNING);
+    return 0;
+}
+
+/* ---- The process that they act on -------------------------------------------------------------
+ */
+
+static int child_with_pid(const char *name) {
+    char pid[16];
+    CUdeviceptr memory;
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    int status = run_child(name, pid, NULL);
+    OK(cu.cuMemAlloc_v2(&memory, 4096)); /* it is running again */
+    OK(cu.cuMemFree_v2(memory));
+    return status;
+}
+
+static void a_coordinator_locks_without_cuinit(void **state) {
+    (void)state;
+    assert_int_equal(child_with_pid("locks"), 0);
+}
+
+static void a_coordinator_restores_without_cuinit(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("a checkpoint stops a device that others use");
+    assert_int_equal(child_with_pid("restores"), 0);
+}
+
+static void a_process_without_cuinit_cannot_be_locked(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what hardware answers has not been asked");
+    assert_int_equal(run_child("asks-about-itself", NULL), 0);
+}
+
+static void cuinit_may_come_meanwhile(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what hardware answers has not been asked");
+    assert_int_equal(child_with_pid("initializes-meanwhile"), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_coordinator_locks_without_cuinit),
+        TEST(a_coordinator_restores_without_cuinit),
+        TEST(a_process_without_cuinit_cannot_be_locked),
+        TEST(cuinit_may_come_meanwhile),
+    };
+    const struct child children[] = {
+        {"locks", locks},
+        {"restores", restores},
+        {"asks-about-itself", asks_about_itself},
+        {"initializes-meanwhile", initializes_meanwhile},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
