@@ -44,6 +44,27 @@ static void kernels_are_found_and_listed(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
+/* A kernel belongs to no context; how its parameters lie is told in one all the same. */
+static void parameters_want_a_context(void **state) {
+    (void)state;
+    CUlibrary library = load(image_kernels_cubin);
+    CUkernel types = kernel(library, "types");
+    size_t offset = 99, size = 99;
+    OK(cu.cuCtxSetCurrent(NULL));
+    CUresult both = cu.cuKernelGetParamInfo(types, 7, &offset, &size);
+    CUresult one = cu.cuKernelGetParamInfo(types, 7, &offset, NULL);
+    CUresult none = cu.cuKernelGetParamInfo(types, 7, NULL, &size);
+    OK(cu.cuCtxSetCurrent(ctx));
+    assert_int_equal(both, CUDA_ERROR_INVALID_CONTEXT);
+    assert_int_equal(one, CUDA_ERROR_INVALID_CONTEXT);
+    assert_int_equal(none, CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(offset, 99);
+    assert_int_equal(size, 99);
+    OK(cu.cuKernelGetParamInfo(types, 7, &offset, NULL));
+    assert_int_equal(offset, 40);
+    OK(cu.cuLibraryUnload(library));
+}
+
 /* nvcc's host programs hand over a wrapper that points to the fatbin. */
 static void wrappers_are_taken(void **state) {
     (void)state;
@@ -253,7 +274,7 @@ int main(int argc, char **argv) {
         TEST(settings_of_kernels),          TEST(managed_variables),
         TEST(unloading_waits_for_work),     TEST(no_unified_functions),
         TEST(a_context_is_not_needed),      TEST(wrappers_are_taken),
-        TEST(what_cannot_be_read_is_empty),
+        TEST(what_cannot_be_read_is_empty), TEST(parameters_want_a_context),
     };
     const struct child children[] = {{"without", without_context}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

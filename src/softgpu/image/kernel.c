@@ -94,9 +94,12 @@ CUresult sg_cuKernelGetName(const char **name, CUkernel handle) {
 CUresult sg_cuKernelGetParamInfo(CUkernel handle, size_t paramIndex, size_t *paramOffset,
                                  size_t *paramSize) {
     struct sg_kernel *kernel;
+    struct sg_context *context;
     if (!handle || !paramOffset)
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_kernel_from_handle(handle, &kernel);
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        result = sg_kernel_from_handle(handle, &kernel);
     if (result != CUDA_SUCCESS)
         return result;
     return sg_function_parameter(kernel->image, paramIndex, paramOffset, paramSize);
