@@ -309,7 +309,9 @@ static CUresult read_cubin(struct sg_cubin *cubin) {
     if (!cubin->entry_of)
         return CUDA_ERROR_OUT_OF_MEMORY;
     result = sg_cubin_functions(cubin);
-    return result == CUDA_SUCCESS ? sg_cubin_variables(cubin) : result;
+    if (result == CUDA_SUCCESS)
+        result = sg_cubin_variables(cubin);
+    return result == CUDA_SUCCESS && cubin->options->relocatable ? sg_cubin_calls(cubin) : result;
 }
 
 CUresult sg_cubin_read(struct sg_bytes bytes, const struct sg_image_options *options,

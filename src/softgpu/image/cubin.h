@@ -39,6 +39,8 @@ enum { SG_CUBIN_SYSTEM_OLD = 0x33, SG_CUBIN_SYSTEM = 0x41 };
  * sg_elf_close in any case. */
 CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf);
 void sg_elf_close(struct sg_elf *elf);
+/* Of an ELF64 for any machine, whose bytes are set: only its sections. sg_elf_close in any case. */
+CUresult sg_elf_read_sections(struct sg_elf *elf);
 /* The section `prefix` + `name`; NULL when there is none. */
 const struct sg_elf_section *sg_elf_section(const struct sg_elf *elf, const char *prefix,
                                             const char *name);
@@ -52,6 +54,8 @@ struct sg_cubin {
 };
 CUresult sg_cubin_functions(struct sg_cubin *cubin);
 CUresult sg_cubin_variables(struct sg_cubin *cubin);
+/* For linkers. */
+CUresult sg_cubin_calls(struct sg_cubin *cubin);
 
 /* Types of symbols beyond ELF's, and bits of st_other, as found in what ptxas writes. */
 enum {

@@ -104,7 +104,7 @@ static CUresult name_sections(struct sg_elf *elf, uint64_t table) {
     return CUDA_SUCCESS;
 }
 
-static CUresult read_sections(struct sg_elf *elf) {
+CUresult sg_elf_read_sections(struct sg_elf *elf) {
     uint64_t table = sg_bytes_number(elf->bytes, 40, 8), count = sg_bytes_number(elf->bytes, 60, 2);
     struct sg_bytes all;
     if (count == 0 || sg_bytes_number(elf->bytes, 58, 2) != SECTION_HEADER ||
@@ -171,7 +171,7 @@ CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf) {
     elf->flags = (uint32_t)sg_bytes_number(bytes, 48, 4);
     elf->system = bytes.data[EI_OSABI];
     elf->segments = (unsigned)sg_bytes_number(bytes, 56, 2);
-    result = read_sections(elf);
+    result = sg_elf_read_sections(elf);
     for (size_t i = 0; result == CUDA_SUCCESS && i < elf->section_count; i++) {
         if (elf->sections[i].type == SHT_SYMTAB && !elf->symbols)
             result = read_symbols(elf, &elf->sections[i]);

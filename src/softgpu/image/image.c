@@ -234,6 +234,26 @@ static void free_names(char **names, size_t count) {
     free(names);
 }
 
+struct sg_image_code *sg_image_add_code(struct sg_image *image, const char *name, size_t length) {
+    struct sg_image_code *grown = sg_image_grow(image->code, &image->code_count, sizeof *grown);
+    if (!grown)
+        return NULL;
+    image->code = grown;
+    grown += image->code_count - 1;
+    grown->name = sg_image_text(name, length);
+    return grown->name ? grown : NULL;
+}
+
+bool sg_image_add_call(struct sg_image *image, size_t from, size_t to) {
+    struct sg_image_call *grown = sg_image_grow(image->calls, &image->call_count, sizeof *grown);
+    if (!grown)
+        return false;
+    image->calls = grown;
+    grown[image->call_count - 1] = (struct sg_image_call){to, image->code[from].last_call};
+    image->code[from].last_call = image->call_count;
+    return true;
+}
+
 static void free_variable(struct sg_image_variable *variable) {
     for (size_t i = 0; i < variable->relocation_count; i++)
         free(variable->relocations[i].symbol);
@@ -258,6 +278,10 @@ void sg_image_free(struct sg_image *image) {
     free_names(image->undefined, image->undefined_count);
     free_names(image->exported, image->exported_count);
     free_names(image->weak, image->weak_count);
+    for (size_t i = 0; i < image->code_count; i++)
+        free(image->code[i].name);
+    free(image->code);
+    free(image->calls);
     free(image->ptx);
     free(image->machine);
     free(image);

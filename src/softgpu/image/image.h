@@ -58,6 +58,20 @@ struct sg_image_variable {
     size_t relocation_count;
 };
 
+/* Of an input of a link: a function with a body, or one that is called. */
+struct sg_image_code {
+    char *name;
+    bool defined;     /* it has a body here */
+    bool shared;      /* other inputs see it, or give it */
+    bool needed;      /* whoever calls it: an entry, or a declaration that promises a body */
+    size_t last_call; /* in the image's calls, + 1; 0: none */
+};
+
+struct sg_image_call {
+    size_t to;   /* which function */
+    size_t next; /* call of the same function, + 1; 0: none */
+};
+
 /* What it was made from: what a link gives is an ELF, and PTX when all that was linked is. */
 enum sg_image_source { SG_IMAGE_PTX, SG_IMAGE_MACHINE };
 
@@ -83,6 +97,10 @@ struct sg_image {
     size_t exported_count;
     char **weak; /* device functions likewise, which others may define too */
     size_t weak_count;
+    struct sg_image_code *code; /* of an input of a link: who calls whom */
+    size_t code_count;
+    struct sg_image_call *calls;
+    size_t call_count;
 };
 
 /* Messages for CU_JIT_INFO_LOG_BUFFER and CU_JIT_ERROR_LOG_BUFFER; text is cut, never overrun. */

@@ -19,6 +19,7 @@ struct sg_link_name {
     enum kind kind;
     enum strength strength;
     bool managed;
+    bool needed;   /* of a function: something calls it that is reached */
     uint64_t size; /* of a variable, or of an entry's parameters */
 };
 
@@ -161,10 +162,22 @@ CUresult sg_link_names_gather(struct sg_link_names *names) {
     return names->result;
 }
 
+bool sg_link_need(struct sg_link_names *names, const char *name, size_t *image) {
+    size_t at;
+    if (!sg_names_find(&names->table, 0, name, strlen(name), &at))
+        return false;
+    names->all[at].needed = true;
+    *image = names->all[at].image;
+    return names->all[at].strength != DECLARED;
+}
+
 CUresult sg_link_names_require(struct sg_link_names *names) {
+    if (names->result == CUDA_SUCCESS)
+        names->result = sg_link_reach(names);
     for (size_t i = 0; i < names->used; i++) {
-        if (names->all[i].strength == DECLARED)
-            wrong(names, "no input defines", names->all[i].name);
+        const struct sg_link_name *one = &names->all[i];
+        if (one->strength == DECLARED && (is_variable(one) || one->needed))
+            wrong(names, "no input defines", one->name);
     }
     return names->result;
 }

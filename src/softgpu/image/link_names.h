@@ -23,9 +23,15 @@ struct sg_link_names {
 /* Gathers the names of all inputs; sg_link_names_end in any case. SUCCESS, INVALID_SOURCE or
  * UNKNOWN when inputs contradict each other, OUT_OF_MEMORY. */
 CUresult sg_link_names_gather(struct sg_link_names *names);
-/* INVALID_SOURCE when something is declared and used, but not defined. */
+/* INVALID_SOURCE when something is declared and needed, but not defined. */
 CUresult sg_link_names_require(struct sg_link_names *names);
 void sg_link_names_end(struct sg_link_names *names);
+
+/* Between link_names.c and link_reach.c. A function of that name is needed: false when no input
+ * defines it, else *image does. */
+bool sg_link_need(struct sg_link_names *names, const char *name, size_t *image);
+/* Follows the calls from what a link keeps in any case. OUT_OF_MEMORY. */
+CUresult sg_link_reach(struct sg_link_names *names);
 
 /* Whether the result has that function, or variable, of that input. */
 bool sg_link_has_function(const struct sg_link_names *names, size_t image, size_t function);

@@ -55,6 +55,50 @@ static bool settle_symbols(struct sg_ptx *ptx) {
     return true;
 }
 
+/* ---- calls, for linkers ---------------------------------------------------------------------- */
+
+static bool is_code(const struct sg_ptx_symbol *symbol) {
+    return symbol->what == SG_SYMBOL_FUNCTION || symbol->what == SG_SYMBOL_ENTRY;
+}
+
+static bool add_code(struct sg_ptx *ptx, size_t *code_of) {
+    for (size_t i = 0; i < ptx->symbol_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        if (!is_code(symbol))
+            continue;
+        code_of[i] = ptx->image->code_count;
+        struct sg_image_code *code = sg_image_add_code(ptx->image, symbol->name, symbol->length);
+        if (!code)
+            return false;
+        code->defined = symbol->defined;
+        code->shared = !symbol->defined || symbol->linkage != SG_LINK_OWN;
+        code->needed = symbol->defined
+                           ? symbol->what == SG_SYMBOL_ENTRY
+                           : symbol->what == SG_SYMBOL_ENTRY || symbol->linkage != SG_LINK_EXTERN;
+    }
+    return true;
+}
+
+static bool add_calls(struct sg_ptx *ptx, const size_t *code_of) {
+    for (size_t i = 0; i < ptx->symbol_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        for (size_t u = 0; is_code(symbol) && u < symbol->use_count; u++) {
+            size_t to = ptx->uses[symbol->first_use + u];
+            if (to != i && is_code(&ptx->symbols[to]) &&
+                !sg_image_add_call(ptx->image, code_of[i], code_of[to]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool keep_calls(struct sg_ptx *ptx) {
+    size_t *code_of = calloc(ptx->symbol_count + 1, sizeof *code_of);
+    bool kept = code_of && add_code(ptx, code_of) && add_calls(ptx, code_of);
+    free(code_of);
+    return kept || sg_ptx_no_memory(ptx);
+}
+
 /* ---- memory of entries ----------------------------------------------------------------------- */
 
 struct walk {
@@ -162,5 +206,5 @@ bool sg_ptx_close(struct sg_ptx *ptx) {
             good = memory_of(ptx, &walk, i);
     }
     free(walk.queue);
-    return good;
+    return good && (!ptx->options->relocatable || keep_calls(ptx));
 }

@@ -22,6 +22,11 @@ char *sg_image_text(const char *bytes, size_t size);
  * memory. */
 bool sg_image_add_name(char ***names, size_t *count, const char *name, size_t length);
 
+/* Another function of an input of a link, and a call of it by another; NULL and false when there is
+ * no memory. */
+struct sg_image_code *sg_image_add_code(struct sg_image *image, const char *name, size_t length);
+bool sg_image_add_call(struct sg_image *image, size_t from, size_t to);
+
 /* A table from name to number. Names are not copied: their text must stay. */
 struct sg_name_table {
     struct sg_name_slot {

@@ -1,0 +1,231 @@
+/* Objects and archives of a host's compiler as inputs of a link. */
+#include "harness.h"
+#include "image_archive.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static CUlinkState create(void) {
+    CUlinkState link = NULL;
+    OK(cu.cuLinkCreate_v2(0, NULL, NULL, &link));
+    return link;
+}
+
+static CUresult add(CUlinkState link, CUjitInputType type, const void *data, size_t size) {
+    return cu.cuLinkAddData_v2(link, type, (void *)(uintptr_t)data, size, "input", 0, NULL, NULL);
+}
+
+#define ADD(link, type, image) add(link, CU_JIT_INPUT_##type, image, sizeof(image))
+
+static CUmodule finish(CUlinkState link) {
+    void *image = NULL;
+    size_t size = 0;
+    CUmodule module = NULL;
+    OK(cu.cuLinkComplete(link, &image, &size));
+    OK(cu.cuModuleLoadData(&module, image));
+    OK(cu.cuLinkDestroy(link));
+    return module;
+}
+
+static void has_function(CUmodule module, const char *name) {
+    CUfunction function = NULL;
+    OK(cu.cuModuleGetFunction(&function, module, name));
+}
+
+static int value_of(CUmodule module, const char *name) {
+    CUdeviceptr at;
+    size_t size = 0;
+    int value = 0;
+    OK(cu.cuModuleGetGlobal_v2(&at, &size, module, name));
+    assert_int_equal(size, sizeof value);
+    OK(cu.cuMemcpyDtoH_v2(&value, at, sizeof value));
+    return value;
+}
+
+/* All members, whether something asked for them or not. */
+static void check_all(CUlinkState link) {
+    CUmodule module = finish(link);
+    has_function(module, "calls_library");
+    has_function(module, "first_of_two");
+    has_function(module, "second_of_two");
+    assert_int_equal(value_of(module, "from_library"), 21);
+    assert_int_equal(value_of(module, "first_value"), 5);
+    OK(cu.cuModuleUnload(module));
+}
+
+static void an_object_needs_the_archive(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    OK(ADD(link, OBJECT, image_caller_object));
+    OK(ADD(link, LIBRARY, image_archive));
+    check_all(link);
+}
+
+static void the_archive_may_come_first(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    OK(ADD(link, LIBRARY, image_archive));
+    OK(ADD(link, OBJECT, image_caller_object));
+    check_all(link);
+}
+
+static void an_object_alone_misses_it(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    void *image = NULL;
+    size_t size = 0;
+    OK(ADD(link, OBJECT, image_caller_object));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK(cu.cuLinkDestroy(link));
+}
+
+static void write_file(char *path, const void *data, size_t size) {
+    strcpy(path, "/tmp/gpumem-link-XXXXXX");
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, data, size), size);
+    close(fd);
+}
+
+static void files_are_taken(void **state) {
+    (void)state;
+    char object[64], archive[64];
+    CUlinkState link = create();
+    write_file(object, image_caller_object, sizeof image_caller_object);
+    write_file(archive, image_archive, sizeof image_archive);
+    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, object, 0, NULL, NULL));
+    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, archive, 0, NULL, NULL));
+    unlink(object);
+    unlink(archive);
+    check_all(link);
+}
+
+/* A member has a function that calls what is nowhere; no kernel comes there. */
+static void what_nothing_reaches_is_not_missed(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    void *image = NULL;
+    size_t size = 0;
+    OK(ADD(link, LIBRARY, image_archive));
+    CUmodule module = finish(link);
+    has_function(module, "first_of_two");
+    OK(cu.cuModuleUnload(module));
+    link = create();
+    OK(ADD(link, LIBRARY, image_archive));
+    OK(ADD(link, OBJECT, image_reaching_object));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, cu.cuLinkComplete(link, &image, &size));
+    OK(cu.cuLinkDestroy(link));
+}
+
+#define HEAD   ".version 7.8\n.target sm_70\n.address_size 64\n"
+#define CALLS  "{\n.param .b32 out;\ncall.uni (out), nowhere, ();\n}\nret;\n}\n"
+#define LACKS  HEAD ".extern .func (.param .b32 result) nowhere();\n"
+#define UNUSED LACKS ".visible .func unused()\n{\n" CALLS ".visible .entry empty()\n{\nret;\n}\n"
+#define POINTS UNUSED ".visible .global .u64 pointer = unused;\n"
+#define USED   HEAD ".extern .func unused();\n.visible .entry uses()\n{\ncall.uni unused;\nret;\n}\n"
+
+static CUresult link_texts(const char *first, const char *second) {
+    CUlinkState link = create();
+    void *image = NULL;
+    size_t size = 0;
+    OK(add(link, CU_JIT_INPUT_PTX, first, strlen(first) + 1));
+    if (second)
+        OK(add(link, CU_JIT_INPUT_PTX, second, strlen(second) + 1));
+    CUresult result = cu.cuLinkComplete(link, &image, &size);
+    OK(cu.cuLinkDestroy(link));
+    return result;
+}
+
+static void the_same_holds_for_texts(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what hardware answers to texts has not been asked");
+    OK(link_texts(UNUSED, NULL));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(UNUSED, USED));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(USED, UNUSED));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, link_texts(POINTS, NULL));
+}
+
+static void other_bytes_are_refused(void **state) {
+    (void)state;
+    CUlinkState link = create();
+    FAILS(CUDA_ERROR_UNKNOWN, add(link, CU_JIT_INPUT_LIBRARY, HEAD, sizeof HEAD));
+    OK(cu.cuLinkDestroy(link));
+    link = create();
+    FAILS(CUDA_ERROR_UNKNOWN, ADD(link, LIBRARY, image_caller_object));
+    OK(cu.cuLinkDestroy(link));
+}
+
+static void a_name_in_two_members_is_refused(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what hardware answers has not been asked");
+    CUlinkState link = create();
+    OK(ADD(link, LIBRARY, image_archive));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, ADD(link, LIBRARY, image_archive));
+    FAILS(CUDA_ERROR_INVALID_SOURCE, ADD(link, OBJECT, image_caller_object));
+    OK(cu.cuLinkDestroy(link));
+}
+
+/* Whatever is cut off or changed: an answer, and the linker still ends. */
+static void damaged_archives_are_survived(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("other drivers need not survive it");
+    unsigned char *copy = malloc(sizeof image_archive);
+    assert_non_null(copy);
+    for (size_t size = 1; size < sizeof image_archive; size += 13) {
+        CUlinkState link = create();
+        unsigned char *cut = malloc(size); /* of its own, so that a sanitizer sees its end */
+        assert_non_null(cut);
+        memcpy(cut, image_archive, size);
+        CUresult result = add(link, CU_JIT_INPUT_LIBRARY, cut, size);
+        assert_true(result == CUDA_SUCCESS ? size >= 8 : result == CUDA_ERROR_UNKNOWN);
+        OK(cu.cuLinkDestroy(link));
+        free(cut);
+    }
+    for (size_t at = 8; at < sizeof image_archive; at += 3) {
+        CUlinkState link = create();
+        memcpy(copy, image_archive, sizeof image_archive);
+        copy[at] ^= (unsigned char)(1u << at % 8);
+        add(link, CU_JIT_INPUT_LIBRARY, copy, sizeof image_archive);
+        OK(cu.cuLinkDestroy(link));
+    }
+    free(copy);
+}
+
+/* The toolkit's own archive, which needs much that nobody defines. */
+static void cudadevrt_is_linked(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/usr/local/cuda/lib64/libcudadevrt.a",
+                                        "/usr/local/cuda/lib/libcudadevrt.a",
+                                        "/usr/local/cuda/targets/x86_64-linux/lib/libcudadevrt.a",
+                                        "/usr/lib/x86_64-linux-gnu/libcudadevrt.a"};
+    const char *path = getenv("GPUMEM_CUDADEVRT");
+    for (size_t i = 0; !path && i < COUNT(paths); i++)
+        path = access(paths[i], R_OK) == 0 ? paths[i] : NULL;
+    if (!path) {
+        printf("skip: no toolkit here has libcudadevrt.a; GPUMEM_CUDADEVRT may name it\n");
+        skip();
+    }
+    CUlinkState link = create();
+    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
+    OK(ADD(link, OBJECT, image_caller_object));
+    OK(ADD(link, LIBRARY, image_archive));
+    check_all(link);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(an_object_needs_the_archive),
+        TEST(the_archive_may_come_first),
+        TEST(an_object_alone_misses_it),
+        TEST(files_are_taken),
+        TEST(what_nothing_reaches_is_not_missed),
+        TEST(the_same_holds_for_texts),
+        TEST(other_bytes_are_refused),
+        TEST(a_name_in_two_members_is_refused),
+        TEST(damaged_archives_are_survived),
+        TEST(cudadevrt_is_linked),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
