@@ -88,6 +88,10 @@ static const par_scenario *const chapters[] = {
     par_near_texture_scenarios,
     par_graphics_scenarios,
     par_link_more_scenarios,
+    par_graph_again_scenarios,
+    par_link_again_scenarios,
+    par_library_again_scenarios,
+    par_checkpoint_scenarios,
 };
 
 size_t par_chapter_count(void) {
@@ -160,9 +164,9 @@ static int run_one(int argc, char **argv) {
 }
 
 static int run_helper(const char *name, const char *fd) {
-    const par_helper *const tables[] = {par_share_helpers, par_pool_helpers,
-                                        par_ipc_helpers,   par_share_more_helpers,
-                                        par_peer_helpers,  par_first_helpers};
+    const par_helper *const tables[] = {par_share_helpers,      par_pool_helpers, par_ipc_helpers,
+                                        par_share_more_helpers, par_peer_helpers, par_first_helpers,
+                                        par_checkpoint_helpers};
     for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++) {
         for (size_t i = 0; tables[t][i].name != NULL; i++) {
             if (strcmp(tables[t][i].name, name) == 0) {

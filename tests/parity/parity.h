@@ -106,6 +106,10 @@ extern const par_scenario par_near_pool_scenarios[];
 extern const par_scenario par_near_access_scenarios[];
 extern const par_scenario par_near_host_function_scenarios[];
 extern const par_scenario par_near_texture_scenarios[];
+extern const par_scenario par_graph_again_scenarios[];
+extern const par_scenario par_link_again_scenarios[];
+extern const par_scenario par_library_again_scenarios[];
+extern const par_scenario par_checkpoint_scenarios[];
 
 /* What the running scenario may use. */
 typedef struct par_state {
@@ -262,6 +266,7 @@ extern const par_helper par_pool_helpers[];
 extern const par_helper par_share_more_helpers[];
 extern const par_helper par_peer_helpers[];
 extern const par_helper par_first_helpers[];
+extern const par_helper par_checkpoint_helpers[];
 
 const par_scenario *par_scenario_find(const char *name);
 const par_scenario *par_scenario_at(size_t chapter, size_t index);

@@ -1,0 +1,411 @@
+/*
+ * Graphs, asked again: whose user objects and conditional handles are, and rows of the other
+ * scenarios that had a second reason for their answer. One question a scenario.
+ */
+#include "graph_build.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+/* ---- User objects: each has a weight, and the sum says which have ended ---------------------- */
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_t main_thread;
+static int ended, elsewhere;
+
+static void destroy(void *weight) {
+    pthread_mutex_lock(&guard);
+    ended += (int)(intptr_t)weight;
+    elsewhere += !pthread_equal(main_thread, pthread_self());
+    pthread_mutex_unlock(&guard);
+}
+
+static void see_ended(const char *what) {
+    pthread_mutex_lock(&guard);
+    par_see("ended", "%s %d elsewhere %d", what, ended, elsewhere);
+    pthread_mutex_unlock(&guard);
+}
+
+static void begin(void) {
+    par_context();
+    main_thread = pthread_self();
+}
+
+static CUuserObject own(CUgraph graph, int weight) {
+    CUuserObject object = NULL;
+    SETUP(cuUserObjectCreate,
+          (&object, (void *)(intptr_t)weight, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    SETUP(cuGraphRetainUserObject, (graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    return object;
+}
+
+static CUgraph graph_with(CUdeviceptr p, int weight) {
+    CUgraph graph = gb_graph();
+    gb_set_node(graph, NULL, p, (unsigned)weight, 64);
+    own(graph, weight);
+    return graph;
+}
+
+/* The graph is gone: only its executable has the objects. */
+static CUgraphExec exec_of(CUgraph graph) {
+    CUgraphExec exec = gb_instantiate(graph);
+    SETUP(cuGraphDestroy, (graph));
+    return exec;
+}
+
+static void update_objects(void) {
+    CUgraphExecUpdateResultInfo info;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraphExec exec = exec_of(graph_with(p, 1));
+    CUgraph other = graph_with(p, 10), wrong = graph_with(p, 100);
+    gb_empty_node(wrong, NULL);
+    CALL(cuGraphExecUpdate_v2, "refused", (exec, wrong, &info));
+    see_ended("refused");
+    CALL(cuGraphExecUpdate_v2, "objects", (exec, other, &info));
+    see_ended("updated");
+    CALL(cuGraphExecUpdate_v2, "objects-again", (exec, other, &info));
+    see_ended("updated-again");
+    CALL(cuGraphDestroy, "after-update", (other));
+    see_ended("graph-gone");
+    CALL(cuGraphLaunch, "after-update", (exec, NULL));
+    CALL(cuStreamSynchronize, "after-update", (NULL));
+    CALL(cuGraphExecDestroy, "after-update", (exec));
+    see_ended("exec-gone");
+}
+
+static void update_same_object(void) {
+    CUgraphExecUpdateResultInfo info;
+    begin();
+    CUgraph graph = gb_graph(), other = gb_graph(), none = gb_graph();
+    CUuserObject object = own(graph, 1);
+    SETUP(cuGraphRetainUserObject, (other, object, 3, 0));
+    CUgraphExec exec = exec_of(graph);
+    CALL(cuGraphExecUpdate_v2, "same-object", (exec, other, &info));
+    CALL(cuGraphDestroy, "same-object", (other));
+    see_ended("updated");
+    CALL(cuGraphExecUpdate_v2, "no-object", (exec, none, &info));
+    see_ended("without");
+}
+
+static void update_old_version(void) {
+    CUgraphNode node;
+    CUgraphExecUpdateResult why;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraphExec exec = exec_of(graph_with(p, 1));
+    CUgraph other = graph_with(p, 10);
+    CALL(cuGraphExecUpdate, "objects", (exec, other, &node, &why));
+    see_ended("updated");
+    CALL(cuGraphDestroy, "after-update", (other));
+    see_ended("graph-gone");
+}
+
+/* A launch that waits began with objects that an update gives up. */
+static void update_in_flight(void) {
+    CUgraphExecUpdateResultInfo info;
+    CUstream s;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUgraphExec exec = exec_of(graph_with(p, 1));
+    CUgraph second = graph_with(p, 10), third = graph_with(p, 100);
+    par_hold(s);
+    CALL(cuGraphLaunch, "held", (exec, s));
+    CALL(cuGraphExecUpdate_v2, "in-flight", (exec, second, &info));
+    see_ended("one-update");
+    CALL(cuGraphLaunch, "held", (exec, s));
+    CALL(cuGraphExecUpdate_v2, "in-flight", (exec, third, &info));
+    SETUP(cuGraphDestroy, (second));
+    SETUP(cuGraphDestroy, (third));
+    see_ended("two-updates");
+    par_release();
+    CALL(cuStreamSynchronize, "released", (s));
+    see_ended("released");
+    CALL(cuGraphExecDestroy, "released", (exec));
+    see_ended("exec-gone");
+}
+
+static void destroy_in_flight(void) {
+    CUstream s;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUgraphExec exec = exec_of(graph_with(p, 1));
+    par_hold(s);
+    CALL(cuGraphLaunch, "held", (exec, s));
+    CALL(cuGraphExecDestroy, "in-flight", (exec));
+    see_ended("exec-gone");
+    par_release();
+    CALL(cuStreamSynchronize, "released", (s));
+    see_ended("released");
+}
+
+static CUgraph outer_with(CUdeviceptr p, int weight, CUgraphNode *node) {
+    CUgraph outer = gb_graph(), child = graph_with(p, weight);
+    SETUP(cuGraphAddChildGraphNode, (node, outer, NULL, 0, child));
+    SETUP(cuGraphDestroy, (child));
+    return outer;
+}
+
+static void embedded_objects(void) {
+    CUgraphNode node;
+    CUgraphExecUpdateResultInfo info;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph outer = outer_with(p, 1, &node), other = outer_with(p, 10, &node);
+    CUgraphExec exec = gb_instantiate(outer);
+    CALL(cuGraphDestroy, "embedded-object", (outer));
+    see_ended("outer-gone");
+    CALL(cuGraphExecUpdate_v2, "embedded-object", (exec, other, &info));
+    see_ended("updated");
+    CALL(cuGraphDestroy, "embedded-object", (other));
+    see_ended("other-gone");
+    CALL(cuGraphExecDestroy, "embedded-object", (exec));
+    see_ended("exec-gone");
+}
+
+static void child_params_objects(void) {
+    CUgraphNode node;
+    CUgraphNodeParams params;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph outer = outer_with(p, 1, &node), child = graph_with(p, 10), third = graph_with(p, 100);
+    CUgraphExec exec = gb_instantiate(outer);
+    CALL(cuGraphExecChildGraphNodeSetParams, "objects", (exec, node, child));
+    SETUP(cuGraphDestroy, (child));
+    see_ended("child-gone");
+    memset(&params, 0, sizeof(params));
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = third;
+    CALL(cuGraphExecNodeSetParams, "objects", (exec, node, &params));
+    SETUP(cuGraphDestroy, (third));
+    see_ended("third-gone");
+    CALL(cuGraphDestroy, "objects", (outer));
+    see_ended("outer-gone");
+    CALL(cuGraphExecDestroy, "objects", (exec));
+    see_ended("exec-gone");
+}
+
+/* The node's own embedded graph changes, not an executable's. */
+static void child_of_graph_objects(void) {
+    CUgraphNode node;
+    CUgraphNodeParams params;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph outer = outer_with(p, 1, &node), child = graph_with(p, 10);
+    memset(&params, 0, sizeof(params));
+    params.type = CU_GRAPH_NODE_TYPE_GRAPH;
+    params.graph.graph = child;
+    CALL(cuGraphNodeSetParams, "child-objects", (node, &params));
+    see_ended("set");
+    CALL(cuGraphDestroy, "child-objects", (child));
+    see_ended("child-gone");
+    CALL(cuGraphDestroy, "child-objects", (outer));
+    see_ended("outer-gone");
+}
+
+/* ---- Conditional handles --------------------------------------------------------------------- */
+
+static CUgraphConditionalHandle condition(CUgraph graph) {
+    CUgraphConditionalHandle handle = 0;
+    SETUP(cuGraphConditionalHandleCreate, (&handle, graph, par.primary, 0, 0));
+    return handle;
+}
+
+static CUgraph conditional(const char *cls, CUgraph graph, CUgraphConditionalHandle handle) {
+    CUgraphNode node;
+    CUgraphNodeParams params = {0};
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle = handle;
+    params.conditional.size = 1;
+    params.conditional.ctx = par.primary;
+    CALLO(cuGraphAddNode, cls, (&node, graph, NULL, 0, &params), OUT_C(node),
+          OUT_C(params.conditional.phGraph_out));
+    return par_last() == CUDA_SUCCESS ? params.conditional.phGraph_out[0] : NULL;
+}
+
+/* A graph with no handle of its own. */
+static void handle_of_other_graph(void) {
+    par_context();
+    CUgraph graph = gb_graph(), other = gb_graph();
+    CUgraphConditionalHandle theirs = condition(other);
+    conditional("other-graphs-handle", graph, theirs);
+    conditional("its-own-handle", other, theirs);
+    conditional("other-graphs-used-handle", graph, theirs);
+}
+
+/* What is the same of handles of two graphs, and what follows from it? */
+static void handle_numbers(void) {
+    par_context();
+    CUgraph graph = gb_graph(), other = gb_graph();
+    CUgraphConditionalHandle a = condition(graph), b = condition(other), c = condition(graph);
+    CUgraphConditionalHandle d = condition(graph);
+    par_see("handles", "first-of-both %s, then %lld %lld", a == b ? "same" : "different",
+            (long long)(c - a), (long long)(d - c));
+    conditional("number-of-own", graph, b);
+    conditional("own-after-number", graph, a);
+    conditional("number-beyond", other, d);
+}
+
+static void handle_in_body(void) {
+    par_context();
+    CUgraph graph = gb_graph(), other = gb_graph();
+    CUgraphConditionalHandle first = condition(graph), second = condition(graph);
+    CUgraph body = conditional("outer", graph, condition(graph));
+    CUgraph foreign = conditional("foreign", other, condition(other));
+    conditional("foreign-body", foreign, second);
+    CUgraph inner = conditional("in-body", body, first);
+    conditional("in-inner-body", inner, second);
+    conditional("used-in-body", graph, first);
+    conditional("of-body-in-body", inner, condition(body));
+    CUgraphConditionalHandle of_inner = condition(inner);
+    par_see("handles", "of-body %lld", (long long)(of_inner - second));
+    conditional("of-body-in-graph", graph, of_inner);
+}
+
+/* The embedded graph has handles of its own, or those of the graph around it? */
+static void handle_in_child(void) {
+    CUgraphNode node;
+    CUgraph embedded = NULL;
+    par_context();
+    CUgraph graph = gb_graph(), child = gb_graph();
+    CUgraphConditionalHandle outer = condition(graph);
+    SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
+    SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
+    conditional("outer-handle-in-child", embedded, outer);
+    conditional("of-child-in-child", embedded, condition(embedded));
+    conditional("of-original-in-child", embedded, condition(child));
+}
+
+static void handle_after_graph(void) {
+    par_context();
+    CUgraph graph = gb_graph(), other = gb_graph();
+    CUgraphConditionalHandle theirs = condition(other);
+    SETUP(cuGraphDestroy, (other));
+    conditional("graph-gone", graph, theirs);
+}
+
+static void handle_null_context(void) {
+    CUgraphNode node;
+    CUgraphNodeParams params = {0};
+    par_context();
+    CUgraph graph = gb_graph();
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.size = 1;
+    CALLO(cuGraphAddNode, "zero-handle-null-context", (&node, graph, NULL, 0, &params),
+          OUT_C(node));
+    params.conditional.handle = condition(graph);
+    params.conditional.size = 0;
+    CALLO(cuGraphAddNode, "no-body-null-context", (&node, graph, NULL, 0, &params), OUT_C(node));
+}
+
+/* ---- Rows that had a second reason ----------------------------------------------------------- */
+
+/* graph_update/enabled#041 asked it of a host node, which cannot be switched off anyway. */
+static void enabled_without_context(void) {
+    unsigned on;
+    par_context();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph graph = gb_graph();
+    CUgraphNode node = gb_set_node(graph, NULL, p, 1, 64);
+    CUgraphExec exec = gb_instantiate(graph);
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALL(cuGraphNodeSetEnabled, "no-ctx", (exec, node, 0));
+    CALLO(cuGraphNodeGetEnabled, "no-ctx", (exec, node, &on), OUT_U(on));
+}
+
+/* graph-more/poisoned#007 asked it with memory that no graph has allocated. */
+static void free_node_poisoned(void) {
+    CUgraphNode node;
+    CUstream s;
+    par_context();
+    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUgraph graph = gb_graph();
+    CUdeviceptr address = 0, gone = par_mapped(PAR_2M);
+    CUgraphNode alloc = gb_alloc_node(graph, NULL, 4096, &address);
+    par_hold(s);
+    SETUP(cuMemsetD8Async, (gone, 1, PAR_2M, s));
+    SETUP(cuMemUnmap, (gone, PAR_2M));
+    par_release();
+    CALL(cuStreamSynchronize, "faulted", (s));
+    CALLO(cuGraphAddMemFreeNode, "faulted", (&node, graph, &alloc, 1, address), OUT_C(node));
+}
+
+/* graph/works-no-context#004 had a NULL context in the parameters, too. */
+static void batch_without_context(void) {
+    CUgraphNode node;
+    CUstreamBatchMemOpParams write = {0};
+    CUDA_BATCH_MEM_OP_NODE_PARAMS ops = {0};
+    par_context();
+    CUdeviceptr p = par_alloc(4096);
+    CUgraph graph = gb_graph();
+    write.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+    write.writeValue.address = p;
+    ops.ctx = par.primary;
+    ops.count = 1;
+    ops.paramArray = &write;
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuGraphAddBatchMemOpNode, "no-ctx-named", (&node, graph, NULL, 0, &ops), OUT_C(node));
+    ops.ctx = NULL;
+    CALLO(cuGraphAddBatchMemOpNode, "no-ctx-null", (&node, graph, NULL, 0, &ops), OUT_C(node));
+    SETUP(cuCtxSetCurrent, (par.primary));
+    CALLO(cuGraphAddBatchMemOpNode, "null", (&node, graph, NULL, 0, &ops), OUT_C(node));
+}
+
+/* graph-more/nested#004 cloned a graph into which no conditional had come. */
+static void clone_with_conditional_child(void) {
+    CUgraphNode node;
+    CUgraph embedded = NULL, copy;
+    par_context();
+    CUgraph graph = gb_graph(), child = gb_graph();
+    SETUP(cuGraphAddChildGraphNode, (&node, graph, NULL, 0, child));
+    SETUP(cuGraphChildGraphNodeGetGraph, (node, &embedded));
+    conditional("in-child", embedded, condition(embedded));
+    if (par_last() == CUDA_SUCCESS) {
+        CALLO(cuGraphClone, "conditional-in-child", (&copy, graph), OUT_C(copy));
+        CALLO(cuGraphAddChildGraphNode, "conditional-in-child", (&node, gb_graph(), NULL, 0, graph),
+              OUT_C(node));
+    }
+}
+
+/* A conditional node of an executable: no scenario had asked for it by the function for any type.
+ */
+static void exec_params_of_conditional(void) {
+    CUgraphNode node;
+    CUgraphNodeParams params = {0};
+    par_context();
+    CUgraph graph = gb_graph();
+    params.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    params.conditional.handle = condition(graph);
+    params.conditional.size = 1;
+    params.conditional.ctx = par.primary;
+    SETUP(cuGraphAddNode, (&node, graph, NULL, 0, &params));
+    CUgraphExec exec = gb_instantiate(graph);
+    CALL(cuGraphExecNodeSetParams, "conditional-same", (exec, node, &params));
+    params.conditional.phGraph_out = NULL;
+    CALL(cuGraphExecNodeSetParams, "conditional-null-graphs", (exec, node, &params));
+}
+
+const par_scenario par_graph_again_scenarios[] = {
+    {"graph-again/update-objects", update_objects, 0, 0},
+    {"graph-again/update-same-object", update_same_object, 0, 0},
+    {"graph-again/update-old-version", update_old_version, 0, 0},
+    {"graph-again/update-in-flight", update_in_flight, 0, 0},
+    {"graph-again/destroy-in-flight", destroy_in_flight, 0, 0},
+    {"graph-again/embedded-objects", embedded_objects, 0, 0},
+    {"graph-again/child-params-objects", child_params_objects, 0, 0},
+    {"graph-again/child-of-graph-objects", child_of_graph_objects, 0, 0},
+    {"graph-again/handle-of-other-graph", handle_of_other_graph, 0, 0},
+    {"graph-again/handle-numbers", handle_numbers, 0, 0},
+    {"graph-again/handle-in-body", handle_in_body, 0, 0},
+    {"graph-again/handle-in-child", handle_in_child, 0, 0},
+    {"graph-again/handle-after-graph", handle_after_graph, 0, 0},
+    {"graph-again/handle-null-context", handle_null_context, 0, 0},
+    {"graph-again/enabled-without-context", enabled_without_context, 0, 0},
+    {"graph-again/free-node-poisoned", free_node_poisoned, 0, 0},
+    {"graph-again/batch-without-context", batch_without_context, 0, 0},
+    {"graph-again/clone-with-conditional-child", clone_with_conditional_child, 0, 0},
+    {"graph-again/exec-params-of-conditional", exec_params_of_conditional, 0, 0},
+    {.name = NULL},
+};

@@ -1,0 +1,117 @@
+/* Libraries and kernels, asked again: without a context, with arguments that are otherwise right.
+ */
+#include "../parity.h"
+#include "image_kernels.h"
+#include "module_texts.h"
+
+static CUlibrary load(const void *image) {
+    CUlibrary l = NULL;
+    SETUP(cuLibraryLoadData, (&l, image, NULL, NULL, 0, NULL, NULL, 0));
+    return l;
+}
+
+/* library/no-context#004 passed a NULL offset. */
+static void param_info(const char *cls, CUkernel k) {
+    size_t offset, size;
+    CALLO(cuKernelGetParamInfo, cls, (k, 7, &offset, &size), OUT_U(offset), OUT_U(size));
+    par_note("no size");
+    CALLO(cuKernelGetParamInfo, cls, (k, 7, &offset, NULL), OUT_U(offset));
+    par_note("no such parameter");
+    CALLO(cuKernelGetParamInfo, cls, (k, 99, &offset, &size), OUT_U(offset), OUT_U(size));
+    par_note("no offset");
+    CALLO(cuKernelGetParamInfo, cls, (k, 7, NULL, &size), OUT_U(size));
+    par_note("no kernel");
+    CALLO(cuKernelGetParamInfo, cls, (NULL, 7, &offset, &size), OUT_U(offset), OUT_U(size));
+}
+
+static void param_info_no_context(void) {
+    CUkernel k;
+    par_init();
+    CUlibrary l = load(image_kernels_cubin);
+    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    param_info("no-ctx", k);
+}
+
+static void param_info_context_gone(void) {
+    CUkernel k;
+    CUcontext gone;
+    par_context();
+    CUlibrary l = load(image_kernels_cubin);
+    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    param_info("ok", k);
+    SETUP(cuCtxCreate_v2, (&gone, 0, 0));
+    SETUP(cuCtxPopCurrent_v2, (&gone));
+    SETUP(cuCtxPushCurrent_v2, (gone));
+    SETUP(cuCtxPushCurrent_v2, (gone));
+    SETUP(cuCtxDestroy_v2, (gone));
+    param_info("destroyed-ctx", k);
+}
+
+static void param_info_poisoned(void) {
+    CUkernel k;
+    CUstream s;
+    par_context();
+    CUlibrary l = load(image_kernels_cubin);
+    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUdeviceptr gone = par_mapped(PAR_2M);
+    par_hold(s);
+    SETUP(cuMemsetD8Async, (gone, 1, PAR_2M, s));
+    SETUP(cuMemUnmap, (gone, PAR_2M));
+    par_release();
+    CALL(cuStreamSynchronize, "faulted", (s));
+    param_info("faulted", k);
+}
+
+/* What else library/no-context left out. */
+static void others_no_context(void) {
+    CUlibrary back;
+    CUkernel k, list[20] = {NULL};
+    CUdeviceptr p;
+    size_t bytes;
+    const char *name;
+    int value;
+    par_init();
+    CUlibrary l = load(image_kernels_cubin), managed = load(TEXT_MANAGED);
+    SETUP(cuLibraryGetKernel, (&k, l, "types"));
+    CALLO(cuKernelGetLibrary, "no-ctx", (&back, k), OUT_C(back));
+    CALLO(cuKernelGetName, "no-ctx", (&name, k), OUT_Z(name));
+    CALLO(cuLibraryEnumerateKernels, "no-ctx", (list, 20, l), OUT_C(list[0]), OUT_C(list[8]),
+          OUT_C(list[9]));
+    CALLO(cuLibraryGetManaged, "no-ctx", (&p, &bytes, managed, "managed_one"), OUT_C(p),
+          OUT_U(bytes));
+    CALLO(cuLibraryGetManaged, "no-ctx-no-address", (NULL, &bytes, managed, "managed_one"),
+          OUT_U(bytes));
+    CALLO(cuLibraryGetManaged, "no-ctx-not-managed", (&p, &bytes, managed, "plain_one"), OUT_C(p),
+          OUT_U(bytes));
+    CALLO(cuLibraryGetGlobal, "no-ctx-no-size", (&p, NULL, managed, "plain_one"), OUT_C(p));
+    CALLO(cuLibraryGetGlobal, "no-ctx-no-such", (&p, &bytes, managed, "nothing"), OUT_C(p),
+          OUT_U(bytes));
+    CALLO(cuKernelGetAttribute, "no-ctx-bad-device",
+          (&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, k, 99), OUT_I(value));
+    CALLO(cuLibraryGetKernel, "no-ctx-no-such", (&k, l, "nothing"), OUT_C(k));
+    CALL(cuLibraryUnload, "no-ctx", (managed));
+}
+
+/* A function is of a context, and knows its own: module/no-context had no size. */
+static void function_param_info_no_context(void) {
+    CUmodule m;
+    CUfunction f;
+    size_t offset, size;
+    par_context();
+    SETUP(cuModuleLoadData, (&m, image_kernels_cubin));
+    SETUP(cuModuleGetFunction, (&f, m, "types"));
+    SETUP(cuCtxSetCurrent, (NULL));
+    CALLO(cuFuncGetParamInfo, "no-ctx-both", (f, 7, &offset, &size), OUT_U(offset), OUT_U(size));
+    CALLO(cuFuncGetParamInfo, "no-ctx-no-such", (f, 99, &offset, &size), OUT_U(offset),
+          OUT_U(size));
+}
+
+const par_scenario par_library_again_scenarios[] = {
+    {"library-again/param-info-no-context", param_info_no_context, 0, 0},
+    {"library-again/param-info-context-gone", param_info_context_gone, 0, 0},
+    {"library-again/param-info-poisoned", param_info_poisoned, 0, 0},
+    {"library-again/others-no-context", others_no_context, 0, 0},
+    {"library-again/function-no-context", function_param_info_no_context, 0, 0},
+    {.name = NULL},
+};
