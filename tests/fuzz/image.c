@@ -3,6 +3,7 @@
  * them or gives what keeps the promises of image.h; what it takes can be linked, and read again.
  */
 #include "softgpu/image/image.h"
+#include "softgpu/image/archive.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,19 @@ static void check_variable(const struct sg_image *image, const struct sg_image_v
     }
 }
 
+static void check_calls(const struct sg_image *image) {
+    size_t followed = 0;
+    for (size_t i = 0; i < image->code_count; i++) {
+        require(image->code[i].name != NULL);
+        for (size_t call = image->code[i].last_call; call; call = image->calls[call - 1].next) {
+            require(call <= image->call_count && image->calls[call - 1].to < image->code_count);
+            require(image->calls[call - 1].next < call);
+            followed++;
+        }
+    }
+    require(followed == image->call_count);
+}
+
 static void check(const struct sg_image *image) {
     for (size_t i = 0; i < image->function_count; i++) {
         const struct sg_image_function *function = &image->functions[i];
@@ -44,6 +58,7 @@ static void check(const struct sg_image *image) {
     check_names(image->undefined, image->undefined_count);
     check_names(image->exported, image->exported_count);
     check_names(image->weak, image->weak_count);
+    check_calls(image);
     require(image->source == SG_IMAGE_MACHINE || image->ptx || image->machine);
 }
 
@@ -60,6 +75,41 @@ static void link_again(const struct sg_image *image, const struct sg_image_optio
     check(again);
     sg_image_free(again);
     free(bytes);
+}
+
+/* ---- Objects and archives of a host -----------------------------------------------------------
+ */
+
+struct reading {
+    const struct sg_image_options *options;
+    struct sg_image_log *log;
+};
+
+static CUresult read_fatbin(struct sg_bytes fatbin, void *user) {
+    const struct reading *reading = user;
+    struct sg_image *image = NULL;
+    CUresult result =
+        sg_image_read(fatbin.data, fatbin.size, reading->options, reading->log, &image);
+    require((result == CUDA_SUCCESS) == (image != NULL));
+    if (image)
+        check(image);
+    sg_image_free(image);
+    return CUDA_SUCCESS;
+}
+
+static void read_host(struct sg_bytes bytes, struct reading *reading) {
+    struct sg_archive archive;
+    struct sg_archive_member member;
+    bool whole = false;
+    if (sg_object_is(bytes))
+        sg_object_each_fatbin(bytes, read_fatbin, reading);
+    if (!sg_archive_open(bytes, &archive))
+        return;
+    while (sg_archive_next(&archive, &member, &whole)) {
+        require(member.name.size == 0 || member.name.data);
+        if (sg_object_is(member.bytes))
+            sg_object_each_fatbin(member.bytes, read_fatbin, reading);
+    }
 }
 
 /* The first byte says how it is read; the rest is the image. */
@@ -83,6 +133,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     /* Exactly as many bytes as there are, so that reading one more is seen. */
     uint8_t *copy = malloc(size);
     memcpy(copy, data + 1, size - 1);
+    struct reading reading = {&options, &log};
+    read_host((struct sg_bytes){copy, size - 1}, &reading);
     CUresult result = sg_image_read(copy, size - 1, &options, &log, &image);
     free(copy);
     require((result == CUDA_SUCCESS) == (image != NULL));
