@@ -83,9 +83,29 @@ CUresult sg_cuStreamQuery(CUstream hStream) {
 }
 
 /* The legacy stream as a whole includes what blocking streams hold: a marker in it joins them. */
-static CUresult synchronize_legacy(struct sg_stream *legacy) {
+static CUresult wait_for_legacy(struct sg_stream *legacy) {
     struct sg_op *op = sg_op_new(NULL);
     return op ? sg_stream_run(legacy, op) : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult wait_for_own(struct sg_stream *stream) {
+    struct sg_token token = sg_stream_token(stream);
+    CUresult result = sg_token_wait(token);
+    sg_token_release(&token);
+    return result;
+}
+
+/* Waiting drops the lock: meanwhile another thread may destroy the stream, or its context. The
+ * stream keeps both until the pools have heard of it. */
+static CUresult synchronize(struct sg_stream *stream) {
+    struct sg_context *context = stream->context;
+    sg_stream_ref(stream);
+    bool joins = stream == context->legacy && stream->busy_blocking > 0;
+    CUresult result = joins ? wait_for_legacy(stream) : wait_for_own(stream);
+    if (result == CUDA_SUCCESS)
+        sg_pools_synchronized(context, stream);
+    sg_stream_unref(stream);
+    return result;
 }
 
 CUresult sg_cuStreamSynchronize(CUstream hStream) {
@@ -96,18 +116,7 @@ CUresult sg_cuStreamSynchronize(CUstream hStream) {
     if (stream->capture)
         return sg_capture_refuse(stream);
     result = sg_capture_unsafe();
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (stream == stream->context->legacy && stream->busy_blocking > 0) {
-        result = synchronize_legacy(stream);
-    } else {
-        struct sg_token token = sg_stream_token(stream);
-        result = sg_token_wait(token);
-        sg_token_release(&token);
-    }
-    if (result == CUDA_SUCCESS)
-        sg_pools_synchronized(stream->context, stream);
-    return result;
+    return result == CUDA_SUCCESS ? synchronize(stream) : result;
 }
 
 /* ---- What a stream is ----------------------------------------------------------------------- */
