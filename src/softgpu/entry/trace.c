@@ -1,5 +1,6 @@
 #include "softgpu/entry/trace.h"
 
+#include "base/kept_file.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"
@@ -12,20 +13,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int trace_fd = -1;
+static struct gm_kept_file trace = GM_NO_KEPT_FILE;
 static uint64_t trace_start;
 
 bool sg_trace_open(const char *file) {
     trace_start = sg_now();
     if (strcmp(file, "-") == 0) {
-        trace_fd = STDERR_FILENO;
         return true;
     }
-    trace_fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (trace_fd >= 0)
+    if (gm_kept_file_set(open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), &trace))
         return true;
     sg_log(1, "SOFTGPU_TRACE='%s' is ignored: %s", file, strerror(errno));
     return false;
+}
+
+/* -1 when the file is closed: that is somebody's who has closed all that it did not know. */
+static int descriptor(void) {
+    if (trace.fd < 0)
+        return STDERR_FILENO;
+    return gm_kept_file_is_open(&trace) ? trace.fd : -1;
 }
 
 /* Written at once and whole: the last line before a crash is the one that is wanted. */
@@ -42,7 +48,7 @@ void sg_trace_call(gpumem_driver_fn fn, CUresult result) {
         snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s %s\n", now / 1000000000u,
                  now / 1000u % 1000000u, syscall(SYS_gettid), sg_rows[fn].symbol, name);
     if (length > 0 && (size_t)length < sizeof line) {
-        ssize_t written = write(trace_fd, line, (size_t)length);
+        ssize_t written = write(descriptor(), line, (size_t)length);
         (void)written; /* a full disk must not fail the traced program */
     }
 }

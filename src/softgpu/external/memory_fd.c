@@ -30,7 +30,10 @@ static CUresult open_file(int fd, int device, uint64_t size, struct sg_external_
     uint64_t start = start_of(fd, size);
     /* Behind the end of the file there is nothing, and no range reaches there. */
     size_t pages = (size_t)((size + SG_PAGE - 1) / SG_PAGE * SG_PAGE);
-    CUresult result = sg_phys_create_in(fd, 0, &prop, pages, true, &bytes->phys);
+    struct gm_kept_file file;
+    if (!gm_kept_file_set(fd, &file))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = sg_phys_create_in(&file, 0, &prop, pages, true, &bytes->phys);
     bytes->offset = (size_t)start;
     bytes->size = (size_t)(size - start);
     return result;

@@ -30,7 +30,7 @@ struct handle {
 _Static_assert(sizeof(struct handle) <= sizeof(CUipcEventHandle), "fits the driver's handle");
 
 static struct sg_event_share *table; /* this process's events; NULL until the first */
-static int table_fd = -1;
+static struct gm_kept_file table_file = GM_NO_KEPT_FILE;
 static uint32_t next_slot;
 
 /* ---- Processes ------------------------------------------------------------------------------ */
@@ -52,12 +52,11 @@ static CUresult open_table(void) {
     if (ftruncate(fd, (off_t)TABLE_SIZE) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
+    if (map == MAP_FAILED || !gm_kept_file_set(fd, &table_file)) {
         close(fd);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     table = map;
-    table_fd = fd;
     return CUDA_SUCCESS;
 }
 
@@ -129,7 +128,7 @@ CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
     if (!found || !found->share || found->share_map)
         return CUDA_ERROR_INVALID_HANDLE;
     struct handle handle = {.magic = HANDLE_MAGIC, .flags = found->flags};
-    if (!sg_process_fd_name(table_fd, &handle.table))
+    if (!sg_process_fd_name(&table_file, &handle.table))
         return CUDA_ERROR_OPERATING_SYSTEM;
     handle.slot = (uint32_t)(found->share - table);
     handle.generation = found->share->generation;

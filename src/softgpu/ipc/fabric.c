@@ -17,9 +17,9 @@ bool sg_fabric_permitted(void) {
     return sg_device(0)->fabric;
 }
 
-CUresult sg_fabric_export(int fd, enum sg_fabric_kind kind, void *handle) {
+CUresult sg_fabric_export(const struct gm_kept_file *file, enum sg_fabric_kind kind, void *handle) {
     struct name name = {.magic = MAGIC, .kind = (uint32_t)kind};
-    if (!sg_process_fd_name(fd, &name.file))
+    if (!sg_process_fd_name(file, &name.file))
         return CUDA_ERROR_OPERATING_SYSTEM;
     memset(handle, 0, sizeof(CUmemFabricHandle));
     memcpy(handle, &name, sizeof name);

@@ -16,7 +16,7 @@ struct table {
 };
 
 static struct table *table; /* this process's; NULL until the first handle */
-static int table_fd = -1;
+static struct gm_kept_file table_file = GM_NO_KEPT_FILE;
 static uint32_t next_slot;
 
 static bool make_table(void) {
@@ -27,13 +27,12 @@ static bool make_table(void) {
     if (ftruncate(fd, sizeof *table) == 0 &&
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
         map = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED) {
+    if (map == MAP_FAILED || !gm_kept_file_set(fd, &table_file)) {
         close(fd);
         return false;
     }
     table = map;
     memcpy(table->magic, MAGIC, sizeof MAGIC);
-    table_fd = fd;
     return true;
 }
 
@@ -42,7 +41,7 @@ static void step(uint32_t slot) {
 }
 
 bool sg_live_begin(struct sg_live *live) {
-    if (!table && !make_table())
+    if (!(table ? gm_kept_file_is_open(&table_file) : make_table()))
         return false;
     for (uint32_t tried = 0; tried < SLOTS; tried++) {
         uint32_t slot = next_slot++ % SLOTS;
@@ -50,7 +49,7 @@ bool sg_live_begin(struct sg_live *live) {
             continue;
         step(slot);
         *live = (struct sg_live){
-            .table = (uint32_t)table_fd, .slot = slot, .generation = table->generations[slot]};
+            .table = (uint32_t)table_file.fd, .slot = slot, .generation = table->generations[slot]};
         return true;
     }
     return false;

@@ -61,7 +61,7 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     const struct sg_range *range = sg_range_find(dptr);
     struct place place = {.magic = MAGIC};
     if (!range || range->kind != SG_RANGE_DEVICE ||
-        !sg_process_fd_name(range->phys->file, &place.file))
+        !sg_process_fd_name(&range->phys->file, &place.file))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_allocation *allocation = range->owner;
     result = announce(allocation);
@@ -107,16 +107,16 @@ static CUresult map_file(struct opened *opened, int device) {
     CUmemAllocationProp prop = sg_plain_prop(device);
     const struct place *place = &opened->place;
     struct sg_phys *phys;
-    int fd = open_file(place);
-    if (fd < 0)
+    struct gm_kept_file file;
+    if (!gm_kept_file_set(open_file(place), &file))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_phys_create_in(fd, (uint64_t)place->first_page * SG_PAGE, &prop,
+    CUresult result = sg_phys_create_in(&file, (uint64_t)place->first_page * SG_PAGE, &prop,
                                         (size_t)place->pages * SG_PAGE, true, &phys);
     if (result == CUDA_SUCCESS) {
         result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &opened->segment);
         sg_phys_unref(phys);
     }
-    close(fd);
+    gm_kept_file_close(&file);
     return result;
 }
 

@@ -33,14 +33,16 @@ bool sg_process_status(uint64_t pid, char *state, uint64_t *start) {
     return true;
 }
 
-bool sg_process_fd_name(int fd, struct sg_process_fd *name) {
-    struct stat status;
+bool sg_process_fd_name(const struct gm_kept_file *file, struct sg_process_fd *name) {
     char state;
-    *name = (struct sg_process_fd){.pid = (uint32_t)getpid(), .fd = (uint32_t)fd};
-    if (fstat(fd, &status) != 0 || !sg_process_status(name->pid, &state, &name->started))
+    *name = (struct sg_process_fd){
+        .pid = (uint32_t)getpid(), .fd = (uint32_t)file->fd, .inode = file->inode};
+    if (!gm_kept_file_is_open(file)) {
+        sg_log(1, "memory cannot be named to other processes: somebody has closed descriptor %d",
+               file->fd);
         return false;
-    name->inode = status.st_ino;
-    return true;
+    }
+    return sg_process_status(name->pid, &state, &name->started);
 }
 
 static bool is_alive(const struct sg_process_fd *name) {

@@ -4,7 +4,8 @@
 #ifndef SG_IPC_PROCESS_H
 #define SG_IPC_PROCESS_H
 
-#include <stdbool.h>
+#include "base/kept_file.h"
+
 #include <stdint.h>
 
 struct sg_process_fd {
@@ -13,8 +14,8 @@ struct sg_process_fd {
     uint64_t inode;   /* tells a reused descriptor apart */
 };
 
-/* Names a descriptor of this process. */
-bool sg_process_fd_name(int fd, struct sg_process_fd *name);
+/* Names a descriptor of this process; false when it is not open on the file any more. */
+bool sg_process_fd_name(const struct gm_kept_file *file, struct sg_process_fd *name);
 /* Opens what was named, here; -1 when it is gone. */
 int sg_process_fd_open(const struct sg_process_fd *name);
 /* Opens another descriptor of the same process; the caller makes sure that it is what it should be.

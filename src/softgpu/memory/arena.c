@@ -4,6 +4,7 @@
 #include "softgpu/core/state.h"
 #include "softgpu/memory/memfile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,23 +31,28 @@ static uint64_t next_first(const struct sg_arena *arena) {
 
 /* The process may have called mlockall(MCL_FUTURE): map without access (nothing to populate),
  * unlock, then open what is needed. */
-static unsigned char *map_view(int fd, uint64_t offset, size_t size) {
+static unsigned char *map_view(const struct gm_kept_file *file, uint64_t offset, size_t size) {
     unsigned char *view = sg_addresses_reserve(size, SG_PAGE);
     if (!view)
         return NULL;
-    if (!sg_memfile_map_at(fd, offset, view, size, PROT_NONE)) {
-        munmap(view, size);
+    if (!sg_memfile_map_at(file, offset, view, size, PROT_NONE)) {
+        sg_addresses_end(view, size);
         return NULL;
     }
-    munlock(view, size);
+    if (munlock(view, size) != 0)
+        sg_log(1, "%zu bytes for device memory stay locked: %s", size, strerror(errno));
     return view;
 }
 
 static bool make_file(struct sg_arena *arena, uint64_t size) {
-    if (arena->fd >= 0)
-        return sg_memfile_grow(arena->fd, size);
-    arena->fd = sg_memfile_new(arena->name, size);
-    return arena->fd >= 0;
+    if (gm_kept_file_is_open(&arena->file))
+        return sg_memfile_grow(&arena->file, size);
+    if (arena->file.fd >= 0)
+        sg_log(1,
+               "somebody has closed descriptor %d, which was that of %s memory: what is added "
+               "is of a new one",
+               arena->file.fd, arena->name);
+    return sg_memfile_new(arena->name, size, &arena->file);
 }
 
 static bool add_region(struct sg_arena *arena, uint64_t pages) {
@@ -58,13 +64,14 @@ static bool add_region(struct sg_arena *arena, uint64_t pages) {
     region.dirty = calloc((pages + 63) / 64, sizeof *region.dirty);
     if (!region.dirty)
         return false;
-    region.view = map_view(arena->fd, region.first * SG_PAGE, pages * SG_PAGE);
+    region.file = arena->file;
+    region.view = map_view(&region.file, region.first * SG_PAGE, pages * SG_PAGE);
     if (region.view && sg_extents_add(&arena->free, region.first, pages)) {
         arena->regions[arena->region_count++] = region;
         return true;
     }
     if (region.view)
-        munmap(region.view, pages * SG_PAGE);
+        sg_addresses_end(region.view, pages * SG_PAGE);
     free(region.dirty);
     return false;
 }
@@ -120,11 +127,16 @@ bool sg_arena_take(struct sg_arena *arena, uint64_t pages, uint64_t *page, unsig
 void sg_arena_give(struct sg_arena *arena, uint64_t page, uint64_t pages) {
     struct sg_arena_region *region = region_of(arena, page);
     uint64_t first = page - region->first;
-    if ((arena->dirty_pages + pages) * SG_PAGE > SG_ARENA_CACHE) {
-        sg_memfile_punch(arena->fd, page * SG_PAGE, pages * SG_PAGE);
-    } else {
+    /* What the machine will not have stays for those who come. */
+    bool keep = (arena->dirty_pages + pages) * SG_PAGE <= SG_ARENA_CACHE;
+    if (keep || !sg_memfile_give_back(&region->file, page * SG_PAGE, region->view + first * SG_PAGE,
+                                      pages * SG_PAGE)) {
         set_dirty(region, first, pages);
         arena->dirty_pages += pages;
     }
     sg_extents_give(&arena->free, page, pages);
+}
+
+const struct gm_kept_file *sg_arena_file(struct sg_arena *arena, uint64_t page) {
+    return &region_of(arena, page)->file;
 }

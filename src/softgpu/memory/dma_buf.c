@@ -47,15 +47,14 @@ static bool seal(int file) {
 static bool try_one_page(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     struct udmabuf_create_list *list = new_list(1);
-    int file = list ? sg_memfile_new("softgpu probe", page) : -1;
+    struct gm_kept_file file = GM_NO_KEPT_FILE;
     int fd = -1;
-    if (file >= 0 && seal(file)) {
-        list->list[0] = (struct udmabuf_create_item){.memfd = (uint32_t)file, .size = page};
+    if (list && sg_memfile_new("softgpu probe", page, &file) && seal(file.fd)) {
+        list->list[0] = (struct udmabuf_create_item){.memfd = (uint32_t)file.fd, .size = page};
         fd = make(list, 1);
     }
     free(list);
-    if (file >= 0)
-        close(file);
+    gm_kept_file_close(&file);
     if (fd >= 0)
         close(fd);
     return fd >= 0;
@@ -107,7 +106,7 @@ static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_creat
         size_t size = (size_t)((stop < end ? stop : end) - address);
         if (list)
             list->list[count] = (struct udmabuf_create_item){
-                .memfd = (uint32_t)range->phys->file,
+                .memfd = (uint32_t)range->phys->file.fd,
                 .offset = range->phys->file_offset + range->phys_offset + (address - range->start),
                 .size = size};
         count++;
@@ -123,6 +122,17 @@ static void hold(CUdeviceptr address, CUdeviceptr end) {
         range->phys->pages_held = true;
         address = end_of(range);
     }
+}
+
+/* Whether all that is to be sealed is still ours. */
+static bool all_open(CUdeviceptr address, CUdeviceptr end) {
+    while (address < end) {
+        const struct sg_range *range = sg_range_find(address);
+        if (!gm_kept_file_is_open(&range->phys->file))
+            return false;
+        address = end_of(range);
+    }
+    return true;
 }
 
 static bool seal_all(const struct udmabuf_create_list *list, size_t count) {
@@ -143,7 +153,8 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
     if (!list)
         return CUDA_ERROR_OUT_OF_MEMORY;
     collect(address, address + size, list);
-    int made = seal_all(list, count) ? make(list, count) : -1;
+    bool sealed = all_open(address, address + size) && seal_all(list, count);
+    int made = sealed ? make(list, count) : -1;
     free(list);
     if (made < 0) {
         const char *hint =

@@ -15,23 +15,29 @@ static void log_failure(const char *what, uint64_t size) {
     sg_log(0, "%s of %llu bytes failed: %s", what, (unsigned long long)size, strerror(errno));
 }
 
-int sg_memfile_new(const char *name, uint64_t size) {
+bool sg_memfile_new(const char *name, uint64_t size, struct gm_kept_file *file) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
         log_failure("memfd_create for device memory", size);
-        return -1;
+        return false;
     }
-    if (!sg_memfile_grow(fd, size)) {
+    struct gm_kept_file made;
+    if (!gm_kept_file_set(fd, &made) || !sg_memfile_grow(&made, size)) {
         close(fd);
-        return -1;
+        return false;
     }
-    return fd;
+    *file = made;
+    return true;
 }
 
-bool sg_memfile_grow(int fd, uint64_t size) {
+bool sg_memfile_grow(const struct gm_kept_file *file, uint64_t size) {
     struct rlimit limit;
     struct stat status;
-    if (fstat(fd, &status) == 0 && (uint64_t)status.st_size >= size)
+    if (!gm_kept_file_is_open(file) || fstat(file->fd, &status) != 0) {
+        log_failure("growing device memory, whose descriptor somebody has closed,", size);
+        return false;
+    }
+    if ((uint64_t)status.st_size >= size)
         return true;
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size) {
         sg_log(0,
@@ -39,16 +45,24 @@ bool sg_memfile_grow(int fd, uint64_t size) {
                (unsigned long long)size, (unsigned long long)limit.rlim_cur);
         return false;
     }
-    if (ftruncate(fd, (off_t)size) != 0) {
+    if (ftruncate(file->fd, (off_t)size) != 0) {
         log_failure("ftruncate of device memory", size);
         return false;
     }
     return true;
 }
 
-void sg_memfile_punch(int fd, uint64_t offset, uint64_t size) {
-    if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size) != 0)
-        log_failure("giving back memory", size);
+/* Through the mapping, which nobody else can put another file under. The kernel refuses that for
+ * locked pages, as under mlockall: those go through the descriptor. */
+bool sg_memfile_give_back(const struct gm_kept_file *file, uint64_t offset, unsigned char *view,
+                          size_t size) {
+    const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    if (madvise(view, size, MADV_REMOVE) == 0)
+        return true;
+    if (gm_kept_file_is_open(file) && fallocate(file->fd, mode, (off_t)offset, (off_t)size) == 0)
+        return true;
+    log_failure("giving back memory", size);
+    return false;
 }
 
 static unsigned char *reserve(void *hint, size_t size, int flags) {
@@ -62,7 +76,7 @@ unsigned char *sg_addresses_reserve(size_t size, size_t align) {
     if (at && ((uintptr_t)at & (align - 1)) == 0)
         return at;
     if (at)
-        munmap(at, size);
+        sg_addresses_end(at, size);
     if (size + align < size) {
         errno = ENOMEM;
         at = NULL;
@@ -75,9 +89,9 @@ unsigned char *sg_addresses_reserve(size_t size, size_t align) {
     }
     size_t before = (align - ((uintptr_t)at & (align - 1))) & (align - 1);
     if (before)
-        munmap(at, before);
+        sg_addresses_end(at, before);
     if (align > before)
-        munmap(at + before + size, align - before);
+        sg_addresses_end(at + before + size, align - before);
     return at + before;
 }
 
@@ -87,27 +101,45 @@ bool sg_addresses_reserve_at(uintptr_t address, size_t size) {
         return false;
     /* A kernel before 4.17 takes the address for a hint. */
     if ((uintptr_t)at != address) {
-        munmap(at, size);
+        sg_addresses_end(at, size);
         return false;
     }
     return true;
 }
 
-bool sg_memfile_map_at(int fd, uint64_t offset, unsigned char *at, size_t size, int prot) {
-    void *mapped = mmap(at, size, prot, MAP_SHARED | MAP_FIXED, fd, (off_t)offset);
-    if (mapped == MAP_FAILED) {
-        log_failure("mapping memory", size);
-        return false;
-    }
-    return true;
+bool sg_memfile_map_at(const struct gm_kept_file *file, uint64_t offset, unsigned char *at,
+                       size_t size, int prot) {
+    if (gm_kept_file_is_open(file) &&
+        mmap(at, size, prot, MAP_SHARED | MAP_FIXED, file->fd, (off_t)offset) != MAP_FAILED)
+        return true;
+    log_failure("mapping memory", size);
+    return false;
 }
 
-unsigned char *sg_memfile_map(int fd, uint64_t offset, size_t size) {
+/* An old size of 0 asks for a second mapping of shared pages. */
+bool sg_view_map_at(unsigned char *view, unsigned char *at, size_t size, int prot) {
+    if (mremap(view, 0, size, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
+        log_failure("mapping memory once more", size);
+        return false;
+    }
+    if (prot == (PROT_READ | PROT_WRITE) || mprotect(at, size, prot) == 0)
+        return true;
+    log_failure("protecting memory", size);
+    sg_addresses_clear(at, size);
+    return false;
+}
+
+void sg_addresses_end(unsigned char *at, size_t size) {
+    if (munmap(at, size) != 0)
+        log_failure("unmapping memory", size);
+}
+
+unsigned char *sg_memfile_map(const struct gm_kept_file *file, uint64_t offset, size_t size) {
     unsigned char *at = sg_addresses_reserve(size, SG_PAGE);
     if (!at)
         return NULL;
-    if (!sg_memfile_map_at(fd, offset, at, size, PROT_READ | PROT_WRITE)) {
-        munmap(at, size);
+    if (!sg_memfile_map_at(file, offset, at, size, PROT_READ | PROT_WRITE)) {
+        sg_addresses_end(at, size);
         return NULL;
     }
     return at;

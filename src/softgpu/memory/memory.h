@@ -15,6 +15,7 @@
 #ifndef SG_MEMORY_MEMORY_H
 #define SG_MEMORY_MEMORY_H
 
+#include "base/kept_file.h"
 #include "softgpu/core/state.h"
 #include "softgpu/memory/tree.h"
 
@@ -39,10 +40,9 @@ struct sg_phys {
     /* Byte 0 as softgpu itself sees it, SG_PAGE aligned. Host memory has this view too, beside the
      * mappings at the addresses that the application uses. */
     unsigned char *host;
-    int fd; /* -1 when not exportable */
-    /* The memory file that holds the bytes: the arena's, fd, the pool's. Of legacy IPC and external
-     * memory it is closed once they are mapped; -1 for a multicast object. */
-    int file;
+    /* The memory file that holds the bytes: the arena's, its own, the pool's. Of legacy IPC and
+     * external memory it is closed once they are mapped; none for a multicast object. */
+    struct gm_kept_file file;
     uint64_t file_offset; /* of byte 0 */
     bool imported;        /* made by another process, which is charged for it */
     bool pages_held;      /* by a DMA buffer, perhaps: they are nobody else's afterwards */
@@ -53,11 +53,12 @@ struct sg_phys {
 /* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
  * and exportability; it has been validated by the caller. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
-/* The same for bytes of a file of the caller's, which keeps `fd` open until the memory is mapped
- * where it is wanted. When it ends, its bytes in the file are given back to the machine, unless it
- * is `imported` (and so not charged either). */
-CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *prop, size_t size,
-                           bool imported, struct sg_phys **phys);
+/* The same for bytes of a file of the caller's, which stays open until this returns. When it ends,
+ * its bytes in the file are given back to the machine, unless it is `imported` (and so not charged
+ * either). */
+CUresult sg_phys_create_in(const struct gm_kept_file *file, uint64_t offset,
+                           const CUmemAllocationProp *prop, size_t size, bool imported,
+                           struct sg_phys **phys);
 void sg_phys_ref(struct sg_phys *phys);
 /* At 0 the bytes become reusable once no running operation can still see them. */
 void sg_phys_unref(struct sg_phys *phys);

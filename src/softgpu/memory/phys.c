@@ -26,8 +26,6 @@ struct sg_phys_place {
     struct sg_arena *arena;
     uint64_t page;
     struct sg_phys_place *next_file; /* SG_PHYS_FD: to find a file that is imported again */
-    dev_t file_device;
-    ino_t file_inode;
 };
 
 /* The last one is the host side's. */
@@ -94,31 +92,20 @@ static bool place_in_arena(struct sg_phys_place *place) {
     if (!sg_arena_take(place->arena, phys->size / SG_PAGE, &place->page, &phys->host))
         return false;
     phys->kind = SG_PHYS_ARENA;
-    phys->fd = -1;
-    phys->file = place->arena->fd;
+    phys->file = *sg_arena_file(place->arena, place->page);
     phys->file_offset = place->page * SG_PAGE;
     return true;
 }
 
-/* Takes over `fd` on success. */
-static bool place_in_file(struct sg_phys_place *place, int fd) {
+/* Takes over the descriptor on success. Importers find the file from now on. */
+static bool place_in_file(struct sg_phys_place *place, const struct gm_kept_file *file) {
     struct sg_phys *phys = &place->phys;
-    phys->host = sg_memfile_map(fd, 0, phys->size);
+    phys->host = sg_memfile_map(file, 0, phys->size);
     if (!phys->host)
         return false;
     phys->kind = SG_PHYS_FD;
-    phys->fd = phys->file = fd;
+    phys->file = *file;
     phys->file_offset = 0;
-    return true;
-}
-
-/* Lets importers find this file. */
-static bool remember_file(struct sg_phys_place *place) {
-    struct stat status;
-    if (fstat(place->phys.fd, &status) != 0)
-        return false;
-    place->file_device = status.st_dev;
-    place->file_inode = status.st_ino;
     place->next_file = files;
     files = place;
     return true;
@@ -137,16 +124,13 @@ static bool write_trailer(int fd, const struct sg_phys *phys) {
 }
 
 static bool make_file(struct sg_phys_place *place) {
-    int fd = sg_memfile_new("softgpu shared", place->phys.size + SG_SHARE_PAGE);
-    if (fd < 0)
+    struct gm_kept_file file;
+    if (!sg_memfile_new("softgpu shared", place->phys.size + SG_SHARE_PAGE, &file))
         return false;
-    if (write_trailer(fd, &place->phys) && place_in_file(place, fd)) {
-        if (remember_file(place))
-            return true;
-        munmap(place->phys.host, place->phys.size);
-    }
+    if (write_trailer(file.fd, &place->phys) && place_in_file(place, &file))
+        return true;
     sg_log(0, "cannot make shareable memory: %s", strerror(errno));
-    close(fd);
+    gm_kept_file_close(&file);
     return false;
 }
 
@@ -179,13 +163,14 @@ CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_
     return CUDA_SUCCESS;
 }
 
-CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *prop, size_t size,
-                           bool imported, struct sg_phys **phys) {
+CUresult sg_phys_create_in(const struct gm_kept_file *file, uint64_t offset,
+                           const CUmemAllocationProp *prop, size_t size, bool imported,
+                           struct sg_phys **phys) {
     int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
     if (!imported && !charge(device, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_phys_place *place = new_place(prop, device, size);
-    unsigned char *host = place ? sg_memfile_map(fd, offset, size) : NULL;
+    unsigned char *host = place ? sg_memfile_map(file, offset, size) : NULL;
     if (!host) {
         free(place);
         if (!imported)
@@ -194,8 +179,7 @@ CUresult sg_phys_create_in(int fd, uint64_t offset, const CUmemAllocationProp *p
     }
     place->phys.kind = SG_PHYS_PART;
     place->phys.host = host;
-    place->phys.fd = -1;
-    place->phys.file = fd;
+    place->phys.file = *file;
     place->phys.file_offset = offset;
     place->phys.imported = imported;
     if (!imported)
@@ -216,22 +200,37 @@ static void forget_file(struct sg_phys_place *place) {
         *link = place->next_file;
 }
 
+static bool give_back(const struct sg_phys *phys) {
+    return sg_memfile_give_back(&phys->file, phys->file_offset, phys->host, phys->size);
+}
+
+/* Pages that somebody else holds are not used again: they are lost with their place, unless the
+ * machine takes them. */
+static void give_to_arena(struct sg_phys_place *place) {
+    const struct sg_phys *phys = &place->phys;
+    sg_poison(phys->host, phys->size, SG_POISON_FREED);
+    if (!phys->pages_held || give_back(phys))
+        sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
+}
+
+/* Importers read zeros then, also where the bytes stay with the file. The file may be closed by
+ * now; the mapping still knows it. */
+static void end_part(const struct sg_phys *phys) {
+    if (!phys->imported && !give_back(phys))
+        memset(phys->host, 0, phys->size);
+    sg_addresses_end(phys->host, phys->size);
+}
+
 static void reclaim(struct sg_retired *retired) {
     struct sg_phys_place *place = (struct sg_phys_place *)retired;
     struct sg_phys *phys = &place->phys;
     if (phys->kind == SG_PHYS_ARENA) {
-        sg_poison(phys->host, phys->size, SG_POISON_FREED);
-        if (phys->pages_held)
-            sg_memfile_punch(phys->file, phys->file_offset, phys->size);
-        sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
+        give_to_arena(place);
     } else if (phys->kind == SG_PHYS_PART) {
-        /* The file may be closed by now; the mapping still knows it. */
-        if (!phys->imported)
-            madvise(phys->host, phys->size, MADV_REMOVE);
-        munmap(phys->host, phys->size);
+        end_part(phys);
     } else {
-        munmap(phys->host, phys->size);
-        close(phys->fd);
+        sg_addresses_end(phys->host, phys->size);
+        gm_kept_file_close(&phys->file);
     }
     free(place);
 }
@@ -255,7 +254,7 @@ void sg_phys_unref(struct sg_phys *phys) {
 
 static struct sg_phys *find_file(const struct stat *status) {
     for (struct sg_phys_place *place = files; place; place = place->next_file)
-        if (place->file_device == status->st_dev && place->file_inode == status->st_ino)
+        if (place->phys.file.device == status->st_dev && place->phys.file.inode == status->st_ino)
             return &place->phys;
     return NULL;
 }
@@ -301,15 +300,13 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
         prop.location.id = device;
     }
     struct sg_phys_place *place = new_place(&prop, device, (size_t)trailer->size);
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (!place || own < 0 || !place_in_file(place, own)) {
-        if (own >= 0)
-            close(own);
+    struct gm_kept_file own = GM_NO_KEPT_FILE;
+    bool kept = gm_kept_file_set(fcntl(fd, F_DUPFD_CLOEXEC, 3), &own);
+    if (!place || !kept || !place_in_file(place, &own)) {
+        gm_kept_file_close(&own);
         free(place);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (!remember_file(place))
-        sg_log(1, "imported memory will not be recognised when it is imported again");
     place->phys.imported = true;
     *phys = &place->phys;
     return CUDA_SUCCESS;

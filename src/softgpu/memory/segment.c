@@ -31,8 +31,8 @@ CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg
         free(made.end);
         return result;
     }
-    if (phys->device < 0 && !sg_memfile_map_at(phys->file, phys->file_offset, place_of(&made),
-                                               made.size, PROT_READ | PROT_WRITE)) {
+    if (phys->device < 0 &&
+        !sg_view_map_at(phys->host, place_of(&made), made.size, PROT_READ | PROT_WRITE)) {
         sg_addresses_give(made.address, made.size);
         free(made.end);
         return CUDA_ERROR_OUT_OF_MEMORY;

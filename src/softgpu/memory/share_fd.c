@@ -6,7 +6,6 @@
 #include "softgpu/memory/vmm.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,7 +14,8 @@ static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType
     bool known =
         type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
     unsigned asked = (unsigned)memory->phys->prop.requestedHandleTypes;
-    return known && (asked & (unsigned)type) && memory->phys->fd >= 0 && !memory->imported;
+    return known && (asked & (unsigned)type) && memory->phys->kind == SG_PHYS_FD &&
+           !memory->imported;
 }
 
 /* A descriptor is the caller's to close, and a new one per call. */
@@ -26,8 +26,8 @@ CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
     if (!shareableHandle || !memory || flags != 0 || !may_export(memory, handleType))
         return CUDA_ERROR_INVALID_VALUE;
     if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
-        return sg_fabric_export(memory->phys->fd, SG_FABRIC_MEMORY, shareableHandle);
-    int fd = fcntl(memory->phys->fd, F_DUPFD_CLOEXEC, 0);
+        return sg_fabric_export(&memory->phys->file, SG_FABRIC_MEMORY, shareableHandle);
+    int fd = gm_kept_file_duplicate(&memory->phys->file);
     if (fd < 0) {
         sg_log(0, "cuMemExportToShareableHandle: no file descriptor: %s", strerror(errno));
         return CUDA_ERROR_OPERATING_SYSTEM;

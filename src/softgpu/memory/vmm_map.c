@@ -29,8 +29,7 @@ static unsigned char *application_bytes(const struct sg_range *range) {
  * ThreadSanitizer in the application sees both sides; else softgpu's view of the memory. */
 bool sg_mapping_cpu_give(struct sg_range *range, unsigned rights) {
     int prot = PROT_READ | (rights & SG_WRITE ? PROT_WRITE : 0);
-    if (!sg_memfile_map_at(range->phys->file, range->phys->file_offset, application_bytes(range),
-                           range->size, prot))
+    if (!sg_view_map_at(range->phys->host, application_bytes(range), range->size, prot))
         return false;
     range->cpu_rights = rights;
     range->cpu_mark = 0;

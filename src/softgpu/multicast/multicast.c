@@ -130,8 +130,7 @@ static struct team *new_team(const CUmulticastObjectProp *prop) {
     team->phys = (struct sg_phys){.kind = SG_PHYS_TEAM,
                                   .refs = 1,
                                   .size = prop->size,
-                                  .fd = -1,
-                                  .file = -1,
+                                  .file = GM_NO_KEPT_FILE,
                                   .imported = true};
     return team;
 }

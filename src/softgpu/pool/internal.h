@@ -86,7 +86,7 @@ struct sg_pool {
     struct sg_cache *caches; /* none is empty */
     struct sg_cache *spare;  /* an empty one for the next free */
 
-    int file; /* memfd of an exportable or imported pool; -1 */
+    struct gm_kept_file file; /* of an exportable or imported pool; else none */
     uint64_t file_used;
     unsigned char uuid[16]; /* of an exportable or imported pool */
 };

@@ -118,7 +118,7 @@ struct sg_pool *sg_pool_new(const CUmemPoolProps *props) {
     }
     pool->reuse_follow = pool->reuse_opportunistic = pool->reuse_internal = true;
     pool->limit = limit_of(props);
-    pool->file = -1;
+    pool->file = (struct gm_kept_file)GM_NO_KEPT_FILE;
     struct sg_pool **end = &sg_pools;
     while (*end)
         end = &(*end)->next;
@@ -132,8 +132,7 @@ static void end_pool(struct sg_pool *pool) {
     while (*link != pool)
         link = &(*link)->next;
     *link = pool->next;
-    if (pool->file >= 0)
-        close(pool->file);
+    gm_kept_file_close(&pool->file);
     free(pool->spare);
     free(pool);
 }

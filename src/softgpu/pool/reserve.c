@@ -112,7 +112,7 @@ uint64_t sg_pool_shrink(struct sg_pool *pool, uint64_t keep) {
 static CUresult make_phys(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                           uint64_t *offset) {
     *offset = 0;
-    if (pool->file >= 0)
+    if (pool->file.fd >= 0)
         return sg_pool_file_extend(pool, size, phys, offset);
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -57,17 +57,17 @@ CUresult sg_pool_file_create(struct sg_pool *pool) {
     memcpy(head.uuid, pool->uuid, sizeof head.uuid);
     if (pool->device >= 0)
         head.device = sg_device(pool->device)->uuid;
-    int fd = sg_memfile_new("softgpu pool", SG_PAGE);
-    if (fd < 0)
+    struct gm_kept_file file;
+    if (!sg_memfile_new("softgpu pool", SG_PAGE, &file))
         return CUDA_ERROR_OUT_OF_MEMORY;
     /* It must never shrink: an importer's access beyond the end would be a SIGBUS. */
-    if (pwrite(fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
+    if (pwrite(file.fd, &head, sizeof head, 0) != (ssize_t)sizeof head ||
+        fcntl(file.fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0) {
         sg_log(0, "cannot make the file of a shareable pool: %s", strerror(errno));
-        close(fd);
+        gm_kept_file_close(&file);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    pool->file = fd;
+    pool->file = file;
     pool->file_used = SG_PAGE;
     return CUDA_SUCCESS;
 }
@@ -76,9 +76,9 @@ CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys *
                              uint64_t *offset) {
     CUmemAllocationProp prop = memory_props(pool);
     uint64_t end = pool->file_used + size;
-    if (end < pool->file_used || !sg_memfile_grow(pool->file, end))
+    if (end < pool->file_used || !sg_memfile_grow(&pool->file, end))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = sg_phys_create_in(pool->file, pool->file_used, &prop, size, false, phys);
+    CUresult result = sg_phys_create_in(&pool->file, pool->file_used, &prop, size, false, phys);
     if (result != CUDA_SUCCESS)
         return result;
     /* Offsets are never used twice, so that old export data cannot name newer memory. */
@@ -96,7 +96,7 @@ static bool may_export(const struct sg_pool *pool, CUmemAllocationHandleType typ
 static CUresult export_fabric(struct sg_pool *pool, void *handle) {
     if (!sg_fabric_permitted())
         return CUDA_ERROR_NOT_PERMITTED;
-    CUresult result = sg_fabric_export(pool->file, SG_FABRIC_POOL, handle);
+    CUresult result = sg_fabric_export(&pool->file, SG_FABRIC_POOL, handle);
     pool->exported |= result == CUDA_SUCCESS;
     return result;
 }
@@ -111,7 +111,7 @@ CUresult sg_cuMemPoolExportToShareableHandle(void *handle_out, CUmemoryPool hand
         return CUDA_ERROR_INVALID_VALUE;
     if (handleType == CU_MEM_HANDLE_TYPE_FABRIC)
         return export_fabric(pool, handle_out);
-    int fd = fcntl(pool->file, F_DUPFD_CLOEXEC, 3);
+    int fd = gm_kept_file_duplicate(&pool->file);
     if (fd < 0)
         return CUDA_ERROR_OPERATING_SYSTEM;
     *(int *)handle_out = fd;
@@ -149,12 +149,12 @@ static CUresult find_device(struct file_head *head) {
 }
 
 static CUresult import_pool(int fd, const struct file_head *head, CUmemoryPool *out) {
-    int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (own < 0)
+    struct gm_kept_file own;
+    if (!gm_kept_file_set(fcntl(fd, F_DUPFD_CLOEXEC, 3), &own))
         return CUDA_ERROR_OPERATING_SYSTEM;
     struct sg_pool *pool = sg_pool_new(&head->props);
     if (!pool) {
-        close(own);
+        gm_kept_file_close(&own);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     pool->imported = true;
@@ -235,8 +235,8 @@ static bool data_fits(const struct sg_pool *pool, const struct pointer_data *dat
     if (data->magic != POINTER_MAGIC || data->check != checksum(data) ||
         memcmp(data->uuid, pool->uuid, sizeof data->uuid) != 0)
         return false;
-    return fstat(pool->file, &status) == 0 && data->size > 0 &&
-           data->offset <= (uint64_t)status.st_size &&
+    return gm_kept_file_is_open(&pool->file) && fstat(pool->file.fd, &status) == 0 &&
+           data->size > 0 && data->offset <= (uint64_t)status.st_size &&
            data->size <= (uint64_t)status.st_size - data->offset;
 }
 
@@ -256,7 +256,7 @@ static CUresult map_pointer(struct sg_pool *pool, const struct pointer_data *dat
     struct sg_pool_segment *segment;
     struct sg_phys *phys;
     CUresult result =
-        sg_phys_create_in(pool->file, first, &prop, (size_t)(end - first), true, &phys);
+        sg_phys_create_in(&pool->file, first, &prop, (size_t)(end - first), true, &phys);
     if (result != CUDA_SUCCESS)
         return result;
     result = sg_pool_add_segment(pool, phys, first, &segment);

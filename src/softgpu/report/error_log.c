@@ -1,5 +1,6 @@
 #include "softgpu/report/error_log.h"
 
+#include "base/kept_file.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
@@ -119,7 +120,8 @@ static bool write_all(int fd, const char *text, size_t length) {
 
 /* ---- CUDA_LOG_FILE --------------------------------------------------------------------------- */
 
-static int log_file = -1;
+static struct gm_kept_file log_file = GM_NO_KEPT_FILE;
+static int log_standard = -1; /* stdout or stderr, whatever it is */
 
 /* Added to, because children have the variable too. Once: the descriptor stays open. */
 static void open_log_file(void) {
@@ -127,13 +129,19 @@ static void open_log_file(void) {
     if (!name || !name[0])
         return;
     if (strcmp(name, "stdout") == 0)
-        log_file = STDOUT_FILENO;
+        log_standard = STDOUT_FILENO;
     else if (strcmp(name, "stderr") == 0)
-        log_file = STDERR_FILENO;
-    else
-        log_file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
-    if (log_file < 0)
+        log_standard = STDERR_FILENO;
+    else if (!gm_kept_file_set(
+                 open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666), &log_file))
         sg_log(1, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
+}
+
+/* -1 where there is none, or somebody has closed it. */
+static int log_descriptor(void) {
+    if (log_standard >= 0)
+        return log_standard;
+    return log_file.fd >= 0 && gm_kept_file_is_open(&log_file) ? log_file.fd : -1;
 }
 
 /* A line is one write, so that those of several threads do not mix. */
@@ -142,8 +150,9 @@ static void write_to_file(const struct entry *entry) {
     char line[SG_LOG_ROOM];
     int error = errno;
     pthread_once(&once, open_log_file);
-    if (log_file >= 0)
-        (void)write_all(log_file, line, write_line(entry, line));
+    int fd = log_descriptor();
+    if (fd >= 0)
+        (void)write_all(fd, line, write_line(entry, line));
     errno = error;
 }
 

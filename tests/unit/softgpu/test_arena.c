@@ -11,10 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static uint64_t resident(const struct sg_arena *arena) {
     struct stat status;
-    assert_int_equal(fstat(arena->fd, &status), 0);
+    assert_int_equal(fstat(arena->file.fd, &status), 0);
     return (uint64_t)status.st_blocks * 512;
 }
 
@@ -122,6 +123,66 @@ static void locking_all_memory_does_not_fill_the_view(void **state) {
     sg_arena_give(&arena, page, 1);
 }
 
+static unsigned long locked_kib(void) {
+    char line[128];
+    unsigned long kib = 0;
+    FILE *file = fopen("/proc/self/status", "re");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file))
+        sscanf(line, "VmLck: %lu", &kib);
+    fclose(file);
+    return kib;
+}
+
+/* Sanitizers make mlock do nothing. */
+static void lock_page(const unsigned char *page) {
+    unsigned long before = locked_kib();
+    if (mlock(page, SG_PAGE) == 0 && locked_kib() > before)
+        return;
+    printf("skip: %zu bytes cannot be locked here (ulimit -l, or a sanitizer)\n", SG_PAGE);
+    skip();
+}
+
+/* The kernel does not take locked pages out of a mapping: they go through the descriptor. */
+static void locked_memory_goes_back_too(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
+    uint64_t first, second;
+    unsigned char *host, *locked;
+    assert_true(sg_arena_take(&arena, cached, &first, &host));
+    assert_true(sg_arena_take(&arena, 1, &second, &locked));
+    lock_page(locked);
+    memset(locked, 1, SG_PAGE);
+    uint64_t before = resident(&arena);
+    sg_arena_give(&arena, first, cached);
+    sg_arena_give(&arena, second, 1);
+    assert_int_equal(arena.dirty_pages, cached);
+    assert_true(resident(&arena) + SG_PAGE <= before);
+    assert_int_equal(munlock(locked, SG_PAGE), 0);
+}
+
+/* Nobody takes them back: they are kept for those who come, and are not lost. */
+static void locked_memory_of_a_closed_file_is_kept(void **state) {
+    (void)state;
+    static struct sg_arena arena = SG_ARENA_INIT("test");
+    const uint64_t cached = SG_ARENA_CACHE / SG_PAGE;
+    uint64_t first, second, again;
+    unsigned char *host, *locked, *same;
+    assert_true(sg_arena_take(&arena, cached, &first, &host));
+    assert_true(sg_arena_take(&arena, 1, &second, &locked));
+    lock_page(locked);
+    assert_int_equal(close(arena.file.fd), 0);
+    memset(locked, 1, SG_PAGE);
+    sg_arena_give(&arena, first, cached);
+    sg_arena_give(&arena, second, 1);
+    assert_int_equal(arena.dirty_pages, cached + 1);
+    assert_true(sg_arena_take(&arena, cached + 1, &again, &same));
+    assert_int_equal(again, 0);
+    assert_int_equal(arena.dirty_pages, 0);
+    assert_int_equal(munlock(locked, SG_PAGE), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_apart_and_zero_at_first),
@@ -129,6 +190,8 @@ int main(void) {
         cmocka_unit_test(beyond_the_cache_memory_goes_back),
         cmocka_unit_test(a_run_larger_than_a_region),
         cmocka_unit_test(locking_all_memory_does_not_fill_the_view),
+        cmocka_unit_test(locked_memory_goes_back_too),
+        cmocka_unit_test(locked_memory_of_a_closed_file_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,252 @@
+/*
+ * A program that closes all descriptors that it does not know, as daemons do, and opens files of
+ * its own, which get the numbers: nothing that the driver does reaches those files.
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MIB        ((size_t)1 << 20)
+#define OWN_SIZE   (4 * MIB)
+#define OWN_LAST   40          /* descriptors 3 to this are the program's own file */
+#define CACHE      (256 * MIB) /* what softgpu keeps of freed memory */
+#define GROWN      ((size_t)65 << 30)
+#define SHARE_TYPE CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+static unsigned char own_bytes[OWN_SIZE];
+
+/* ---- The program's own file, under every number ---------------------------------------------- */
+
+static void close_all(void) {
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+}
+
+static void take_all_numbers(void) {
+    char path[] = "/tmp/gpumem-own-XXXXXX";
+    fill_pattern(own_bytes, sizeof own_bytes, 3);
+    close_all();
+    assert_int_equal(mkstemp(path), 3);
+    assert_int_equal(write(3, own_bytes, sizeof own_bytes), (ssize_t)sizeof own_bytes);
+    for (int fd = 4; fd <= OWN_LAST; fd++)
+        assert_int_equal(open(path, O_RDWR), fd);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void expect_untouched(void) {
+    static unsigned char now[OWN_SIZE];
+    struct stat first, status;
+    assert_int_equal(fstat(3, &first), 0);
+    assert_int_equal(first.st_size, (off_t)OWN_SIZE);
+    assert_int_equal(pread(3, now, sizeof now, 0), (ssize_t)sizeof now);
+    assert_memory_equal(now, own_bytes, sizeof now);
+    for (int fd = 4; fd <= OWN_LAST; fd++) {
+        assert_int_equal(fstat(fd, &status), 0);
+        assert_int_equal(status.st_ino, first.st_ino);
+    }
+}
+
+static bool is_own(int fd) {
+    struct stat own, status;
+    assert_int_equal(fstat(3, &own), 0);
+    assert_int_equal(fstat(fd, &status), 0);
+    return own.st_ino == status.st_ino && own.st_dev == status.st_dev;
+}
+
+/* ---- Freeing --------------------------------------------------------------------------------- */
+
+/* The last to be freed is first in the file, and is given back because enough is kept. */
+static int frees(int argc, char **argv) {
+    CUdeviceptr first, rest;
+    (void)argc;
+    (void)argv;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&first, OWN_SIZE));
+    OK(cu.cuMemAlloc_v2(&rest, CACHE));
+    take_all_numbers();
+    OK(cu.cuMemFree_v2(rest));
+    OK(cu.cuMemFree_v2(first));
+    expect_untouched();
+    return 0;
+}
+
+static int frees_locked(int argc, char **argv) {
+    CUdeviceptr first, rest;
+    (void)argc;
+    (void)argv;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&first, OWN_SIZE));
+    OK(cu.cuMemAlloc_v2(&rest, CACHE));
+    take_all_numbers();
+    /* Refused, or cut short: then what is freed is not locked, and as good. */
+    if (mlockall(MCL_CURRENT | MCL_ONFAULT) != 0)
+        return 77;
+    OK(cu.cuMemFree_v2(rest));
+    OK(cu.cuMemFree_v2(first));
+    expect_untouched();
+    return 0;
+}
+
+/* ---- More memory ----------------------------------------------------------------------------- */
+
+static void use(CUdeviceptr bytes) {
+    unsigned char out[512];
+    OK(cu.cuMemsetD8_v2(bytes, 0x5a, sizeof out));
+    OK(cu.cuMemcpyDtoH_v2(out, bytes, sizeof out));
+    for (size_t i = 0; i < sizeof out; i++)
+        assert_int_equal(out[i], 0x5a);
+}
+
+/* More than the device's file has place for, so that it grows. */
+static int grows(int argc, char **argv) {
+    CUdeviceptr small, large;
+    (void)argc;
+    (void)argv;
+    init_driver();
+    OK(cu.cuMemAlloc_v2(&small, OWN_SIZE));
+    take_all_numbers();
+    OK(cu.cuMemAlloc_v2(&large, GROWN));
+    use(small);
+    use(large);
+    expect_untouched();
+    OK(cu.cuMemFree_v2(large));
+    OK(cu.cuMemFree_v2(small));
+    expect_untouched();
+    return 0;
+}
+
+static int pins(int argc, char **argv) {
+    void *before, *after;
+    (void)argc;
+    (void)argv;
+    init_driver();
+    OK(cu.cuMemHostAlloc(&before, OWN_SIZE, 0));
+    take_all_numbers();
+    OK(cu.cuMemHostAlloc(&after, OWN_SIZE, 0));
+    memset(before, 1, OWN_SIZE);
+    memset(after, 2, OWN_SIZE);
+    assert_int_equal(((unsigned char *)before)[OWN_SIZE - 1], 1);
+    use((CUdeviceptr)(uintptr_t)after);
+    expect_untouched();
+    OK(cu.cuMemFreeHost(after));
+    OK(cu.cuMemFreeHost(before));
+    expect_untouched();
+    return 0;
+}
+
+/* ---- What is shared has a file of its own ---------------------------------------------------- */
+
+static int shares(int argc, char **argv) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .requestedHandleTypes = SHARE_TYPE,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemGenericAllocationHandle memory;
+    int fd = -1;
+    (void)argc;
+    (void)argv;
+    init_driver();
+    OK(cu.cuMemCreate(&memory, 2 * MIB, &prop, 0));
+    take_all_numbers();
+    if (cu.cuMemExportToShareableHandle(&fd, memory, SHARE_TYPE, 0) == CUDA_SUCCESS)
+        assert_false(is_own(fd));
+    OK(cu.cuMemRelease(memory));
+    expect_untouched();
+    return 0;
+}
+
+static int shares_a_pool(int argc, char **argv) {
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .handleTypes = SHARE_TYPE,
+                            .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+    CUmemoryPool pool;
+    CUdeviceptr first, second;
+    int fd = -1;
+    (void)argc;
+    (void)argv;
+    init_driver();
+    OK(cu.cuMemPoolCreate(&pool, &props));
+    OK(cu.cuMemAllocFromPoolAsync(&first, 32 * MIB, pool, NULL));
+    take_all_numbers();
+    if (cu.cuMemAllocFromPoolAsync(&second, 64 * MIB, pool, NULL) == CUDA_SUCCESS) {
+        use(second);
+        OK(cu.cuMemFreeAsync(second, NULL));
+    }
+    if (cu.cuMemPoolExportToShareableHandle(&fd, pool, SHARE_TYPE, 0) == CUDA_SUCCESS)
+        assert_false(is_own(fd));
+    use(first);
+    OK(cu.cuMemFreeAsync(first, NULL));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemPoolDestroy(pool));
+    expect_untouched();
+    return 0;
+}
+
+/* ---- What is written for people -------------------------------------------------------------- */
+
+static int writes(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    init_driver();
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(12345));
+    take_all_numbers();
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemFree_v2(12345));
+    expect_untouched();
+    return 0;
+}
+
+static void lines_go_nowhere(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its trace");
+    char trace[] = "/tmp/gpumem-trace-XXXXXX", log[] = "/tmp/gpumem-log-XXXXXX";
+    close(mkstemp(trace));
+    close(mkstemp(log));
+    setenv("SOFTGPU_TRACE", trace, 1);
+    setenv("CUDA_LOG_FILE", log, 1);
+    int status = run_child("writes", NULL);
+    unsetenv("SOFTGPU_TRACE");
+    unsetenv("CUDA_LOG_FILE");
+    unlink(trace);
+    unlink(log);
+    assert_int_equal(status, 0);
+}
+
+#define CHILD(test, name)                                                                          \
+    static void test(void **state) {                                                               \
+        (void)state;                                                                               \
+        NEEDS_SOFTGPU("other drivers need their descriptors");                                     \
+        setenv("SOFTGPU_MEMORY", "100G", 1);                                                       \
+        int status = run_child(name, NULL);                                                        \
+        unsetenv("SOFTGPU_MEMORY");                                                                \
+        if (status == 77)                                                                          \
+            SKIP("memory cannot be locked here");                                                  \
+        assert_int_equal(status, 0);                                                               \
+    }
+CHILD(freed_memory_is_given_back, "frees")
+CHILD(freed_memory_that_is_locked_is_given_back, "frees_locked")
+CHILD(a_device_grows, "grows")
+CHILD(memory_is_pinned, "pins")
+CHILD(shareable_memory_ends, "shares")
+CHILD(a_shareable_pool_ends, "shares_a_pool")
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(freed_memory_is_given_back),
+        TEST(freed_memory_that_is_locked_is_given_back),
+        TEST(a_device_grows),
+        TEST(memory_is_pinned),
+        TEST(shareable_memory_ends),
+        TEST(a_shareable_pool_ends),
+        TEST(lines_go_nowhere),
+    };
+    const struct child children[] = {
+        {"frees", frees},   {"frees_locked", frees_locked},   {"grows", grows},   {"pins", pins},
+        {"shares", shares}, {"shares_a_pool", shares_a_pool}, {"writes", writes},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
