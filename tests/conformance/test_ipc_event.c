@@ -1,8 +1,11 @@
 /* Events between processes: the child opens what the parent made, by the handle's bytes. */
 #include "harness.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Handles travel as hexadecimal arguments. */
@@ -195,6 +198,86 @@ static void a_recorder_that_died_keeps_nobody_waiting(void **state) {
     OK(cu.cuEventDestroy_v2(event));
 }
 
+/* ---- Another process under the same id ------------------------------------------------------- */
+
+/* The kernel takes the next id after this one. False where a process may not say so. */
+static bool choose_next_id(int pid) {
+    char text[16];
+    int length = snprintf(text, sizeof text, "%d", pid - 1);
+    int fd = open("/proc/sys/kernel/ns_last_pid", O_WRONLY | O_CLOEXEC);
+    bool chosen = fd >= 0 && write(fd, text, (size_t)length) == length;
+    if (fd >= 0)
+        close(fd);
+    return chosen;
+}
+
+/* A process that ends with the pipe. */
+static int fork_reader(const int pipe_fds[2]) {
+    int pid = fork();
+    if (pid == 0) {
+        char byte;
+        close(pipe_fds[1]);
+        _exit(read(pipe_fds[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    return pid;
+}
+
+static void end_reader(int pid) {
+    kill(pid, SIGKILL);
+    wait_child(pid);
+}
+
+/* A living process with that id, which nobody has. 0 where it cannot be had: others take ids too.
+ */
+static int take_id(int wanted, const int pipe_fds[2]) {
+    for (int tries = 0; tries < 200 && choose_next_id(wanted); tries++) {
+        int pid = fork_reader(pipe_fds);
+        if (pid == wanted)
+            return pid;
+        end_reader(pid);
+    }
+    return 0;
+}
+
+static bool reached_within(CUevent event, int seconds) {
+    struct timespec now, until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    do {
+        CUresult result = cu.cuEventQuery(event);
+        if (result != CUDA_ERROR_NOT_READY)
+            return result == CUDA_SUCCESS;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec < until.tv_sec);
+    return false;
+}
+
+static void a_dead_recorder_is_not_taken_for_who_has_its_id(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("nothing says what hardware does");
+    CUipcEventHandle handle;
+    char text[2 * sizeof handle + 1];
+    int ends[2];
+    CUevent event = make_event();
+    OK(cu.cuIpcGetEventHandle(&handle, event));
+    to_text(&handle, text);
+    int recorder = start_child("record_and_die", text, NULL);
+    assert_int_equal(wait_child(recorder), 0);
+    /* Processes are told apart by when they began, in steps of 10 ms. */
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    assert_int_equal(pipe(ends), 0);
+    int other = take_id(recorder, ends);
+    bool reached = other && reached_within(event, 20);
+    if (other)
+        end_reader(other);
+    close(ends[0]);
+    close(ends[1]);
+    OK(cu.cuEventDestroy_v2(event));
+    if (!other)
+        SKIP("this process may not choose the ids of its children");
+    assert_true(reached);
+}
+
 static void wrong_handles_are_refused(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
@@ -218,6 +301,7 @@ int main(int argc, char **argv) {
         TEST(another_process_waits_for_a_record),
         TEST(another_process_records),
         TEST(a_recorder_that_died_keeps_nobody_waiting),
+        TEST(a_dead_recorder_is_not_taken_for_who_has_its_id),
         TEST(wrong_handles_are_refused),
     };
     const struct child children[] = {

@@ -48,7 +48,7 @@ static CUresult search(DIR *folder, int pid, struct sg_control **control) {
     while ((entry = readdir(folder))) {
         if (!has_name(dirfd(folder), entry->d_name))
             continue;
-        int fd = openat(dirfd(folder), entry->d_name, O_RDWR | O_CLOEXEC);
+        int fd = openat(dirfd(folder), entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
             return CUDA_ERROR_NOT_SUPPORTED;
         *control = map_file(fd, pid);

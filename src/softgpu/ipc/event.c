@@ -33,14 +33,6 @@ static struct sg_event_share *table; /* this process's events; NULL until the fi
 static struct gm_kept_file table_file = GM_NO_KEPT_FILE;
 static uint32_t next_slot;
 
-/* ---- Processes ------------------------------------------------------------------------------ */
-
-static bool process_ended(uint64_t pid) {
-    char state;
-    uint64_t start;
-    return !sg_process_status(pid, &state, &start) || state == 'Z' || state == 'X';
-}
-
 /* ---- This process's table ------------------------------------------------------------------- */
 
 static CUresult open_table(void) {
@@ -105,15 +97,17 @@ bool sg_event_share_reached(const struct sg_event *event, uint64_t number) {
     /* The work of a process that died never completes: nobody should wait for it. Looking costs
      * some microseconds, so only some of the looks do. */
     static unsigned looks;
+    if (++looks % 64 != 0)
+        return false;
     uint64_t recorder = share->recorder;
-    if (++looks % 64 != 0 || recorder == (uint64_t)getpid() || !process_ended(recorder))
+    if (recorder == sg_process_self() || !sg_process_ended(recorder))
         return false;
     sg_event_share_complete(event, number);
     return true;
 }
 
 uint64_t sg_event_share_record(struct sg_event *event) {
-    event->share->recorder = (uint64_t)getpid();
+    event->share->recorder = sg_process_self();
     return ++event->share->recorded;
 }
 
@@ -159,7 +153,7 @@ CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
     memcpy(&named, &handle, sizeof named);
     if (named.magic != HANDLE_MAGIC || named.slot >= TABLE_EVENTS)
         return CUDA_ERROR_MAP_FAILED;
-    if (named.table.pid == (uint32_t)getpid())
+    if (sg_process_fd_own(&named.table))
         return CUDA_ERROR_INVALID_CONTEXT; /* events are opened in other processes only */
     struct sg_event_share *map = map_table(&named);
     if (!map)

@@ -9,7 +9,7 @@ struct sg_event_share {
     _Atomic uint64_t generation; /* odd while the event lives */
     _Atomic uint64_t recorded;   /* number of the last record, by any process */
     _Atomic uint64_t completed;  /* number of the last record that is complete */
-    _Atomic uint64_t recorder;   /* process id of the last record's maker */
+    _Atomic uint64_t recorder;   /* the last record's maker, as sg_process_self names it */
 };
 
 struct sg_event {
