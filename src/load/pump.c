@@ -1,11 +1,11 @@
 #include "load/pump.h"
 
 #include "base/options.h"
+#include "base/thread.h"
 #include "memory/objects.h"
 #include "memory/slab.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -229,25 +229,13 @@ static void watch(struct gm_pump *pump, double start) {
         tell_progress(pump, start, done);
 }
 
-/* Readers take no signals: an application's handlers run on the threads that it knows. */
-static int start_thread(pthread_t *thread, struct gm_pump *pump) {
-    sigset_t all, before;
-    sigfillset(&all);
-    int error = pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (error)
-        return error;
-    error = pthread_create(thread, NULL, reader, pump);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 /* As many as the system gives; one is enough to do the work. */
 static unsigned start_readers(struct gm_pump *pump, pthread_t *threads) {
     unsigned started = 0;
     int error = 0;
     pthread_mutex_lock(&pump->lock);
     while (started < pump->threads && !error) {
-        error = start_thread(&threads[started], pump);
+        error = gm_thread_start(&threads[started], 0, reader, pump);
         started += !error;
     }
     pump->running += started;

@@ -1,8 +1,8 @@
 #include "memory/touch.h"
 
+#include "base/thread.h"
+
 #include <errno.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -40,16 +40,6 @@ static void *touch_part(void *argument) {
     return NULL;
 }
 
-/* Starts a thread that receives no signals: they are the application's. */
-static int start(pthread_t *thread, struct part *part) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(thread, NULL, touch_part, part);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 int gm_touch(void *base, size_t bytes, unsigned threads) {
     struct part parts[MOST_THREADS] = {0};
     pthread_t ids[MOST_THREADS];
@@ -68,7 +58,7 @@ int gm_touch(void *base, size_t bytes, unsigned threads) {
         parts[i] = (struct part){(unsigned char *)base + from, left < each ? left : each, 0};
     }
     for (; started + 1 < threads; started++)
-        if (start(&ids[started], &parts[started + 1]) != 0)
+        if (gm_thread_start(&ids[started], 0, touch_part, &parts[started + 1]) != 0)
             break;
     touch_part(&parts[0]);
     for (unsigned i = started + 1; i < threads; i++) /* no thread for these */

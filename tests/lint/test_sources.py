@@ -129,6 +129,13 @@ def check_foreign_files(root):
     return found
 
 
+def check_threads(root):
+    """Threads of the library and of softgpu block all signals: one function sees to that."""
+    return [f"{path}: starts a thread by itself" for path, text in text_files(root)
+            if path.parts[0] == "src" and str(path) != "src/base/thread.c"
+            and re.search(r"\b(pthread_create|thrd_create)\s*\(", text)]
+
+
 CHECKS = [
     ("no file is too long", check_sizes),
     ("file names say what is in the file", check_names),
@@ -138,6 +145,7 @@ CHECKS = [
     ("no foreign binaries or headers", check_foreign_files),
     ("whitespace", check_layout),
     ("scripts parse", check_scripts),
+    ("threads are started in one place", check_threads),
 ]
 
 PLANTED = [
@@ -155,6 +163,7 @@ PLANTED = [
     ("src/a.c", "int a;", "whitespace"),
     ("a.sh", "if true; then\n", "scripts parse"),
     ("a.py", "def\n", "scripts parse"),
+    ("src/load/a.c", "int e = pthread_create(&t, 0, f, 0);\n", "threads are started in one place"),
 ]
 
 

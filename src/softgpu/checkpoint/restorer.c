@@ -6,11 +6,9 @@
  */
 #include "softgpu/checkpoint/gate.h"
 
+#include "base/thread.h"
 #include "softgpu/checkpoint/futex.h"
 #include "softgpu/core/config.h"
-
-#include <pthread.h>
-#include <signal.h>
 
 #define STACK ((size_t)256 << 10)
 /* Nothing but a request wakes it. */
@@ -30,21 +28,9 @@ static void *restore(void *argument) {
 }
 
 void sg_restorer_start(struct sg_control *control) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0)
-        return;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, STACK);
     atomic_store(&control->restorer, SG_RESTORER_STARTS);
-    /* The application's signal handlers run on its own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&thread, &attributes, restore, control) != 0) {
+    if (gm_thread_start(NULL, STACK, restore, control) != 0) {
         atomic_store(&control->restorer, 0);
         sg_log(1, "no restore thread: who restores this process does it itself");
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
 }

@@ -8,12 +8,13 @@
  * end without any context.
  */
 #include "softgpu/graph/user_object.h"
+
+#include "base/thread.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/graph/graph.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -95,20 +96,8 @@ static void *run_destructors(void *unused) {
 }
 
 static bool start_thread(void) {
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (thread_runs)
-        return true;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    /* The application's signal handlers run on its own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    thread_runs = pthread_create(&thread, &attributes, run_destructors, NULL) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
+    if (!thread_runs)
+        thread_runs = gm_thread_start(NULL, 0, run_destructors, NULL) == 0;
     return thread_runs;
 }
 

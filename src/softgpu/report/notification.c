@@ -1,5 +1,6 @@
 #include "softgpu/report/notification.h"
 
+#include "base/thread.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
@@ -8,7 +9,6 @@
 #include "softgpu/entry/entry.h"
 #include "softgpu/report/report.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,15 +66,9 @@ static void *work(void *unused) {
 
 /* The thread runs until the process ends, like the workers of streams. */
 static bool start(void) {
-    pthread_attr_t attributes;
-    pthread_t thread;
     if (started)
         return true;
-    if (pthread_attr_init(&attributes) != 0)
-        return false;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    started = pthread_create(&thread, &attributes, work, NULL) == 0;
-    pthread_attr_destroy(&attributes);
+    started = gm_thread_start(NULL, 0, work, NULL) == 0;
     if (!started)
         sg_log(1, "no thread for notifications");
     return started;

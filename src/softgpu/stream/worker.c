@@ -10,9 +10,9 @@
  * Whenever an operation is queued there is a watcher, or a worker that will look again once its
  * operation is done; one that is inside a host function does not count, for it may block.
  */
+#include "base/thread.h"
 #include "softgpu/stream/schedule.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -36,24 +36,13 @@ static bool start_failed;
 static void *worker(void *unused);
 
 static void start_worker(void) {
-    pthread_attr_t attributes;
-    sigset_t all, before;
-    if (pthread_attr_init(&attributes) != 0)
-        return;
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    /* The application's signal handlers run on its own threads. */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_t thread;
-    if (pthread_create(&thread, &attributes, worker, NULL) == 0) {
+    if (gm_thread_start(NULL, 0, worker, NULL) == 0) {
         threads++;
         starting++;
     } else if (!start_failed) {
         start_failed = true;
         sg_log(0, "no thread for queued work: it runs only when something waits for it");
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attributes);
 }
 
 static void wake_another(void) {

@@ -1,0 +1,166 @@
+/* The driver's own threads take no signals: a program's handlers run on its own. */
+#include "harness.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MOST_THREADS 256
+
+struct threads {
+    size_t count;
+    long ids[MOST_THREADS];
+};
+
+static struct threads list_threads(void) {
+    struct threads threads = {0};
+    DIR *folder = opendir("/proc/self/task");
+    assert_non_null(folder);
+    const struct dirent *entry;
+    while ((entry = readdir(folder))) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        assert_true(threads.count < MOST_THREADS);
+        threads.ids[threads.count++] = strtol(entry->d_name, NULL, 10);
+    }
+    closedir(folder);
+    return threads;
+}
+
+static bool has(const struct threads *threads, long id) {
+    for (size_t i = 0; i < threads->count; i++)
+        if (threads->ids[i] == id)
+            return true;
+    return false;
+}
+
+/* What the kernel says that a thread blocks; all of it where there is no such thread any more. */
+static uint64_t blocked_by(long id) {
+    char path[64], line[256];
+    uint64_t blocked = UINT64_MAX;
+    snprintf(path, sizeof path, "/proc/self/task/%ld/status", id);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "SigBlk:", 7) == 0)
+            blocked = strtoull(line + 7, NULL, 16);
+    if (file)
+        fclose(file);
+    return blocked;
+}
+
+/* All but SIGKILL and SIGSTOP, which cannot be blocked, and the two that the C library keeps for
+ * itself. */
+static bool blocks_all(long id) {
+    const uint64_t never =
+        (uint64_t)1 << (SIGKILL - 1) | (uint64_t)1 << (SIGSTOP - 1) | (uint64_t)3 << 31;
+    return (blocked_by(id) | never) == UINT64_MAX;
+}
+
+/* ---- What has threads ------------------------------------------------------------------------ */
+
+static atomic_uint hosts, destroyed;
+
+static void CUDAAPI in_host_function(void *user) {
+    (void)user;
+    atomic_fetch_add(&hosts, 1);
+}
+
+static void CUDAAPI destroy(void *user) {
+    (void)user;
+    atomic_fetch_add(&destroyed, 1);
+}
+
+static void CUDAAPI hear(CUasyncNotificationInfo *info, void *user, CUasyncCallbackHandle handle) {
+    (void)info;
+    (void)user;
+    (void)handle;
+}
+
+static void until(atomic_uint *count, unsigned wanted) {
+    while (atomic_load(count) < wanted)
+        sched_yield();
+}
+
+/* The last reference to the object goes with the work of a graph that is no more, and nobody waits
+ * for that work. */
+static void end_an_object(CUstream stream) {
+    struct gate gate;
+    CUuserObject object;
+    CUgraph graph;
+    CUgraphNode node;
+    CUgraphExec exec;
+    gate_make(&gate);
+    OK(cu.cuUserObjectCreate(&object, NULL, destroy, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cu.cuGraphCreate(&graph, 0));
+    OK(cu.cuGraphAddEmptyNode(&node, graph, NULL, 0));
+    OK(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    gate_hold(&gate, stream);
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+    gate_release(&gate);
+    until(&destroyed, 1);
+    gate_free(&gate);
+}
+
+static void use_threads(CUstream stream) {
+    OK(cu.cuLaunchHostFunc(stream, in_host_function, NULL));
+    until(&hosts, 1);
+    end_an_object(stream);
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+/* A child, so that what was there before the driver is the program's or a sanitizer's. */
+static int look_at_threads(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    struct threads before = list_threads();
+    CUasyncCallbackHandle callback;
+    CUstream stream;
+    init_driver();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuDeviceRegisterAsyncNotification(dev, hear, NULL, &callback));
+    use_threads(stream);
+    struct threads after = list_threads();
+    size_t made = 0;
+    for (size_t i = 0; i < after.count; i++) {
+        if (has(&before, after.ids[i]))
+            continue;
+        made++;
+        if (!blocks_all(after.ids[i])) {
+            print_error("thread %ld blocks 0x%llx\n", after.ids[i],
+                        (unsigned long long)blocked_by(after.ids[i]));
+            return 1;
+        }
+    }
+    /* Workers, the notifier, the one for objects, the one that restores. */
+    assert_true(made >= 4);
+    OK(cu.cuDeviceUnregisterAsyncNotification(dev, callback));
+    OK(cu.cuStreamDestroy_v2(stream));
+    return 0;
+}
+
+static void every_thread_of_the_driver_blocks_all_signals(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what other drivers' threads block is theirs");
+    assert_int_equal(run_child("look_at_threads", NULL), 0);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_thread_of_the_driver_blocks_all_signals),
+    };
+    const struct child children[] = {
+        {"look_at_threads", look_at_threads},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
