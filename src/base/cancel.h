@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-/* What it was before, to be given to gm_cancel_restore by the same thread. */
+/* Answers what was there before, to be given back by the same thread. */
 static inline int gm_cancel_disable(void) {
     int before;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
@@ -21,5 +21,14 @@ static inline void gm_cancel_restore(int before) {
     int unused;
     pthread_setcancelstate(before, &unused);
 }
+
+static inline void gm_cancel_leave(const int *before) {
+    gm_cancel_restore(*before);
+}
+
+/* First in a function that a program calls: all of it runs uncancelled, whichever way it ends. */
+#define GM_UNCANCELLED                                                                             \
+    __attribute__((cleanup(gm_cancel_leave), unused)) const int gm_cancel_before_ =                \
+        gm_cancel_disable()
 
 #endif

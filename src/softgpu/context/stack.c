@@ -1,4 +1,5 @@
 /* Each thread's stack of contexts, and the calls that move it. */
+#include "base/cancel.h"
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
 
@@ -10,6 +11,7 @@ static void drop_stack(void *value) {
     struct sg_thread *thread = value;
     if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
         return;
+    GM_UNCANCELLED;
     sg_lock();
     while (thread->depth)
         sg_context_unref(thread->stack[--thread->depth]);

@@ -1,4 +1,5 @@
 /* softgpu.h: what the opened library gives beside the driver's functions. */
+#include "base/cancel.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
@@ -40,10 +41,12 @@ static bool usable(void) {
 }
 
 static int fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+    GM_UNCANCELLED;
     return sg_fault_arm(function, n, error, mode) ? 0 : -1;
 }
 
 static uint64_t fault_disarm(void) {
+    GM_UNCANCELLED;
     return sg_fault_disarm();
 }
 
@@ -55,6 +58,7 @@ static uint64_t call_count(const char *function) {
 }
 
 static char *state_dump(void) {
+    GM_UNCANCELLED;
     return usable() ? sg_state_text() : NULL;
 }
 
@@ -63,10 +67,12 @@ static void free_text(char *text) {
 }
 
 static char *leak_report(void) {
+    GM_UNCANCELLED;
     return usable() ? sg_leak_text() : NULL;
 }
 
 static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
+    GM_UNCANCELLED;
     if (!usable())
         return;
     (void)sg_config(); /* what the environment says comes first, and this after it */
@@ -87,6 +93,7 @@ static softgpu_function_state function_state(const char *function, const char **
 }
 
 static int context_poison(int error) {
+    GM_UNCANCELLED;
     if (!usable())
         return -1;
     sg_lock();
@@ -98,6 +105,7 @@ static int context_poison(int error) {
 }
 
 static int memory_info(int ordinal, uint64_t *used, uint64_t *limit) {
+    GM_UNCANCELLED;
     if (!usable())
         return -1;
     sg_lock();
@@ -111,6 +119,7 @@ static int memory_info(int ordinal, uint64_t *used, uint64_t *limit) {
 }
 
 static int semaphore_create(softgpu_semaphore_kind kind, uint64_t value) {
+    GM_UNCANCELLED;
     return sg_semaphore_fd_new(kind, value);
 }
 

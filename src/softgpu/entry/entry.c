@@ -1,5 +1,6 @@
 #include "softgpu/entry/entry.h"
 
+#include "base/cancel.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
@@ -217,7 +218,7 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
 
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
               CUresult *result) {
-    *call = (struct sg_call){.fn = fn, .arguments = arguments};
+    *call = (struct sg_call){.fn = fn, .cancel = gm_cancel_disable(), .arguments = arguments};
     if (!enter_unlocked(call, arguments, result))
         return false;
     if (!sg_implemented(fn)) {
@@ -280,6 +281,7 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
     unsigned watched = atomic_load_explicit(&watch, memory_order_relaxed);
     if (__builtin_expect(watched != 0 || result != CUDA_SUCCESS || call->fault_after, 0))
         result = leave_closely(call, watched, result);
+    gm_cancel_restore(call->cancel);
     return result;
 }
 

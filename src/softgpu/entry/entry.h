@@ -1,6 +1,7 @@
 /*
- * The prologue of every exported function: process life, initialization, sticky error, fault
- * injection, counting, trace. exports.c makes one wrapper per row of functions.def around it.
+ * The prologue of every exported function: cancelling disabled, process life, initialization,
+ * sticky error, fault injection, counting, trace. exports.c makes one wrapper per row of
+ * functions.def around it.
  */
 #ifndef SG_ENTRY_ENTRY_H
 #define SG_ENTRY_ENTRY_H
@@ -19,6 +20,7 @@ struct sg_call {
     bool inside;      /* the implementation answers */
     bool entered;     /* the lock is held: sg_leave releases it */
     bool fault_after; /* an armed fault replaces the result */
+    int cancel;       /* whether the thread could be cancelled before; base/cancel.h */
     CUresult fault;
     struct sg_arguments arguments;
 };

@@ -1,5 +1,6 @@
 #include "softgpu/entry/life.h"
 
+#include "base/cancel.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -43,6 +44,7 @@ static void report_leaks(void) {
  * alone: joining one here could wait for a host function that waits for this thread.
  */
 static void begin_exit(void) {
+    GM_UNCANCELLED;
     bool reachable = !atomic_load(&sg_forked) && !sg_thread()->in_call;
     if (reachable)
         sg_coredumps_write(); /* of a fault that no call has told */

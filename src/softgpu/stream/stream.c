@@ -1,5 +1,6 @@
 /* Stream objects: making, finding and ending them. */
 #include "softgpu/stream/stream.h"
+#include "base/cancel.h"
 #include "softgpu/graph/capture.h"
 #include "softgpu/stream/schedule.h"
 
@@ -104,6 +105,7 @@ static void end_thread(void *unused) {
     (void)unused;
     if (atomic_load(&sg_forked) || atomic_load(&sg_exiting))
         return;
+    GM_UNCANCELLED;
     sg_lock();
     while (own_streams) {
         struct sg_stream *stream = own_streams;
