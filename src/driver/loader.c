@@ -4,6 +4,7 @@
  * exported name is the fallback, for drivers without cuGetProcAddress and for what it does not
  * know.
  */
+#include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -176,6 +177,7 @@ static char *loaded_path(void *library) {
 }
 
 gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver) {
+    GM_UNCANCELLED;
     if (!driver)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_driver_open: driver is NULL");
     if (!choice) {
@@ -209,6 +211,7 @@ gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver) {
 }
 
 void gpumem_driver_close(gpumem_driver *driver) {
+    GM_UNCANCELLED;
     if (!driver)
         return;
     free(driver->path);

@@ -2,6 +2,7 @@
 #include "load/file.h"
 #include "load/pump.h"
 
+#include "base/cancel.h"
 #include "memory/buffer.h"
 #include "memory/driver_error.h"
 
@@ -70,6 +71,7 @@ static gpumem_status run(struct gm_pump *pump, struct checksum *sum, uint64_t *c
 
 gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_options *options,
                                      uint64_t *checksum) {
+    GM_UNCANCELLED;
     GM_REQUIRE(checksum, "gpumem_buffer_checksum: checksum is NULL");
     GM_CHECK(buffer, "gpumem_buffer_checksum");
     struct checksum sum = {
@@ -91,6 +93,7 @@ gpumem_status gpumem_buffer_checksum(gpumem_buffer *buffer, const gpumem_load_op
 
 gpumem_status gpumem_file_checksum(const char *path, const gpumem_load_options *options,
                                    uint64_t *checksum) {
+    GM_UNCANCELLED;
     GM_REQUIRE(path && checksum, "gpumem_file_checksum: %s is NULL", !path ? "path" : "checksum");
     struct checksum sum = {0};
     gpumem_status status = gm_file_open(path, &sum.file);

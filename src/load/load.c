@@ -2,6 +2,7 @@
 #include "load/file.h"
 #include "load/pump.h"
 
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
@@ -140,6 +141,7 @@ static gpumem_status load_opened(struct load *load, const gpumem_load_options *o
 gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
                                const gpumem_load_options *options, gpumem_buffer **buffer,
                                gpumem_load_report *report) {
+    GM_UNCANCELLED;
     GM_REQUIRE(path && buffer, "gpumem_load_file: %s is NULL", !path ? "path" : "buffer");
     GM_CHECK(resource, "gpumem_load_file");
     /* Before the work, which would else be done for nothing. */

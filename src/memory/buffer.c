@@ -1,5 +1,6 @@
 #include "memory/buffer.h"
 
+#include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -123,6 +124,7 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
 
 gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
                                      const gpumem_buffer_options *given, gpumem_buffer **buffer) {
+    GM_UNCANCELLED;
     gpumem_buffer_options options;
     GM_CHECK(resource, "gpumem_buffer_allocate");
     GM_REQUIRE(buffer, "gpumem_buffer_allocate: buffer is NULL");
@@ -190,6 +192,7 @@ static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare) {
 }
 
 gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_use");
     pthread_mutex_lock(&buffer->lock);
     int named = name_stream(buffer, stream, 1);
@@ -245,6 +248,7 @@ static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
 }
 
 gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
+    GM_UNCANCELLED;
     if (!buffer)
         return GPUMEM_OK;
     GM_CHECK(buffer, "gpumem_buffer_free");
@@ -298,6 +302,7 @@ static void take_over(gpumem_buffer *buffer, const gpumem_allocation *changed) {
 }
 
 gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_grow");
     gpumem_resource *resource = buffer->resource;
     if (bytes <= buffer->allocation.bytes)
@@ -349,6 +354,7 @@ static gpumem_status not_held(const gpumem_buffer *buffer) {
 }
 
 gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_shrink");
     GM_REQUIRE(bytes, "gpumem_buffer_shrink: 0 bytes");
     if (bytes >= buffer->allocation.bytes)
@@ -380,12 +386,14 @@ void gm_buffer_ref(gpumem_buffer *buffer) {
 }
 
 gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer) {
+    GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_hold");
     gm_buffer_ref(buffer);
     return GPUMEM_OK;
 }
 
 gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
+    GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_release");
     pthread_mutex_lock(&buffer->lock);
     int owners = !buffer->freed && atomic_load(&buffer->references) == 1;

@@ -1,4 +1,5 @@
 /* What the platform can do, and why not: one table of capabilities. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"
@@ -225,6 +226,7 @@ static void remember(gpumem_device *device, gpumem_capability capability,
 
 gpumem_status gpumem_device_get_capability(gpumem_device *device, gpumem_capability capability,
                                            gpumem_capability_report *report) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_get_capability");
     GM_REQUIRE((unsigned)capability < GPUMEM_CAPABILITY_COUNT,
                "gpumem_device_get_capability: there is no capability %d", (int)capability);

@@ -1,3 +1,4 @@
+#include "base/cancel.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
@@ -30,6 +31,7 @@ static gpumem_status prepare(gpumem_buffer *buffer, size_t offset, size_t bytes,
  */
 gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                   size_t bytes, CUstream stream) {
+    GM_UNCANCELLED;
     gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_write");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
@@ -42,6 +44,7 @@ gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const vo
 
 gpumem_status gpumem_buffer_read(gpumem_buffer *buffer, size_t offset, void *host, size_t bytes,
                                  CUstream stream) {
+    GM_UNCANCELLED;
     gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_read");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
@@ -54,6 +57,7 @@ gpumem_status gpumem_buffer_read(gpumem_buffer *buffer, size_t offset, void *hos
 
 gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buffer *from,
                                  size_t from_offset, size_t bytes, CUstream stream) {
+    GM_UNCANCELLED;
     gpumem_status status = prepare(to, to_offset, bytes, stream, "gpumem_buffer_copy (to)");
     if (status == GPUMEM_OK)
         status = prepare(from, from_offset, bytes, stream, "gpumem_buffer_copy (from)");
@@ -67,6 +71,7 @@ gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buf
 
 gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  unsigned char value, CUstream stream) {
+    GM_UNCANCELLED;
     gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_fill");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
@@ -76,6 +81,7 @@ gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset, size_t by
 
 gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr from, size_t bytes,
                           CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_copy");
     if (bytes == 0)
         return GPUMEM_OK;
@@ -85,6 +91,7 @@ gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr fro
 
 gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size_t bytes, unsigned char value,
                           CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_fill");
     if (bytes == 0)
         return GPUMEM_OK;

@@ -1,5 +1,6 @@
 #include "memory/device.h"
 
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
@@ -111,6 +112,7 @@ static gpumem_status open_new(gpumem_library *library, int ordinal, gpumem_devic
 }
 
 gpumem_status gpumem_device_open(gpumem_library *library, int ordinal, gpumem_device **device) {
+    GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_device_open");
     GM_REQUIRE(device, "gpumem_device_open: device is NULL");
     gpumem_status status = GPUMEM_OK;
@@ -130,6 +132,7 @@ gpumem_status gpumem_device_open(gpumem_library *library, int ordinal, gpumem_de
 
 gpumem_status gpumem_device_open_uuid(gpumem_library *library, const unsigned char uuid[16],
                                       gpumem_device **device) {
+    GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_device_open_uuid");
     GM_REQUIRE(uuid && device, "gpumem_device_open_uuid: uuid or device is NULL");
     for (int i = 0; i < library->device_count; i++) {
@@ -191,6 +194,7 @@ static gpumem_status close_last(gpumem_device *device) {
 }
 
 gpumem_status gpumem_device_close(gpumem_device *device) {
+    GM_UNCANCELLED;
     if (!device)
         return GPUMEM_OK;
     GM_CHECK(device, "gpumem_device_close");
@@ -242,6 +246,7 @@ static gpumem_status query(gpumem_library *library, int ordinal, gpumem_device_i
 }
 
 gpumem_status gpumem_device_query(gpumem_library *library, int ordinal, gpumem_device_info *info) {
+    GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_device_query");
     gpumem_device_info filled = {.size = sizeof filled};
     gpumem_status status = query(library, ordinal, &filled);
@@ -251,12 +256,14 @@ gpumem_status gpumem_device_query(gpumem_library *library, int ordinal, gpumem_d
 }
 
 gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_get_info");
     return gpumem_device_query(device->library, device->ordinal, info);
 }
 
 gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_bytes,
                                        uint64_t *total_bytes) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_get_memory");
     GM_REQUIRE(free_bytes && total_bytes, "gpumem_device_get_memory: an output is NULL");
     struct gm_current current;
@@ -276,6 +283,7 @@ gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_byt
 }
 
 gpumem_status gpumem_device_can_access_peer(gpumem_device *device, int peer, int *can_access) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_can_access_peer");
     GM_REQUIRE(can_access, "gpumem_device_can_access_peer: can_access is NULL");
     CUdevice other = 0;

@@ -1,3 +1,4 @@
+#include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
 #include "memory/driver_error.h"
@@ -43,6 +44,7 @@ static void discard(gpumem_library *library) {
 }
 
 gpumem_status gpumem_open(const gpumem_open_options *given, gpumem_library **library) {
+    GM_UNCANCELLED;
     gpumem_open_options options;
     GM_REQUIRE(library, "gpumem_open: library is NULL");
     gpumem_status status = gm_options_read("gpumem_open_options", given, &options, sizeof options);
@@ -84,6 +86,7 @@ static int open_devices(const gpumem_library *library, char *text, size_t size) 
 }
 
 gpumem_status gpumem_close(gpumem_library *library) {
+    GM_UNCANCELLED;
     if (!library)
         return GPUMEM_OK;
     GM_CHECK(library, "gpumem_close");
@@ -99,6 +102,7 @@ gpumem_status gpumem_close(gpumem_library *library) {
 }
 
 gpumem_status gpumem_library_get_info(gpumem_library *library, gpumem_library_info *info) {
+    GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_library_get_info");
     int softgpu = gpumem_driver_get_kind(library->driver) == GPUMEM_DRIVER_SOFTGPU;
     gpumem_library_info filled = {
@@ -117,6 +121,7 @@ const gpumem_driver *gpumem_library_driver(const gpumem_library *library) {
 }
 
 gpumem_status gpumem_device_count(gpumem_library *library, int *count) {
+    GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_device_count");
     GM_REQUIRE(count, "gpumem_device_count: count is NULL");
     *count = library->device_count;

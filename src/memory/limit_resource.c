@@ -1,4 +1,5 @@
 /* A wrapper that refuses what goes over a number of bytes. */
+#include "base/cancel.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 #include "memory/wrapper.h"
@@ -60,6 +61,7 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
 
 gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,
                                            gpumem_resource **resource) {
+    GM_UNCANCELLED;
     GM_CHECK(upstream, "gpumem_limit_resource_create");
     GM_REQUIRE(resource, "gpumem_limit_resource_create: resource is NULL");
     const gpumem_resource_ops ops = {

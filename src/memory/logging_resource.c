@@ -1,4 +1,5 @@
 /* A wrapper that writes a line for each allocation, resize and free. */
+#include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "memory/driver_error.h"
@@ -67,6 +68,7 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
 gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
                                              const gpumem_logging_options *given,
                                              gpumem_resource **resource) {
+    GM_UNCANCELLED;
     gpumem_logging_options options;
     GM_CHECK(upstream, "gpumem_logging_resource_create");
     GM_REQUIRE(resource, "gpumem_logging_resource_create: resource is NULL");

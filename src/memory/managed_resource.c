@@ -1,4 +1,5 @@
 /* The managed resource: each buffer is an allocation of its own, which the driver moves about. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"
@@ -111,6 +112,7 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
 gpumem_status gpumem_managed_resource_create(gpumem_device *device,
                                              const gpumem_managed_options *given,
                                              gpumem_resource **resource) {
+    GM_UNCANCELLED;
     gpumem_managed_options options;
     GM_CHECK(device, "gpumem_managed_resource_create");
     GM_REQUIRE(resource, "gpumem_managed_resource_create: resource is NULL");

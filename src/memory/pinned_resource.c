@@ -1,4 +1,5 @@
 /* The pinned resource: pieces of slabs, or the driver's host pool. */
+#include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -366,6 +367,7 @@ static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_opti
 gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
                                             const gpumem_pinned_options *given,
                                             gpumem_resource **resource) {
+    GM_UNCANCELLED;
     gpumem_pinned_options options;
     GM_CHECK(device, "gpumem_pinned_resource_create");
     GM_REQUIRE(resource, "gpumem_pinned_resource_create: resource is NULL");

@@ -1,5 +1,6 @@
 #include "memory/pool.h"
 
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"
@@ -226,6 +227,7 @@ static gpumem_status find_pool(gpumem_device *device, const gpumem_device_pool_o
 gpumem_status gpumem_device_pool_resource_create(gpumem_device *device,
                                                  const gpumem_device_pool_options *given,
                                                  gpumem_resource **resource) {
+    GM_UNCANCELLED;
     gpumem_device_pool_options options;
     GM_CHECK(device, "gpumem_device_pool_resource_create");
     GM_REQUIRE(resource, "gpumem_device_pool_resource_create: resource is NULL");

@@ -1,5 +1,6 @@
 #include "memory/resource.h"
 
+#include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -87,6 +88,7 @@ void gm_resource_discard(gpumem_resource *resource) {
 
 gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resource_ops *given,
                                      void *user, gpumem_resource **resource) {
+    GM_UNCANCELLED;
     gpumem_resource_ops ops;
     GM_CHECK(device, "gpumem_resource_create");
     GM_REQUIRE(given && resource, "gpumem_resource_create: ops or resource is NULL");
@@ -118,6 +120,7 @@ gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
 }
 
 gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
+    GM_UNCANCELLED;
     if (!resource)
         return GPUMEM_OK;
     GM_CHECK(resource, "gpumem_resource_destroy");
@@ -146,6 +149,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
 }
 
 gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes) {
+    GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_trim");
     gm_drain(resource->device, NULL, 0);
     if (!resource->ops.trim)
@@ -206,6 +210,7 @@ int gm_reclaim(gpumem_device *device) {
 }
 
 gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
     gm_drain(device, NULL, wait != 0);
     trim_all(device);
@@ -214,6 +219,7 @@ gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
 
 gpumem_status gpumem_resource_get_properties(gpumem_resource *resource,
                                              gpumem_resource_properties *properties) {
+    GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_get_properties");
     return gm_result_write("gpumem_resource_properties", properties, &resource->properties,
                            sizeof resource->properties);
@@ -239,6 +245,7 @@ void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats) {
 }
 
 gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats *stats) {
+    GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_get_stats");
     gpumem_stats filled;
     gm_meter_read(&resource->meter, &filled);
@@ -248,6 +255,7 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
 }
 
 gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_get_stats");
     gpumem_stats filled;
     gm_meter_read(&device->meter, &filled);
@@ -256,6 +264,7 @@ gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats
 }
 
 gpumem_status gpumem_library_get_stats(gpumem_library *library, gpumem_stats *stats) {
+    GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_library_get_stats");
     gpumem_stats filled;
     gm_meter_read(&library->meter, &filled);

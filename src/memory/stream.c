@@ -1,4 +1,5 @@
 /* Streams and events, as far as copies need them. */
+#include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -23,6 +24,7 @@ static gpumem_status make_stream(gpumem_device *device, const gpumem_stream_opti
 
 gpumem_status gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *given,
                                    CUstream *stream) {
+    GM_UNCANCELLED;
     gpumem_stream_options options;
     GM_CHECK(device, "gpumem_stream_create");
     GM_REQUIRE(stream, "gpumem_stream_create: stream is NULL");
@@ -55,6 +57,7 @@ static gpumem_status finish(struct gm_current *current, CUresult result, const c
 }
 
 gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(stream, "gpumem_stream_destroy: the default stream cannot be destroyed");
     gpumem_status status = enter(&current, device, "gpumem_stream_destroy");
@@ -65,6 +68,7 @@ gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
 }
 
 gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream) {
+    GM_UNCANCELLED;
     struct gm_current current;
     gpumem_status status = enter(&current, device, "gpumem_stream_synchronize");
     if (status != GPUMEM_OK)
@@ -74,6 +78,7 @@ gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream) 
 }
 
 gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *done) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(done, "gpumem_stream_query: done is NULL");
     gpumem_status status = enter(&current, device, "gpumem_stream_query");
@@ -89,6 +94,7 @@ gpumem_status gpumem_stream_query(gpumem_device *device, CUstream stream, int *d
 }
 
 gpumem_status gpumem_stream_wait_event(gpumem_device *device, CUstream stream, CUevent event) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event, "gpumem_stream_wait_event: event is NULL");
     gpumem_status status = enter(&current, device, "gpumem_stream_wait_event");
@@ -118,6 +124,7 @@ static gpumem_status make_event(gpumem_device *device, const gpumem_event_option
 
 gpumem_status gpumem_event_create(gpumem_device *device, const gpumem_event_options *given,
                                   CUevent *event) {
+    GM_UNCANCELLED;
     gpumem_event_options options;
     GM_CHECK(device, "gpumem_event_create");
     GM_REQUIRE(event, "gpumem_event_create: event is NULL");
@@ -133,6 +140,7 @@ gpumem_status gpumem_event_create(gpumem_device *device, const gpumem_event_opti
 }
 
 gpumem_status gpumem_event_destroy(gpumem_device *device, CUevent event) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event, "gpumem_event_destroy: event is NULL");
     gpumem_status status = enter(&current, device, "gpumem_event_destroy");
@@ -143,6 +151,7 @@ gpumem_status gpumem_event_destroy(gpumem_device *device, CUevent event) {
 }
 
 gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream stream) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event, "gpumem_event_record: event is NULL");
     gpumem_status status = enter(&current, device, "gpumem_event_record");
@@ -153,6 +162,7 @@ gpumem_status gpumem_event_record(gpumem_device *device, CUevent event, CUstream
 }
 
 gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event && done, "gpumem_event_query: event or done is NULL");
     gpumem_status status = enter(&current, device, "gpumem_event_query");
@@ -168,6 +178,7 @@ gpumem_status gpumem_event_query(gpumem_device *device, CUevent event, int *done
 }
 
 gpumem_status gpumem_event_synchronize(gpumem_device *device, CUevent event) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(event, "gpumem_event_synchronize: event is NULL");
     gpumem_status status = enter(&current, device, "gpumem_event_synchronize");
@@ -179,6 +190,7 @@ gpumem_status gpumem_event_synchronize(gpumem_device *device, CUevent event) {
 
 gpumem_status gpumem_event_elapsed(gpumem_device *device, CUevent start, CUevent end,
                                    float *milliseconds) {
+    GM_UNCANCELLED;
     struct gm_current current;
     GM_REQUIRE(start && end && milliseconds, "gpumem_event_elapsed: an argument is NULL");
     gpumem_status status = enter(&current, device, "gpumem_event_elapsed");

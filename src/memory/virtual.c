@@ -1,4 +1,5 @@
 /* Reservations, physical memory and mappings as public objects. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/device.h"
@@ -56,6 +57,7 @@ static gpumem_status check_reservation(const gpumem_device *device, size_t bytes
 gpumem_status gpumem_reservation_create(gpumem_device *device, size_t bytes,
                                         const gpumem_reservation_options *given,
                                         gpumem_reservation **reservation) {
+    GM_UNCANCELLED;
     gpumem_reservation_options options;
     GM_CHECK(device, "gpumem_reservation_create");
     GM_REQUIRE(reservation, "gpumem_reservation_create: reservation is NULL");
@@ -86,6 +88,7 @@ gpumem_status gpumem_reservation_create(gpumem_device *device, size_t bytes,
 }
 
 gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation) {
+    GM_UNCANCELLED;
     if (!reservation)
         return GPUMEM_OK;
     GM_CHECK(reservation, "gpumem_reservation_destroy");
@@ -139,6 +142,7 @@ static CUmemAllocationProp prop_of(const gpumem_device *device, const gpumem_phy
 gpumem_status gpumem_physical_granularity(gpumem_device *device,
                                           const gpumem_physical_options *given,
                                           gpumem_granularity_kind kind, size_t *bytes) {
+    GM_UNCANCELLED;
     gpumem_physical_options options;
     GM_CHECK(device, "gpumem_physical_granularity");
     GM_REQUIRE(bytes, "gpumem_physical_granularity: bytes is NULL");
@@ -165,6 +169,7 @@ static gpumem_physical *new_physical(gpumem_device *device, size_t bytes, size_t
 gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
                                      const gpumem_physical_options *given,
                                      gpumem_physical **physical) {
+    GM_UNCANCELLED;
     gpumem_physical_options options;
     GM_CHECK(device, "gpumem_physical_create");
     GM_REQUIRE(physical, "gpumem_physical_create: physical is NULL");
@@ -195,6 +200,7 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
 }
 
 gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
+    GM_UNCANCELLED;
     if (!physical)
         return GPUMEM_OK;
     GM_CHECK(physical, "gpumem_physical_destroy");
@@ -216,6 +222,7 @@ size_t gpumem_physical_size(const gpumem_physical *physical) {
 }
 
 gpumem_status gpumem_physical_export_fd(gpumem_physical *physical, int *fd) {
+    GM_UNCANCELLED;
     GM_CHECK(physical, "gpumem_physical_export_fd");
     GM_REQUIRE(fd, "gpumem_physical_export_fd: fd is NULL");
     if (!physical->exportable)
@@ -227,6 +234,7 @@ gpumem_status gpumem_physical_export_fd(gpumem_physical *physical, int *fd) {
 
 gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t bytes,
                                         gpumem_physical **physical) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_physical_import_fd");
     GM_REQUIRE(physical, "gpumem_physical_import_fd: physical is NULL");
     gpumem_status status = gm_vmm_supported(device);
@@ -273,6 +281,7 @@ static gpumem_status check_place(const gpumem_reservation *reservation, size_t o
 
 gpumem_status gpumem_mapping_create(gpumem_reservation *reservation, size_t offset,
                                     gpumem_physical *physical, gpumem_mapping **mapping) {
+    GM_UNCANCELLED;
     GM_CHECK(reservation, "gpumem_mapping_create");
     GM_CHECK(physical, "gpumem_mapping_create");
     GM_REQUIRE(mapping, "gpumem_mapping_create: mapping is NULL");
@@ -302,6 +311,7 @@ gpumem_status gpumem_mapping_create(gpumem_reservation *reservation, size_t offs
 }
 
 gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping) {
+    GM_UNCANCELLED;
     if (!mapping)
         return GPUMEM_OK;
     GM_CHECK(mapping, "gpumem_mapping_destroy");
@@ -361,6 +371,7 @@ static gpumem_status get_flags(gpumem_mapping *mapping, const CUmemLocation *loc
 
 gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping, int ordinal,
                                         gpumem_access access) {
+    GM_UNCANCELLED;
     GM_CHECK(mapping, "gpumem_mapping_set_access");
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE,
                "gpumem_mapping_set_access: unknown access %d", (int)access);
@@ -384,6 +395,7 @@ gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping, int ordinal,
 
 gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
                                         gpumem_access *access) {
+    GM_UNCANCELLED;
     GM_CHECK(mapping, "gpumem_mapping_get_access");
     GM_REQUIRE(access, "gpumem_mapping_get_access: access is NULL");
     CUmemLocation location;

@@ -1,4 +1,5 @@
 /* The virtual resource: each buffer is an extent, reserved for its capacity. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
@@ -399,6 +400,7 @@ static gpumem_status settle(struct virtual_resource *v) {
 gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
                                              const gpumem_virtual_options *given,
                                              gpumem_resource **resource) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_virtual_resource_create");
     GM_REQUIRE(resource, "gpumem_virtual_resource_create: resource is NULL");
     struct virtual_resource *v = calloc(1, sizeof *v);

@@ -1,3 +1,4 @@
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
@@ -120,6 +121,7 @@ static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, si
 }
 
 gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **exported) {
+    GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_export_create");
     GM_REQUIRE(exported, "gpumem_export_create: exported is NULL");
     gpumem_buffer *inner = gm_buffer_innermost(buffer);
@@ -143,6 +145,7 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
 }
 
 gpumem_status gpumem_export_destroy(gpumem_export *exported) {
+    GM_UNCANCELLED;
     if (!exported)
         return GPUMEM_OK;
     GM_CHECK(exported, "gpumem_export_destroy");
@@ -160,6 +163,7 @@ size_t gpumem_export_descriptor_count(const gpumem_export *exported) {
 
 gpumem_status gpumem_export_get_description(const gpumem_export *exported, const void **description,
                                             size_t *bytes) {
+    GM_UNCANCELLED;
     GM_CHECK(exported, "gpumem_export_get_description");
     GM_REQUIRE(description && bytes, "gpumem_export_get_description: an output is NULL");
     *description = exported->description;
@@ -168,6 +172,7 @@ gpumem_status gpumem_export_get_description(const gpumem_export *exported, const
 }
 
 gpumem_status gpumem_export_get_descriptor(const gpumem_export *exported, size_t index, int *fd) {
+    GM_UNCANCELLED;
     GM_CHECK(exported, "gpumem_export_get_descriptor");
     GM_REQUIRE(fd, "gpumem_export_get_descriptor: fd is NULL");
     GM_REQUIRE(index < exported->count,

@@ -1,4 +1,5 @@
 /* Imports: another process's memory, mapped once in this one however often it is received. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
@@ -354,6 +355,7 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
                                    size_t description_bytes, const int *descriptors,
                                    size_t descriptor_count, const gpumem_share_options *given,
                                    gpumem_buffer **buffer) {
+    GM_UNCANCELLED;
     gpumem_share_options options;
     GM_CHECK(device, "gpumem_import_create");
     GM_REQUIRE(description && descriptors && buffer, "gpumem_import_create: an argument is NULL");

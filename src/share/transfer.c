@@ -4,6 +4,7 @@
  * first answer keeps a sender from filling the socket of a receiver that has given up, and lets the
  * kernel write down who sends the descriptors.
  */
+#include "base/cancel.h"
 #include "base/socket.h"
 #include "memory/driver_error.h"
 #include "memory/vmm.h"
@@ -94,6 +95,7 @@ static gpumem_status send_batches(const gpumem_export *exported, int socket,
 
 gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
                                  const gpumem_share_options *given) {
+    GM_UNCANCELLED;
     gpumem_share_options options;
     GM_CHECK(exported, "gpumem_export_send");
     gpumem_status status = gm_share_options(NULL, given, &options);
@@ -242,6 +244,7 @@ static gpumem_status receive(gpumem_device *device, int socket, const gpumem_sha
 
 gpumem_status gpumem_import_receive(gpumem_device *device, int socket,
                                     const gpumem_share_options *given, gpumem_buffer **buffer) {
+    GM_UNCANCELLED;
     gpumem_share_options options;
     GM_CHECK(device, "gpumem_import_receive");
     GM_REQUIRE(buffer, "gpumem_import_receive: buffer is NULL");

@@ -136,6 +136,17 @@ def check_threads(root):
             and re.search(r"\b(pthread_create|thrd_create)\s*\(", text)]
 
 
+PUBLIC_CALL = re.compile(r"^gpumem_status (gpumem_\w+)\([^;{]*?\)\s*\{\n\s*(.*)", re.M)
+
+
+def check_cancellation(root):
+    """A thread that is cancelled within a call would leave it half done: base/cancel.h."""
+    return [f"{path}: {name} does not begin with GM_UNCANCELLED"
+            for path, text in text_files(root) if path.parts[0] == "src" and path.suffix == ".c"
+            for name, first in PUBLIC_CALL.findall(text)
+            if first != "GM_UNCANCELLED;" and name != "gpumem_resource_fail"]
+
+
 CHECKS = [
     ("no file is too long", check_sizes),
     ("file names say what is in the file", check_names),
@@ -146,6 +157,7 @@ CHECKS = [
     ("whitespace", check_layout),
     ("scripts parse", check_scripts),
     ("threads are started in one place", check_threads),
+    ("public calls are no cancellation points", check_cancellation),
 ]
 
 PLANTED = [
@@ -164,6 +176,8 @@ PLANTED = [
     ("a.sh", "if true; then\n", "scripts parse"),
     ("a.py", "def\n", "scripts parse"),
     ("src/load/a.c", "int e = pthread_create(&t, 0, f, 0);\n", "threads are started in one place"),
+    ("src/memory/a.c", "gpumem_status gpumem_wait(int a,\n                    int b) {\n    return a;\n}\n",
+     "public calls are no cancellation points"),
 ]
 
 
