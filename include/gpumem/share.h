@@ -37,7 +37,8 @@ GPUMEM_API size_t gpumem_export_descriptor_count(const gpumem_export *exported);
 
 /*
  * What an importer needs, for programs that have a transport of their own: a description of some
- * bytes, valid until the export is destroyed, and the descriptors, which stay the export's.
+ * bytes, valid until the export is destroyed, and the descriptors, which stay the export's. SYSTEM
+ * with EBADF, here and when sending, for a descriptor that somebody else has closed.
  */
 GPUMEM_API gpumem_status gpumem_export_get_description(const gpumem_export *exported,
                                                        const void **description, size_t *bytes);

@@ -83,8 +83,9 @@ static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inne
 static void let_go(gpumem_export *made) {
     gpumem_buffer *buffer = made->buffer, *inner = made->inner;
     for (size_t i = 0; i < made->count; i++)
-        close(made->fds[i]);
+        gm_kept_file_close(&made->files[i]);
     free(made->fds);
+    free(made->files);
     free(made->description);
     gm_bury(made);
     if (inner != buffer) {
@@ -93,6 +94,22 @@ static void let_go(gpumem_export *made) {
     }
     gm_meter_subtract(&buffer->resource->meter, GM_EXPORTS, 1);
     gm_buffer_unref(buffer);
+}
+
+/* The next descriptor, and what it is. */
+static gpumem_status add_descriptor(gpumem_export *made, gpumem_device *device,
+                                    CUmemGenericAllocationHandle handle) {
+    int fd = -1;
+    gpumem_status status = gm_vmm_export_fd(device, handle, &fd);
+    if (status != GPUMEM_OK)
+        return status;
+    if (!gm_kept_file_set(fd, &made->files[made->count])) {
+        int error = errno;
+        close(fd);
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "fstat", "cannot keep a descriptor");
+    }
+    made->fds[made->count++] = fd;
+    return GPUMEM_OK;
 }
 
 static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
@@ -110,14 +127,27 @@ static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, si
     made->description =
         gm_description_write(buffer, made->bytes, uuid, chunks, count, &made->description_bytes);
     made->fds = malloc(count * sizeof *made->fds);
-    if (!made->description || !made->fds)
+    made->files = malloc(count * sizeof *made->files);
+    if (!made->description || !made->fds || !made->files)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
-    for (; made->count < count; made->count++) {
-        status = gm_vmm_export_fd(device, chunks[made->count].handle, &made->fds[made->count]);
-        if (status != GPUMEM_OK)
-            return status;
-    }
-    return GPUMEM_OK;
+    while (made->count < count && status == GPUMEM_OK)
+        status = add_descriptor(made, device, chunks[made->count].handle);
+    return status;
+}
+
+static gpumem_status check_open(const gpumem_export *exported, size_t index) {
+    if (gm_kept_file_is_open(&exported->files[index]))
+        return GPUMEM_OK;
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "fstat",
+                          "descriptor %d of the export was closed by somebody else",
+                          exported->fds[index]);
+}
+
+gpumem_status gm_export_check_open(const gpumem_export *exported) {
+    gpumem_status status = GPUMEM_OK;
+    for (size_t i = 0; i < exported->count && status == GPUMEM_OK; i++)
+        status = check_open(exported, i);
+    return status;
 }
 
 gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **exported) {
@@ -178,6 +208,8 @@ gpumem_status gpumem_export_get_descriptor(const gpumem_export *exported, size_t
     GM_REQUIRE(index < exported->count,
                "gpumem_export_get_descriptor: there is no descriptor %zu of %zu", index,
                exported->count);
-    *fd = exported->fds[index];
-    return GPUMEM_OK;
+    gpumem_status status = check_open(exported, index);
+    if (status == GPUMEM_OK)
+        *fd = exported->fds[index];
+    return status;
 }

@@ -2,6 +2,7 @@
 #ifndef GM_SHARE_SHARE_H
 #define GM_SHARE_SHARE_H
 
+#include "base/kept_file.h"
 #include "memory/objects.h"
 #include "share/identity.h"
 
@@ -12,11 +13,15 @@ struct gpumem_export {
     gpumem_buffer *buffer; /* held */
     gpumem_buffer *inner;  /* the one that has the memory, held as well; mostly the same */
     int *fds;
+    struct gm_kept_file *files; /* what the descriptors were, count of them */
     size_t count;
     size_t bytes;
     void *description;
     size_t description_bytes;
 };
+
+/* SYSTEM with EBADF when a descriptor of the export is not the export's any more. */
+gpumem_status gm_export_check_open(const gpumem_export *exported);
 
 gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]);
 

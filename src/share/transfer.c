@@ -99,6 +99,8 @@ gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
     gpumem_share_options options;
     GM_CHECK(exported, "gpumem_export_send");
     gpumem_status status = gm_share_options(NULL, given, &options);
+    if (status == GPUMEM_OK)
+        status = gm_export_check_open(exported);
     if (status != GPUMEM_OK)
         return status;
     struct offer offer = {.version = PROTOCOL,

@@ -1,0 +1,81 @@
+/* Exports keep descriptors. A program that closes all and opens files of its own keeps its files.
+ */
+#include "library_test.h"
+
+#include <errno.h>
+#include <gpumem/share.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static gpumem_resource *memory;
+static gpumem_buffer *buffer;
+static gpumem_export *exported;
+
+static int begin(void **state) {
+    return open_device(state) != 0 ||
+           gpumem_virtual_resource_create(device, NULL, &memory) != GPUMEM_OK;
+}
+
+static int end(void **state) {
+    return gpumem_resource_destroy(memory) != GPUMEM_OK || close_device(state) != 0;
+}
+
+/* The export's descriptor becomes that of a file of the program's. */
+static int take_over(void) {
+    int fd = -1;
+    FILE *own = tmpfile();
+    assert_non_null(own);
+    OK(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    assert_int_equal(dup2(fileno(own), fd), fd);
+    fclose(own);
+    return fd;
+}
+
+static void give_back(int own) {
+    struct stat status;
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(fstat(own, &status), 0);
+    close(own);
+}
+
+static void the_file_is_not_closed(void **state) {
+    (void)state;
+    give_back(take_over());
+}
+
+static void the_file_is_not_sent(void **state) {
+    (void)state;
+    int ends[2], own = take_over();
+    char byte;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    FAILS(SYSTEM, gpumem_export_send(exported, ends[0], NULL));
+    assert_int_equal(gpumem_last_error()->system_code, EBADF);
+    SAYS("closed");
+    /* The other side has not heard of it. */
+    assert_int_equal(recv(ends[1], &byte, 1, MSG_DONTWAIT), -1);
+    assert_int_equal(errno, EAGAIN);
+    close(ends[0]);
+    close(ends[1]);
+    give_back(own);
+}
+
+static void the_file_is_not_handed_out(void **state) {
+    (void)state;
+    int fd = -5, own = take_over();
+    FAILS(SYSTEM, gpumem_export_get_descriptor(exported, 0, &fd));
+    assert_int_equal(fd, -5);
+    give_back(own);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_file_is_not_closed),
+        cmocka_unit_test(the_file_is_not_sent),
+        cmocka_unit_test(the_file_is_not_handed_out),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
