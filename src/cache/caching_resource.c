@@ -1,6 +1,7 @@
 /* The caching resource as the rest of the library sees it. */
 #include "cache/cache.h"
 
+#include "base/cancel.h"
 #include "base/object.h"
 #include "base/options.h"
 #include "memory/buffer.h"
@@ -183,6 +184,7 @@ static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
 }
 
 gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_info *info) {
+    GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_get_info");
     struct gm_cache *cache = gm_cache_of(resource);
     GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is no cache", resource->kind);
@@ -259,6 +261,7 @@ static void trim(void *user, size_t keep_bytes) {
 }
 
 gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_forget_stream");
     struct gm_cache *cache = gm_cache_of(resource);
     GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
@@ -367,6 +370,7 @@ static struct gm_cache *make_cache(gpumem_resource *upstream,
 gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
                                              const gpumem_caching_options *given,
                                              gpumem_resource **resource) {
+    GM_UNCANCELLED;
     gpumem_caching_options options;
     GM_CHECK(upstream, "gpumem_caching_resource_create");
     GM_REQUIRE(resource, "gpumem_caching_resource_create: resource is NULL");

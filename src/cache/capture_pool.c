@@ -1,7 +1,7 @@
 /* Memory of captures: what a graph was captured with stays its own until its owner is done. */
 #include "cache/cache.h"
 
-#include "base/fork.h"
+#include "base/cancel.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
@@ -26,6 +26,7 @@ struct gm_lane *gm_capture_lane(struct gm_cache *cache, CUstream stream) {
 }
 
 gpumem_status gpumem_capture_pool_create(gpumem_resource *resource, gpumem_capture_pool **pool) {
+    GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_capture_pool_create");
     GM_REQUIRE(pool, "gpumem_capture_pool_create: pool is NULL");
     struct gm_cache *cache = gm_cache_of(resource);
@@ -75,6 +76,7 @@ static gpumem_status add_stream(struct gpumem_capture_pool *pool, CUstream strea
 }
 
 gpumem_status gpumem_capture_pool_begin(gpumem_capture_pool *pool, CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(pool, "gpumem_capture_pool_begin");
     GM_REQUIRE(stream != GPUMEM_STREAM_NONE && stream != GPUMEM_STREAM_PER_THREAD,
                "gpumem_capture_pool_begin: name a stream");
@@ -85,6 +87,7 @@ gpumem_status gpumem_capture_pool_begin(gpumem_capture_pool *pool, CUstream stre
 }
 
 gpumem_status gpumem_capture_pool_end(gpumem_capture_pool *pool, CUstream stream) {
+    GM_UNCANCELLED;
     GM_CHECK(pool, "gpumem_capture_pool_end");
     int found = 0;
     pthread_mutex_lock(&pool->cache->lock);
@@ -118,6 +121,7 @@ static void give_held(struct gm_cache *cache, struct gm_lane *lane) {
 }
 
 gpumem_status gpumem_capture_pool_destroy(gpumem_capture_pool *pool, CUstream last) {
+    GM_UNCANCELLED;
     if (!pool)
         return GPUMEM_OK;
     GM_CHECK(pool, "gpumem_capture_pool_destroy");

@@ -1,5 +1,6 @@
 #include "memory/numa.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,4 +41,23 @@ gpumem_status gm_numa_check(int node, const char *what) {
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
                    "%s: there is no NUMA node %d with memory; this machine has %s", what, node,
                    list);
+}
+
+size_t gm_numa_free(int node) {
+    char path[64], line[128];
+    snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
+    FILE *file = fopen(path, "re");
+    size_t sum = 0;
+    int found = 0;
+    while (file && fgets(line, (int)sizeof line, file)) {
+        unsigned long long kib;
+        if (sscanf(line, "Node %*d MemFree: %llu kB", &kib) == 1 ||
+            sscanf(line, "Node %*d Inactive(file): %llu kB", &kib) == 1) {
+            sum += (size_t)kib * 1024;
+            found = 1;
+        }
+    }
+    if (file)
+        fclose(file);
+    return found ? sum : SIZE_MAX;
 }

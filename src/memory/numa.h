@@ -4,11 +4,17 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
+
 /* More than any machine has; what the system calls of gm_slab take. */
 #define GM_NUMA_MOST_NODES 1024
 
 /* INVALID_ARGUMENT when there is no such node, or when it has no memory; `what` begins the message.
  * A system that does not tell its nodes (no /sys) is believed to have it. Reads a file. */
 gpumem_status gm_numa_check(int node, const char *what);
+
+/* Bytes of the node that are free or hold pages of files that can be dropped; SIZE_MAX where the
+ * system does not say. Reads a file. */
+size_t gm_numa_free(int node);
 
 #endif

@@ -83,7 +83,11 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
         if (status != GPUMEM_OK)
             return status;
     }
-    int error = gm_touch(slab->base, slab->bytes, settings->threads);
+    /* Whoever stores where a node has no memory left is killed; the kernel's own way says so. */
+    int short_of_memory =
+        settings->numa_bind && gm_numa_free(settings->numa_node) / 16 * 15 < slab->bytes;
+    int error = gm_touch(slab->base, slab->bytes, settings->threads,
+                         short_of_memory ? GM_TOUCH_POPULATE : GM_TOUCH_STORE);
     if (error)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, error, "madvise",
                               "no %zu bytes of host memory to pin", slab->bytes);

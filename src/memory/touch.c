@@ -3,6 +3,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,63 +11,61 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* Threads are only worth their start for this much each. */
-#define LEAST_PER_THREAD ((size_t)8 << 20)
-#define MOST_THREADS     64u
+/* What a thread takes at a time. Threads do not run equally fast, least of all in a virtual machine
+ * whose host finds memory for it: equal shares would wait for the slowest. */
+#define PIECE        ((size_t)8 << 20)
+#define MOST_THREADS 64u
 
-struct part {
+struct touch {
     unsigned char *base;
-    size_t bytes;
-    int error;
+    size_t bytes, page;
+    enum gm_touch_way way;
+    atomic_size_t next; /* piece */
+    atomic_int error;
 };
 
-static void touch_by_hand(struct part *part) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (size_t at = 0; at < part->bytes; at += page) {
-        volatile unsigned char *byte = part->base + at;
-        unsigned char value = *byte;
-        *byte = value;
+static void store(const struct touch *touch, unsigned char *from, size_t bytes) {
+    for (size_t at = 0; at < bytes; at += touch->page) {
+        volatile unsigned char *byte = from + at;
+        *byte = *byte;
     }
 }
 
-static void *touch_part(void *argument) {
-    struct part *part = argument;
-    if (part->bytes == 0 || madvise(part->base, part->bytes, MADV_POPULATE_WRITE) == 0)
-        return NULL;
-    if (errno == EINVAL) /* an older kernel */
-        touch_by_hand(part);
-    else
-        part->error = errno;
+static void touch_piece(struct touch *touch, unsigned char *from, size_t bytes) {
+    if (touch->way == GM_TOUCH_POPULATE) {
+        if (madvise(from, bytes, MADV_POPULATE_WRITE) == 0)
+            return;
+        if (errno != EINVAL) { /* of an older kernel */
+            atomic_store(&touch->error, errno);
+            return;
+        }
+    }
+    store(touch, from, bytes);
+}
+
+static void *touch_pieces(void *argument) {
+    struct touch *touch = argument;
+    size_t at;
+    while ((at = PIECE * atomic_fetch_add(&touch->next, 1)) < touch->bytes) {
+        size_t left = touch->bytes - at;
+        touch_piece(touch, touch->base + at, left < PIECE ? left : PIECE);
+    }
     return NULL;
 }
 
-int gm_touch(void *base, size_t bytes, unsigned threads) {
-    struct part parts[MOST_THREADS] = {0};
+int gm_touch(void *base, size_t bytes, unsigned threads, enum gm_touch_way way) {
+    struct touch touch = {
+        .base = base, .bytes = bytes, .page = (size_t)sysconf(_SC_PAGESIZE), .way = way};
     pthread_t ids[MOST_THREADS];
-    const size_t unit = (size_t)2 << 20;
+    unsigned started = 0;
     if (threads > MOST_THREADS)
         threads = MOST_THREADS;
-    if (threads > bytes / LEAST_PER_THREAD)
-        threads = (unsigned)(bytes / LEAST_PER_THREAD);
-    if (threads < 1)
-        threads = 1;
-    size_t each = (bytes / threads + unit - 1) / unit * unit;
-    unsigned started = 0;
-    for (unsigned i = 0; i < threads; i++) {
-        size_t from = i * each < bytes ? i * each : bytes;
-        size_t left = bytes - from;
-        parts[i] = (struct part){(unsigned char *)base + from, left < each ? left : each, 0};
-    }
-    for (; started + 1 < threads; started++)
-        if (gm_thread_start(&ids[started], 0, touch_part, &parts[started + 1]) != 0)
-            break;
-    touch_part(&parts[0]);
-    for (unsigned i = started + 1; i < threads; i++) /* no thread for these */
-        touch_part(&parts[i]);
-    int error = parts[0].error;
+    if (threads > bytes / PIECE)
+        threads = (unsigned)(bytes / PIECE);
+    while (started + 1 < threads && gm_thread_start(&ids[started], 0, touch_pieces, &touch) == 0)
+        started++;
+    touch_pieces(&touch);
     for (unsigned i = 0; i < started; i++)
         pthread_join(ids[i], NULL);
-    for (unsigned i = 1; i < threads; i++)
-        error = error ? error : parts[i].error;
-    return error;
+    return atomic_load(&touch.error);
 }

@@ -1,11 +1,21 @@
-/* Has the system put memory behind addresses, with several threads: the first touch of a page costs
- * far more than pinning it (2 GB/s a thread). */
+/*
+ * Has the system put memory behind addresses, with several threads: the first touch of a page costs
+ * as much as pinning it.
+ */
 #ifndef GM_MEMORY_TOUCH_H
 #define GM_MEMORY_TOUCH_H
 
 #include <stddef.h>
 
-/* Writable, private, page-aligned memory; content is kept. 0 or an errno. */
-int gm_touch(void *base, size_t bytes, unsigned threads);
+enum gm_touch_way {
+    /* A store to each page: 71 ms for 4 GiB with 16 threads on an H200's host, where asking the
+     * kernel to populate the same pages took 349 ms. Where there is no memory the kernel kills. */
+    GM_TOUCH_STORE,
+    /* madvise(MADV_POPULATE_WRITE), which answers ENOMEM where there is no memory. */
+    GM_TOUCH_POPULATE,
+};
+
+/* Writable, private, page-aligned memory; content is kept. 0 or an errno. Blocks. */
+int gm_touch(void *base, size_t bytes, unsigned threads, enum gm_touch_way way);
 
 #endif
