@@ -1,7 +1,8 @@
 #include "base/kept_file.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,7 +28,7 @@ bool gm_kept_file_is_open(const struct gm_kept_file *file) {
 
 /* The duplicate is looked at: it is nobody else's to close. */
 int gm_kept_file_duplicate(const struct gm_kept_file *file) {
-    int fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 3);
+    int fd = gm_fd_duplicate(file->fd);
     if (fd < 0 || is_open_as(file, fd))
         return fd;
     close(fd);

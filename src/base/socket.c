@@ -1,5 +1,7 @@
 #include "base/socket.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -101,7 +103,7 @@ static gpumem_status receive_message(int socket, struct msghdr *message, size_t 
         if (status != GPUMEM_OK)
             return status;
         message->msg_controllen = room;
-        ssize_t n = recvmsg(socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+        ssize_t n = gm_fd_receive(socket, message);
         if (n > 0) {
             *received = (size_t)n;
             return GPUMEM_OK;

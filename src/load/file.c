@@ -1,5 +1,6 @@
 #include "load/file.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static gpumem_status check_kind(const char *path, const struct stat *status) {
 
 gpumem_status gm_file_open(const char *path, struct gm_file *file) {
     /* O_NONBLOCK: opening a FIFO would wait for a writer before it can be refused. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = gm_fd_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "open", "cannot open %s", path);
     struct gm_file opened = {.fd = fd, .path = path};

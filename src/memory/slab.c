@@ -1,5 +1,6 @@
 #include "memory/slab.h"
 
+#include "base/descriptor.h"
 #include "memory/driver_error.h"
 #include "memory/numa.h"
 #include "memory/touch.h"
@@ -27,7 +28,7 @@ unsigned gm_slab_default_threads(void) {
 /* Bytes that the system can give without swapping, or SIZE_MAX if it does not say. Touching more
  * than this ends in the kernel killing something, which is no way to report an error. */
 static size_t available_memory(void) {
-    FILE *file = fopen("/proc/meminfo", "re");
+    FILE *file = gm_fd_stream("/proc/meminfo", "r");
     if (!file)
         return SIZE_MAX;
     char line[128];

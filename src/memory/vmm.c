@@ -1,5 +1,6 @@
 #include "memory/vmm.h"
 
+#include "base/descriptor.h"
 #include "memory/driver_error.h"
 #include "memory/numa.h"
 
@@ -138,11 +139,9 @@ gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHand
             close(made);
         return status;
     }
-    if (fcntl(made, F_SETFD, FD_CLOEXEC) != 0) {
-        int error = errno;
-        close(made);
-        return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "fcntl", "an exported descriptor");
-    }
+    made = gm_fd_keep(made);
+    if (made < 0)
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "fcntl", "an exported descriptor");
     *fd = made;
     return GPUMEM_OK;
 }

@@ -1,5 +1,6 @@
 /* gpumem doctor: what of this machine decides how well gpumem works, each with what to do. */
 #include "cli.h"
+#include "descriptor.h"
 #include "json.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -48,7 +48,7 @@ add(enum verdict verdict, const char *topic, const char *format, ...) {
 
 /* The first line of a small file, or NULL. */
 static char *read_line(const char *path, char *line, int size) {
-    FILE *file = fopen(path, "re");
+    FILE *file = cli_open_text(path);
     if (!file)
         return NULL;
     char *read = fgets(line, size, file);
@@ -153,7 +153,7 @@ static void check_memory(void) {
         else
             add(GOOD, "huge pages", "transparent huge pages: %s", line);
     }
-    int fd = memfd_create("gpumem-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = cli_make_memory("gpumem-doctor");
     if (fd < 0)
         add(BAD, "memfd", "memfd_create fails: %s; softgpu and its sharing need it",
             strerror(errno));

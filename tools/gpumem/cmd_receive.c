@@ -3,6 +3,7 @@
 #include "load.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -88,6 +89,7 @@ int cmd_receive(int argc, char **argv) {
         return result;
     /* Without the first process there is nobody to check for. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
+    (void)fcntl(arguments.socket, F_SETFD, FD_CLOEXEC); /* the first one's spawn could not */
     load_catch_signals();
     gpumem_library *library = NULL;
     gpumem_device *device = NULL;

@@ -1,15 +1,14 @@
 /* The second process of load, from the first one's side. */
 #include "cli.h"
+#include "descriptor.h"
 #include "load.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,25 +53,6 @@ static int spawn_receiver(const struct load_arguments *arguments,
     return error;
 }
 
-/* A pair, both ends above RECEIVER_SOCKET so that moving one there overwrites neither. */
-static int make_pair(int pair[2]) {
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return errno;
-    for (int i = 0; i < 2; i++) {
-        if (pair[i] > RECEIVER_SOCKET)
-            continue;
-        int moved = fcntl(pair[i], F_DUPFD_CLOEXEC, RECEIVER_SOCKET + 1);
-        int error = errno;
-        close(pair[i]);
-        pair[i] = moved;
-        if (moved < 0) {
-            close(pair[1 - i]);
-            return error;
-        }
-    }
-    return 0;
-}
-
 /* Waits for the receiver's end. Returns its wait status. */
 static int reap(pid_t pid) {
     siginfo_t info;
@@ -103,7 +83,8 @@ static int judge(int wait_status) {
 static int hand_over(const struct load_arguments *arguments, gpumem_export *exported,
                      struct load_outcome *outcome) {
     int pair[2];
-    int error = make_pair(pair);
+    /* Above RECEIVER_SOCKET, so that moving one there overwrites neither. */
+    int error = cli_make_pair(RECEIVER_SOCKET, pair);
     if (error)
         return cli_error(CLI_FAILED, "cannot make a socket pair: %s", strerror(error));
     error = spawn_receiver(arguments, outcome, pair[1], &outcome->receiver);

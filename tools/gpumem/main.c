@@ -1,5 +1,6 @@
 /* gpumem: the command. One cmd_*.c per subcommand, one table. */
 #include "cli.h"
+#include "descriptor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static int help(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    cli_hold_standard();
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;

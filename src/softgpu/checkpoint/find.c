@@ -1,6 +1,7 @@
 /* Finding what a process keeps for others, among its descriptors. */
 #include "softgpu/checkpoint/find.h"
 
+#include "base/descriptor.h"
 #include "softgpu/ipc/process.h"
 
 #include <dirent.h>
@@ -48,7 +49,7 @@ static CUresult search(DIR *folder, int pid, struct sg_control **control) {
     while ((entry = readdir(folder))) {
         if (!has_name(dirfd(folder), entry->d_name))
             continue;
-        int fd = openat(dirfd(folder), entry->d_name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        int fd = gm_fd_open_at(dirfd(folder), entry->d_name, O_RDWR | O_NONBLOCK | O_NOCTTY);
         if (fd < 0)
             return CUDA_ERROR_NOT_SUPPORTED;
         *control = map_file(fd, pid);
@@ -70,7 +71,7 @@ CUresult sg_control_open(int pid, struct sg_control **control) {
         return CUDA_SUCCESS;
     }
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
-    DIR *folder = opendir(path);
+    DIR *folder = gm_fd_folder(path);
     if (!folder)
         return errno == EACCES || errno == EPERM ? CUDA_ERROR_NOT_SUPPORTED
                                                  : CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,7 @@
 /* The gate as the process itself has it: its file, and waiting. */
 #include "softgpu/checkpoint/gate.h"
 
+#include "base/descriptor.h"
 #include "softgpu/checkpoint/futex.h"
 #include "softgpu/core/config.h"
 #include "softgpu/ipc/process.h"
@@ -20,7 +21,7 @@ struct sg_control *sg_control = &private_control;
 /* The descriptor stays open: others find the file by it. Sealed, because who maps a file that
  * shrinks dies of it. */
 static struct sg_control *make_file(void) {
-    int fd = memfd_create(SG_CONTROL_MAGIC, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gm_fd_memory(SG_CONTROL_MAGIC);
     if (fd < 0)
         return NULL;
     void *map = MAP_FAILED;

@@ -1,4 +1,5 @@
 /* Where a profile is looked for: a path, the compiled-in one, or a folder beside the library. */
+#include "base/descriptor.h"
 #include "softgpu/device/profile.h"
 
 #include <dlfcn.h>
@@ -12,7 +13,7 @@
 
 /* The whole file as a string, or NULL with errno. */
 static char *read_text(const char *path) {
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     if (!file)
         return NULL;
     char *text = malloc(PROFILE_SIZE_LIMIT + 1);
@@ -94,7 +95,7 @@ bool sg_profile_load(struct sg_profile *profile, const char *choice, char *messa
             continue;
         }
         snprintf(path, sizeof path, "%s/%s.ini", folder, choice);
-        FILE *file = fopen(path, "re");
+        FILE *file = gm_fd_stream(path, "r");
         if (!file)
             continue;
         fclose(file);

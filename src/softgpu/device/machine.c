@@ -1,4 +1,5 @@
 /* How much memory this machine can give: the default size of a device. */
+#include "base/descriptor.h"
 #include "softgpu/device/profile.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 /* The number at the start of a file, or UINT64_MAX: no such file, or "max". */
 static uint64_t read_limit(const char *path) {
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     if (!file)
         return UINT64_MAX;
     unsigned long long value;
@@ -21,7 +22,7 @@ static uint64_t read_limit(const char *path) {
 static uint64_t total_memory(const char *root) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     if (!file)
         return UINT64_MAX;
     char line[256];
@@ -59,7 +60,7 @@ static uint64_t group_limit(const char *root, const char *mount, const char *gro
 static uint64_t groups_limit(const char *root) {
     char path[PATH_MAX];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     if (!file)
         return UINT64_MAX;
     uint64_t least = UINT64_MAX;

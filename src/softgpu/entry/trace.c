@@ -1,6 +1,7 @@
 #include "softgpu/entry/trace.h"
 
 #include "base/kept_file.h"
+#include "base/descriptor.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"
@@ -21,7 +22,7 @@ bool sg_trace_open(const char *file) {
     if (strcmp(file, "-") == 0) {
         return true;
     }
-    if (gm_kept_file_set(open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666), &trace))
+    if (gm_kept_file_set(gm_fd_open(file, O_WRONLY | O_CREAT | O_APPEND, 0666), &trace))
         return true;
     sg_log(1, "SOFTGPU_TRACE='%s' is ignored: %s", file, strerror(errno));
     return false;

@@ -1,5 +1,7 @@
 #include "softgpu/external/semaphore_fd.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -20,7 +22,7 @@ int sg_semaphore_fd_new(softgpu_semaphore_kind kind, uint64_t value) {
         errno = EINVAL;
         return -1;
     }
-    int fd = memfd_create("softgpu semaphore", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gm_fd_memory("softgpu semaphore");
     if (fd < 0)
         return -1;
     if (ftruncate(fd, SOFTGPU_SEMAPHORE_SIZE) == 0 &&

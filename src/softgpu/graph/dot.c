@@ -5,6 +5,7 @@
  * names its number and type, and whose others are parameters as the flags ask for them. Numbers
  * count from 0 in order of creation; handles are written where the flags want them.
  */
+#include "base/descriptor.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/graph.h"
@@ -279,7 +280,7 @@ static char *draw(const struct sg_graph *graph, unsigned flags, size_t *size) {
 /* The lock is free meanwhile: the path may lead to a pipe whose reader is this program. */
 static CUresult write_file(const char *path, const char *text, size_t size) {
     sg_unlock();
-    FILE *file = fopen(path, "we");
+    FILE *file = gm_fd_stream(path, "w");
     bool written = file && fwrite(text, 1, size, file) == size;
     if (file && fclose(file) != 0)
         written = false;

@@ -1,5 +1,6 @@
 #include "softgpu/image/loading.h"
 
+#include "base/descriptor.h"
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
 
@@ -119,7 +120,7 @@ static CUresult read_all(int fd, size_t size, unsigned char *bytes) {
 
 CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size) {
     struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gm_fd_open(path, O_RDONLY, 0);
     if (fd < 0)
         return CUDA_ERROR_FILE_NOT_FOUND;
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY; /* an H200's answer to a folder */

@@ -7,6 +7,8 @@
  * must be alive when its event is opened, as on hardware.
  */
 #include "softgpu/stream/event.h"
+
+#include "base/descriptor.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/ipc/process.h"
 
@@ -36,7 +38,7 @@ static uint32_t next_slot;
 /* ---- This process's table ------------------------------------------------------------------- */
 
 static CUresult open_table(void) {
-    int fd = memfd_create("softgpu-events", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gm_fd_memory("softgpu-events");
     if (fd < 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
     /* Nobody who opens it can take pages away from under us. */

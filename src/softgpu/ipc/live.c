@@ -1,5 +1,7 @@
 #include "softgpu/ipc/live.h"
 
+#include "base/descriptor.h"
+
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
@@ -20,7 +22,7 @@ static struct gm_kept_file table_file = GM_NO_KEPT_FILE;
 static uint32_t next_slot;
 
 static bool make_table(void) {
-    int fd = memfd_create("softgpu live", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gm_fd_memory("softgpu live");
     if (fd < 0)
         return false;
     void *map = MAP_FAILED;

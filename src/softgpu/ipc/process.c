@@ -1,5 +1,6 @@
 #include "softgpu/ipc/process.h"
 
+#include "base/descriptor.h"
 #include "softgpu/core/config.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@
 bool sg_process_status(uint64_t pid, char *state, uint64_t *start) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%llu/stat", (unsigned long long)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = gm_fd_open(path, O_RDONLY, 0);
     if (fd < 0)
         return false;
     ssize_t size = read(fd, text, sizeof text - 1);
@@ -90,7 +91,7 @@ static bool is_alive(const struct sg_process_fd *name) {
 int sg_process_fd_open_other(const struct sg_process_fd *name, uint32_t fd, int flags) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/fd/%u", name->pid, fd);
-    int opened = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int opened = gm_fd_open(path, flags | O_NONBLOCK | O_NOCTTY, 0);
     if (opened < 0) {
         sg_log(1, "cannot open a descriptor of process %u: %s", name->pid, strerror(errno));
         return -1;

@@ -4,6 +4,7 @@
  */
 #include "softgpu/memory/dma_buf.h"
 
+#include "base/descriptor.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -20,12 +21,12 @@
 #include <unistd.h>
 
 static int make(struct udmabuf_create_list *list, size_t count) {
-    int maker = open("/dev/udmabuf", O_RDWR | O_CLOEXEC);
+    int maker = gm_fd_open("/dev/udmabuf", O_RDWR, 0);
     if (maker < 0)
         return -1;
     list->flags = UDMABUF_FLAGS_CLOEXEC;
     list->count = (uint32_t)count;
-    int fd = ioctl(maker, UDMABUF_CREATE_LIST, list);
+    int fd = gm_fd_keep(ioctl(maker, UDMABUF_CREATE_LIST, list));
     int error = errno;
     close(maker);
     errno = error;

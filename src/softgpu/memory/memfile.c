@@ -1,5 +1,6 @@
 #include "softgpu/memory/memfile.h"
 
+#include "base/descriptor.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 
@@ -16,7 +17,7 @@ static void log_failure(const char *what, uint64_t size) {
 }
 
 bool sg_memfile_new(const char *name, uint64_t size, struct gm_kept_file *file) {
-    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = gm_fd_memory(name);
     if (fd < 0) {
         log_failure("memfd_create for device memory", size);
         return false;

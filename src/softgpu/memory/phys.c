@@ -1,5 +1,6 @@
 #include "softgpu/memory/phys.h"
 
+#include "base/descriptor.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/arena.h"
@@ -301,7 +302,7 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     }
     struct sg_phys_place *place = new_place(&prop, device, (size_t)trailer->size);
     struct gm_kept_file own = GM_NO_KEPT_FILE;
-    bool kept = gm_kept_file_set(fcntl(fd, F_DUPFD_CLOEXEC, 3), &own);
+    bool kept = gm_kept_file_set(gm_fd_duplicate(fd), &own);
     if (!place || !kept || !place_in_file(place, &own)) {
         gm_kept_file_close(&own);
         free(place);

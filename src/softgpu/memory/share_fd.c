@@ -1,4 +1,5 @@
 /* Handles of physical memory for other processes: file descriptors, and fabric handles. */
+#include "base/descriptor.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/ipc/fabric.h"

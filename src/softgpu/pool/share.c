@@ -7,6 +7,7 @@
  * what it has mapped stays valid when the exporter ends; what the exporter frees reads as zero once
  * its segment is given back.
  */
+#include "base/descriptor.h"
 #include "softgpu/core/config.h"
 #include "softgpu/ipc/fabric.h"
 #include "softgpu/memory/memfile.h"
@@ -150,7 +151,7 @@ static CUresult find_device(struct file_head *head) {
 
 static CUresult import_pool(int fd, const struct file_head *head, CUmemoryPool *out) {
     struct gm_kept_file own;
-    if (!gm_kept_file_set(fcntl(fd, F_DUPFD_CLOEXEC, 3), &own))
+    if (!gm_kept_file_set(gm_fd_duplicate(fd), &own))
         return CUDA_ERROR_OPERATING_SYSTEM;
     struct sg_pool *pool = sg_pool_new(&head->props);
     if (!pool) {

@@ -1,4 +1,5 @@
 /* The text that a fault leaves behind. */
+#include "base/descriptor.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
@@ -108,7 +109,7 @@ static void write_file(const struct fault *fault) {
         sg_log(1, "the report of a fault has too long a file name");
         return;
     }
-    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    int fd = gm_fd_open(name, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_NONBLOCK, 0666);
     size_t length =
         (size_t)fault->length < sizeof fault->text ? (size_t)fault->length : sizeof fault->text - 1;
     ssize_t written = fd < 0 ? -1 : write(fd, fault->text, length);

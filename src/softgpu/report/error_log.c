@@ -1,6 +1,7 @@
 #include "softgpu/report/error_log.h"
 
 #include "base/kept_file.h"
+#include "base/descriptor.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
@@ -133,7 +134,7 @@ static void open_log_file(void) {
     else if (strcmp(name, "stderr") == 0)
         log_standard = STDERR_FILENO;
     else if (!gm_kept_file_set(
-                 open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666), &log_file))
+                 gm_fd_open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0666), &log_file))
         sg_log(1, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
 }
 
@@ -294,7 +295,7 @@ CUresult sg_cuLogsDumpToFile(CUlogIterator *iterator, const char *pathToFile, un
     char *text = malloc(size);
     if (!text)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    int fd = open(pathToFile, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    int fd = gm_fd_open(pathToFile, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0666);
     if (fd < 0) {
         free(text);
         return CUDA_ERROR_INVALID_VALUE;

@@ -1,0 +1,162 @@
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Below are those that programs know by number. */
+#define LOWEST 3
+
+static void close_quietly(int fd) {
+    int error = errno;
+    close(fd);
+    errno = error;
+}
+
+/*
+ * The kernel gives the lowest free number, and there is no call that asks for a higher one at once.
+ * Moving alone would leave a moment in which a line that another thread prints is written into the
+ * new file. So the numbers that are free are held by something that cannot be read or written: who
+ * uses them meanwhile gets EBADF, as if they were closed. Answers which are held, as bits.
+ */
+static unsigned hold_standard(void) {
+    unsigned held = 0;
+    int error = errno;
+    for (int fd = 0; fd < LOWEST; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0)
+            continue;
+        int place = open("/", O_PATH | O_CLOEXEC);
+        if (place >= LOWEST)
+            close(place);
+        else if (place >= 0)
+            held |= 1u << place;
+    }
+    errno = error;
+    return held;
+}
+
+/* Another thread may have put its own file there with dup2: that is not ours to close. */
+static void release_standard(unsigned held) {
+    int error = errno;
+    for (int fd = 0; fd < LOWEST; fd++) {
+        if (!(held & 1u << fd))
+            continue;
+        int flags = fcntl(fd, F_GETFL);
+        if (flags >= 0 && (flags & O_PATH))
+            close(fd);
+    }
+    errno = error;
+}
+
+/* For the case that a standard descriptor was closed after they were held. */
+static int move(int fd) {
+    if (fd < 0 || fd >= LOWEST)
+        return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST);
+    close_quietly(fd);
+    return moved;
+}
+
+int gm_fd_open_at(int folder, const char *name, int flags) {
+    unsigned held = hold_standard();
+    int fd = openat(folder, name, flags | O_CLOEXEC);
+    release_standard(held);
+    return move(fd);
+}
+
+int gm_fd_open(const char *path, int flags, mode_t mode) {
+    unsigned held = hold_standard();
+    int fd = open(path, flags | O_CLOEXEC, mode);
+    release_standard(held);
+    return move(fd);
+}
+
+int gm_fd_memory(const char *name) {
+    unsigned held = hold_standard();
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    release_standard(held);
+    return move(fd);
+}
+
+int gm_fd_duplicate(int fd) {
+    return fcntl(fd, F_DUPFD_CLOEXEC, LOWEST);
+}
+
+int gm_fd_keep(int fd) {
+    fd = move(fd);
+    if (fd < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
+        return fd;
+    close_quietly(fd);
+    return -1;
+}
+
+FILE *gm_fd_stream(const char *path, const char *mode) {
+    int flags = mode[0] == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
+    int fd = gm_fd_open(path, flags, 0666);
+    if (fd < 0)
+        return NULL;
+    FILE *stream = fdopen(fd, mode);
+    if (!stream)
+        close_quietly(fd);
+    return stream;
+}
+
+DIR *gm_fd_folder(const char *path) {
+    int fd = gm_fd_open(path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0)
+        return NULL;
+    DIR *folder = fdopendir(fd);
+    if (!folder)
+        close_quietly(fd);
+    return folder;
+}
+
+/* Where the descriptors of a message lie; CMSG_DATA is not aligned for them. */
+typedef void (*each_fd)(unsigned char *place);
+
+static void close_one(unsigned char *place) {
+    int fd;
+    memcpy(&fd, place, sizeof fd);
+    if (fd >= 0)
+        close_quietly(fd);
+}
+
+static void move_one(unsigned char *place) {
+    int fd;
+    memcpy(&fd, place, sizeof fd);
+    fd = move(fd);
+    memcpy(place, &fd, sizeof fd);
+}
+
+/* 1 when each is a descriptor afterwards. */
+static int for_each(struct msghdr *message, each_fd act) {
+    int whole = 1;
+    for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h)) {
+        if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            act(CMSG_DATA(h) + i * sizeof fd);
+            memcpy(&fd, CMSG_DATA(h) + i * sizeof fd, sizeof fd);
+            whole &= fd >= 0;
+        }
+    }
+    return whole;
+}
+
+ssize_t gm_fd_receive(int socket, struct msghdr *message) {
+    unsigned held = hold_standard();
+    ssize_t received = recvmsg(socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    release_standard(held);
+    if (received < 0 || for_each(message, move_one))
+        return received;
+    int error = errno;
+    for_each(message, close_one);
+    message->msg_controllen = 0;
+    errno = error;
+    return -1;
+}

@@ -1,0 +1,37 @@
+/*
+ * Where descriptors are made. Those of the project, and those that it hands out, are 3 or above and
+ * close-on-exec: whatever a program has closed of 0, 1 and 2, nothing that is printed there ends up
+ * in one of our files. tests/lint refuses calls that make descriptors anywhere else.
+ *
+ * Each function does all of it or nothing: on failure no descriptor is left, and errno says why.
+ * Thread-safe. errno is kept on success.
+ */
+#ifndef GM_BASE_DESCRIPTOR_H
+#define GM_BASE_DESCRIPTOR_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/* As open(2); `mode` counts with O_CREAT only. -1 on failure. */
+int gm_fd_open(const char *path, int flags, mode_t mode);
+/* As openat(2), of what exists. -1 on failure. */
+int gm_fd_open_at(int folder, const char *name, int flags);
+/* A memory file that can be sealed. `name` shows in /proc/PID/maps. -1 on failure. */
+int gm_fd_memory(const char *name);
+/* A descriptor of the same open file as `fd`, which stays as it is. -1 on failure. */
+int gm_fd_duplicate(int fd);
+/* Takes over what something else made, as a driver or an ioctl: moved and marked close-on-exec. A
+ * negative one is passed on. -1 on failure, with `fd` closed. */
+int gm_fd_keep(int fd);
+
+/* As fopen(3) with the mode "r" or "w", and opendir(3). NULL on failure. */
+FILE *gm_fd_stream(const char *path, const char *mode);
+DIR *gm_fd_folder(const char *path);
+
+/* As recvmsg(2) without waiting: the descriptors in the message are the caller's. On failure those
+ * that came are closed, and the bytes of the message are lost. */
+ssize_t gm_fd_receive(int socket, struct msghdr *message);
+
+#endif

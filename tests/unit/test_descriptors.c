@@ -1,0 +1,237 @@
+/* Making descriptors: above the standard ones, close-on-exec, and none left when it fails. */
+#include "library_test.h"
+
+#include "base/descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STANDARD 3
+
+/* Runs in a child, which has no others than those that it did not close. */
+static void in_child_without(int closed, int (*run)(int closed)) {
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        for (int fd = 0; fd < STANDARD; fd++)
+            if (closed & 1 << fd)
+                close(fd);
+        close_range(STANDARD, ~0u, 0);
+        _exit(run(closed));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void with_each_closed(int (*run)(int closed)) {
+    for (int closed = 0; closed < 8; closed++)
+        in_child_without(closed, run);
+}
+
+static int is_good(int fd) {
+    return fd >= STANDARD && fcntl(fd, F_GETFD) == FD_CLOEXEC;
+}
+
+/* 0, or the number of the standard descriptor that is open and was not, counted from 1. */
+static int taken(int closed) {
+    for (int fd = 0; fd < STANDARD; fd++)
+        if ((closed & 1 << fd) && fcntl(fd, F_GETFD) >= 0)
+            return fd + 1;
+    return 0;
+}
+
+static int make_each(int closed) {
+    FILE *stream = gm_fd_stream("/proc/self/stat", "r");
+    DIR *folder = gm_fd_folder("/proc/self");
+    int memory = gm_fd_memory("test");
+    int again = gm_fd_duplicate(memory);
+    int opened = gm_fd_open("/proc/self/stat", O_RDONLY, 0);
+    if (!stream || !folder || !is_good(fileno(stream)) || !is_good(dirfd(folder)))
+        return 10;
+    int at = gm_fd_open_at(dirfd(folder), "stat", O_RDONLY);
+    if (!is_good(memory) || !is_good(again) || !is_good(opened) || !is_good(at))
+        return 11;
+    /* As a driver gives one: the lowest free, and kept by exec. */
+    int kept = gm_fd_keep(open("/proc/self/stat", O_RDONLY));
+    if (!is_good(kept))
+        return 12;
+    return taken(closed);
+}
+
+static void made_above_the_standard_ones(void **state) {
+    (void)state;
+    with_each_closed(make_each);
+}
+
+static ssize_t send_three(int socket) {
+    int fds[3] = {socket, socket, socket};
+    _Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(sizeof fds)] = {0};
+    struct iovec part = {.iov_base = (void *)"x", .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof fds);
+    memcpy(CMSG_DATA(header), fds, sizeof fds);
+    return sendmsg(socket, &message, 0);
+}
+
+struct received {
+    _Alignas(struct cmsghdr) unsigned char control[CMSG_SPACE(4 * sizeof(int))];
+    struct msghdr message;
+    int fds[3];
+    ssize_t bytes;
+};
+
+static void receive(int socket, struct received *got) {
+    static char byte;
+    static struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    *got = (struct received){.message = {.msg_iov = &part, .msg_iovlen = 1}};
+    got->message.msg_control = got->control;
+    got->message.msg_controllen = sizeof got->control;
+    got->bytes = gm_fd_receive(socket, &got->message);
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&got->message);
+    if (header && header->cmsg_len == CMSG_LEN(sizeof got->fds))
+        memcpy(got->fds, CMSG_DATA(header), sizeof got->fds);
+}
+
+/* A pair above the standard ones, which socketpair itself does not promise. */
+static int make_pair(int pair[2]) {
+    int low[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, low) != 0)
+        return -1;
+    pair[0] = gm_fd_keep(low[0]);
+    pair[1] = gm_fd_keep(low[1]);
+    return pair[0] < 0 || pair[1] < 0 ? -1 : 0;
+}
+
+static int receive_each(int closed) {
+    int pair[2];
+    struct received got;
+    if (make_pair(pair) != 0 || send_three(pair[0]) != 1)
+        return 20;
+    receive(pair[1], &got);
+    if (got.bytes != 1)
+        return 21;
+    for (int i = 0; i < 3; i++)
+        if (!is_good(got.fds[i]))
+            return 22;
+    return taken(closed);
+}
+
+static void received_above_the_standard_ones(void **state) {
+    (void)state;
+    with_each_closed(receive_each);
+}
+
+static int count_open(void) {
+    int count = 0;
+    for (int fd = 0; fd < 64; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+/* Only the numbers that may not be used are free. */
+static int fail_each(int closed) {
+    (void)closed;
+    int pair[2];
+    struct received got;
+    if (make_pair(pair) != 0 || send_three(pair[0]) != 1)
+        return 30;
+    int before = count_open();
+    struct rlimit limit = {.rlim_cur = 5, .rlim_max = 5};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return 31;
+    errno = 0;
+    if (gm_fd_open("/proc/self/stat", O_RDONLY, 0) >= 0 || errno != EMFILE)
+        return 32;
+    errno = 0;
+    if (gm_fd_memory("test") >= 0 || errno != EMFILE)
+        return 33;
+    errno = 0;
+    if (gm_fd_stream("/proc/self/stat", "r") || errno != EMFILE)
+        return 34;
+    errno = 0;
+    if (gm_fd_folder("/proc/self") || errno != EMFILE)
+        return 35;
+    int low = open("/proc/self/stat", O_RDONLY);
+    errno = 0;
+    if (low >= STANDARD || gm_fd_keep(low) >= 0 || errno != EMFILE)
+        return 36;
+    /* The kernel gives none, and says that the message was cut. */
+    receive(pair[1], &got);
+    if (got.bytes == 1 && !(got.message.msg_flags & MSG_CTRUNC))
+        return 37;
+    return count_open() == before ? 0 : 38;
+}
+
+static void nothing_is_left_when_it_fails(void **state) {
+    (void)state;
+    for (int closed = 1; closed < 8; closed++)
+        in_child_without(closed, fail_each);
+}
+
+/* ---- One that loses its race ------------------------------------------------------------------
+ */
+
+static int close_meanwhile = -1;
+
+/* Instead of libc's, for the object under test: a thread closes a standard one in between. */
+int memfd_create(const char *name, unsigned flags) {
+    if (close_meanwhile >= 0)
+        close(close_meanwhile);
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/%s-XXXXXX", name);
+    int fd = mkostemp(path, flags ? O_CLOEXEC : 0);
+    if (fd >= 0)
+        unlink(path);
+    return fd;
+}
+
+static int lose_race(int closed) {
+    (void)closed;
+    close_meanwhile = 1;
+    int fd = gm_fd_memory("test");
+    return is_good(fd) && fcntl(1, F_GETFD) < 0 ? 0 : 40;
+}
+
+static void one_that_got_a_standard_number_is_moved(void **state) {
+    (void)state;
+    in_child_without(0, lose_race);
+}
+
+static int lose_race_without_room(int closed) {
+    struct rlimit limit = {.rlim_cur = 3, .rlim_max = 3};
+    (void)closed;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    close_meanwhile = 2;
+    errno = 0;
+    int fd = gm_fd_memory("test");
+    /* The limit itself is what F_DUPFD refuses as an argument. */
+    return fd < 0 && (errno == EMFILE || errno == EINVAL) && fcntl(2, F_GETFD) < 0 ? 0 : 41;
+}
+
+static void one_that_cannot_be_moved_is_closed(void **state) {
+    (void)state;
+    in_child_without(0, lose_race_without_room);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(made_above_the_standard_ones),
+        cmocka_unit_test(received_above_the_standard_ones),
+        cmocka_unit_test(nothing_is_left_when_it_fails),
+        cmocka_unit_test(one_that_got_a_standard_number_is_moved),
+        cmocka_unit_test(one_that_cannot_be_moved_is_closed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
