@@ -50,6 +50,7 @@ static gpumem_status configure(struct gm_pump *pump, const gpumem_load_options *
     gpumem_status status = gm_pump_configure(pump, options, total, GM_PUMP_CHUNK);
     if (status != GPUMEM_OK)
         return status;
+    gm_pump_fit(pump, 0);
     uint64_t chunks = gm_pump_chunks(pump);
     sum->hashes = calloc(chunks, sizeof *sum->hashes);
     if (!sum->hashes)

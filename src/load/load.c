@@ -4,7 +4,9 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
+#include "memory/device.h"
 #include "memory/driver_error.h"
+#include "memory/objects.h"
 #include "memory/resource.h"
 
 #include <inttypes.h>
@@ -114,12 +116,23 @@ static void drop_buffer(struct load *load) {
     gm_error_restore(&saved);
 }
 
+/* Of the host's memory, and beside the staging memory: a device without its own has it from there.
+ */
+static uint64_t host_bytes(const struct load *load) {
+    const gpumem_device *device = load->device;
+    bool soft = gpumem_driver_get_kind(device->library->driver) == GPUMEM_DRIVER_SOFTGPU;
+    bool shared = soft || gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED, 0);
+    return shared ? load->file.size : 0;
+}
+
 static gpumem_status load_opened(struct load *load, const gpumem_load_options *options,
                                  gpumem_load_report *facts) {
     struct gm_pump pump = {.device = load->device, .step = load_chunk, .user = load};
     gpumem_status status = gm_pump_configure(&pump, options, load->file.size, 0);
     if (status == GPUMEM_OK)
         status = check_resource(load);
+    if (status == GPUMEM_OK)
+        gm_pump_fit(&pump, host_bytes(load));
     if (status == GPUMEM_OK)
         status = gpumem_stream_create(load->device, NULL, &load->stream);
     if (status != GPUMEM_OK)

@@ -1,5 +1,6 @@
 #include "load/pump.h"
 
+#include "base/host_memory.h"
 #include "base/options.h"
 #include "base/thread.h"
 #include "memory/objects.h"
@@ -45,6 +46,7 @@ gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options 
     pump->total = total;
     pump->chunk = chunk ? chunk : given.chunk_bytes ? given.chunk_bytes : GM_PUMP_CHUNK;
     pump->chunk = settle_chunk(pump->chunk, total);
+    pump->fixed_chunk = chunk != 0;
     pump->threads = given.threads ? given.threads : gm_slab_default_threads();
     pump->resource = given.pinned;
     pump->progress = given.progress;
@@ -54,6 +56,29 @@ gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options 
     if (pump->threads > chunks)
         pump->threads = (unsigned)chunks;
     return GPUMEM_OK;
+}
+
+/* What a caller's resource keeps is pinned already. */
+static uint64_t kept_by(gpumem_resource *resource) {
+    gpumem_stats stats = {.size = sizeof stats};
+    if (!resource || gpumem_resource_get_stats(resource, &stats) != GPUMEM_OK)
+        return 0;
+    return stats.cached_bytes;
+}
+
+void gm_pump_fit(struct gm_pump *pump, uint64_t more) {
+    struct gm_host_memory memory;
+    gm_host_memory_read(&memory);
+    uint64_t left = gm_host_memory_left(&memory);
+    uint64_t budget = kept_by(pump->resource) + (left > more ? (left - more) / 2 : 0);
+    uint64_t each = (uint64_t)pump->chunk * GM_PUMP_SLOTS;
+    if (each * pump->threads <= budget)
+        return;
+    pump->threads = budget > each ? (unsigned)(budget / each) : 1;
+    if (each <= budget || pump->fixed_chunk)
+        return;
+    size_t least = (size_t)(budget / GM_PUMP_SLOTS) / CHUNK_MINIMUM * CHUNK_MINIMUM;
+    pump->chunk = least > CHUNK_MINIMUM ? least : CHUNK_MINIMUM;
 }
 
 static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory) {

@@ -30,6 +30,7 @@ struct gm_pump {
     gpumem_resource *resource; /* staging memory; NULL: a pinned resource is made */
     uint64_t total;
     size_t chunk;
+    bool fixed_chunk; /* the chunk's size is part of what is done */
     unsigned threads; /* wanted, and after the run those that there were */
     int (*progress)(void *user, const gpumem_load_progress *progress);
     void *progress_user;
@@ -60,6 +61,9 @@ struct gm_pump {
  * chunk size to them. */
 gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options *options,
                                 uint64_t total, size_t chunk);
+/* Fewer readers, and then smaller chunks, where the host has too little memory left for the staging
+ * memory wanted, and for `more` bytes that the work takes of it. Half of the rest stays others'. */
+void gm_pump_fit(struct gm_pump *pump, uint64_t more);
 /* Makes slots and events ready. On failure nothing is left. */
 gpumem_status gm_pump_prepare(struct gm_pump *pump);
 /* Runs to the end, an error, or cancelling; nothing queued uses the slots then. The first error is

@@ -5,6 +5,7 @@
 #include "memory/current.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
+#include "memory/pinning.h"
 #include "memory/resource.h"
 #include "memory/vmm.h"
 
@@ -19,6 +20,28 @@ struct pool_resource {
     struct gm_pool_settings settings;
 };
 
+static uint64_t attribute(const struct pool_resource *p, CUmemPool_attribute which) {
+    cuuint64_t value = 0;
+    CUresult result = p->device->cu->cuMemPoolGetAttribute(p->settings.pool, which, &value);
+    return result == CUDA_SUCCESS ? value : 0;
+}
+
+/* What the pool keeps is pinned already; the rest is asked for. */
+static gpumem_status begin_pinning(const struct pool_resource *p, size_t bytes, size_t *pinned) {
+    *pinned = 0;
+    if (!p->settings.host)
+        return GPUMEM_OK;
+    uint64_t reserved = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t kept = reserved > used ? reserved - used : 0;
+    if (bytes <= kept)
+        return GPUMEM_OK;
+    gpumem_status status = gm_pinning_begin(bytes - (size_t)kept);
+    if (status == GPUMEM_OK)
+        *pinned = bytes - (size_t)kept;
+    return status;
+}
+
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct pool_resource *p = user;
@@ -28,7 +51,13 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
         return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no pool has %zu bytes", request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
+    size_t pinning = 0;
+    gpumem_status begun = begin_pinning(p, bytes, &pinning);
+    if (begun != GPUMEM_OK)
+        return begun;
     CUresult result = cu->cuMemAllocFromPoolAsync(&base, bytes, p->settings.pool, request->stream);
+    if (pinning)
+        gm_pinning_end(pinning);
     if (result != CUDA_SUCCESS) {
         gpumem_status status =
             p->settings.host ? gm_cu_fail_host(cu, result, "cuMemAllocFromPoolAsync",
@@ -72,12 +101,6 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->stream_ordered = 1;
     out->location = p->settings.location;
     out->handle_type = p->settings.handle_type;
-}
-
-static uint64_t attribute(const struct pool_resource *p, CUmemPool_attribute which) {
-    cuuint64_t value = 0;
-    CUresult result = p->device->cu->cuMemPoolGetAttribute(p->settings.pool, which, &value);
-    return result == CUDA_SUCCESS ? value : 0;
 }
 
 /* Of a pool of others we cannot say what part of its cache is ours. */

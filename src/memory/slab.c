@@ -1,13 +1,12 @@
 #include "memory/slab.h"
 
-#include "base/descriptor.h"
 #include "memory/driver_error.h"
 #include "memory/numa.h"
+#include "memory/pinning.h"
 #include "memory/touch.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,21 +22,6 @@ unsigned gm_slab_default_threads(void) {
         return 1;
     int count = CPU_COUNT(&set);
     return count < 1 ? 1 : count > 16 ? 16 : (unsigned)count;
-}
-
-/* Bytes that the system can give without swapping, or SIZE_MAX if it does not say. Touching more
- * than this ends in the kernel killing something, which is no way to report an error. */
-static size_t available_memory(void) {
-    FILE *file = gm_fd_stream("/proc/meminfo", "r");
-    if (!file)
-        return SIZE_MAX;
-    char line[128];
-    unsigned long long kib = 0;
-    int found = 0;
-    while (!found && fgets(line, sizeof line, file))
-        found = sscanf(line, "MemAvailable: %llu kB", &kib) == 1;
-    fclose(file);
-    return found ? (size_t)kib * 1024 : SIZE_MAX;
 }
 
 /* Anonymous memory that starts at a huge page, so that the system can use huge pages. */
@@ -107,11 +91,6 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
 
 static gpumem_status make_registered(gpumem_device *device, const struct gm_slab_settings *settings,
                                      struct gm_slab *slab) {
-    size_t available = available_memory();
-    if (slab->bytes > available)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
-                       "cannot pin %zu bytes of host memory: the system has %zu available",
-                       slab->bytes, available);
     slab->base = map_aligned(slab->bytes);
     if (!slab->base)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
@@ -158,9 +137,13 @@ gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_setting
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
     made->bytes = bytes;
-    gpumem_status status = settings->method == GPUMEM_PINNED_ALLOCATED
-                               ? make_allocated(device, settings, made)
-                               : make_registered(device, settings, made);
+    gpumem_status status = gm_pinning_begin(bytes);
+    if (status == GPUMEM_OK) {
+        status = settings->method == GPUMEM_PINNED_ALLOCATED
+                     ? make_allocated(device, settings, made)
+                     : make_registered(device, settings, made);
+        gm_pinning_end(bytes);
+    }
     if (status != GPUMEM_OK) {
         free(made);
         return status;

@@ -75,6 +75,11 @@ static gpumem_status append(struct virtual_resource *v, struct gm_extent *extent
     return status;
 }
 
+/* Of the device, or of the host where the memory is the host's. */
+static int is_short(gpumem_status status) {
+    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+}
+
 static gpumem_status commit(struct virtual_resource *v, struct gm_extent *extent, size_t bytes) {
     if (bytes <= extent->committed)
         return GPUMEM_OK;
@@ -82,7 +87,7 @@ static gpumem_status commit(struct virtual_resource *v, struct gm_extent *extent
     size_t needed = round_up(bytes - extent->committed, v->granularity);
     size_t more = wanted(v, extent->committed, needed, room);
     gpumem_status status = append(v, extent, more);
-    if (status == GPUMEM_ERROR_OUT_OF_MEMORY && more > needed)
+    if (is_short(status) && more > needed)
         status = append(v, extent, needed);
     return status;
 }
@@ -217,7 +222,7 @@ static gpumem_status probe(struct virtual_resource *v, gpumem_handle_type type) 
     status = gm_vmm_create(v->device, &v->device->meter, v->granularity, &v->prop, &handle);
     if (status == GPUMEM_OK)
         gm_vmm_release(v->device, &v->device->meter, handle, v->granularity);
-    return status == GPUMEM_ERROR_OUT_OF_MEMORY ? GPUMEM_OK : status; /* it is not refused */
+    return is_short(status) ? GPUMEM_OK : status; /* it is not refused */
 }
 
 static int refused(gpumem_status status) {

@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "memory/driver_error.h"
 #include "memory/numa.h"
+#include "memory/pinning.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static void discard_handle(gpumem_device *device, struct gm_meter *meter,
         gm_meter_quarantine_memory(meter, bytes);
 }
 
-gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
+static gpumem_status create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
                             const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle) {
     const gpumem_driver_api *cu = device->cu;
     CUmemGenericAllocationHandle made = 0;
@@ -70,6 +71,18 @@ gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_
         gm_cu_fail(cu, result, "cuMemCreate", "cannot get %zu bytes of %s (device %d)", bytes,
                    place, device->ordinal);
     discard_handle(device, meter, made, bytes);
+    return status;
+}
+
+gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
+                            const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle) {
+    if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return create(device, meter, bytes, prop, handle);
+    gpumem_status status = gm_pinning_begin(bytes);
+    if (status != GPUMEM_OK)
+        return status;
+    status = create(device, meter, bytes, prop, handle);
+    gm_pinning_end(bytes);
     return status;
 }
 

@@ -9,9 +9,14 @@
 
 static struct sg_device devices[SG_MAX_DEVICES];
 static int device_count;
+static uint64_t pinned_limit;
 
 int sg_device_count(void) {
     return device_count;
+}
+
+uint64_t sg_devices_pinned_limit(void) {
+    return pinned_limit;
 }
 
 struct sg_device *sg_device(int ordinal) {
@@ -28,10 +33,11 @@ static CUuuid make_uuid(int number) {
     return uuid;
 }
 
-static struct sg_device make_device(const struct sg_profile *profile, int number, uint64_t limit) {
+static struct sg_device make_device(const struct sg_profile *profile, int number, uint64_t total,
+                                    uint64_t limit) {
     struct sg_device device = {
         .uuid = make_uuid(number),
-        .total_memory = limit,
+        .total_memory = total,
         .limit = limit / SG_PAGE * SG_PAGE, /* what is free can be allocated, by pages */
         .multicast = profile->multicast,
         .fabric = profile->fabric,
@@ -86,14 +92,20 @@ CUresult sg_devices_init(void) {
     if (visible == 0)
         return CUDA_ERROR_NO_DEVICE;
 
-    uint64_t limit = sg_device_limit(profile.memory, config->memory, sg_machine_half(), count);
+    uint64_t total = sg_device_limit(profile.memory, config->memory, sg_machine_half(), count);
+    /* What somebody asked for is given, as far as it goes. */
+    uint64_t limit = config->memory ? total : sg_machine_allows(total, visible);
+    if (limit < total)
+        sg_log(1, "of the %llu bytes of a device, the control group has room for %llu",
+               (unsigned long long)total, (unsigned long long)limit);
     for (int i = 0; i < visible; i++) {
-        devices[i] = make_device(&profile, order[i], limit);
+        devices[i] = make_device(&profile, order[i], total, limit);
         devices[i].ordinal = i;
     }
     for (int i = 0; i < visible; i++)
         for (int j = 0; j < visible; j++)
             devices[i].links[j] = sg_profile_links(&profile, order[i], order[j]);
+    pinned_limit = sg_machine_pinned(limit * (uint64_t)visible);
     claim_machine(visible);
     device_count = visible;
     return CUDA_SUCCESS;

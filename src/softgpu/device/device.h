@@ -32,8 +32,8 @@ struct sg_device {
     char name[256];
     CUuuid uuid;
     char pci[16];          /* "0000:00:06.0", distinct per device */
-    uint64_t total_memory; /* what cuDeviceTotalMem answers: always `limit`, so that a program that
-                              takes a share of the total gets it */
+    uint64_t total_memory; /* what cuDeviceTotalMem answers: `limit`, so that a program that takes a
+                              share of the total gets it, unless control groups have less left */
     uint64_t limit;        /* physical bytes that may be allocated */
     int attributes[SG_ATTRIBUTE_LIMIT];
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
@@ -54,6 +54,8 @@ struct sg_device {
  * again after a failure. */
 CUresult sg_devices_init(void);
 int sg_device_count(void);
+/* How many bytes of host memory can be pinned beside the devices' own. */
+uint64_t sg_devices_pinned_limit(void);
 /* NULL when there is no such ordinal. */
 struct sg_device *sg_device(int ordinal);
 /* May work of `device` reach memory of `owner` (which may be the same)? */

@@ -1,98 +1,48 @@
-/* How much memory this machine can give: the default size of a device. */
-#include "base/descriptor.h"
+/* How much memory this machine can give: the default size of a device, and what else there is. */
+#include "base/host_memory.h"
 #include "softgpu/device/profile.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
-/* The number at the start of a file, or UINT64_MAX: no such file, or "max". */
-static uint64_t read_limit(const char *path) {
-    FILE *file = gm_fd_stream(path, "r");
-    if (!file)
-        return UINT64_MAX;
-    unsigned long long value;
-    int got = fscanf(file, "%llu", &value);
-    fclose(file);
-    return got == 1 ? value : UINT64_MAX;
-}
-
-static uint64_t total_memory(const char *root) {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/proc/meminfo", root);
-    FILE *file = gm_fd_stream(path, "r");
-    if (!file)
-        return UINT64_MAX;
-    char line[256];
-    unsigned long long kib;
-    uint64_t total = UINT64_MAX;
-    while (total == UINT64_MAX && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemTotal: %llu kB", &kib) == 1)
-            total = (uint64_t)kib << 10;
-    fclose(file);
-    return total;
-}
-
-/* The smallest limit from a group up to the root of its hierarchy: each level binds. A container
- * may show the path of the host, of which only the root exists inside. */
-static uint64_t group_limit(const char *root, const char *mount, const char *group,
-                            const char *name) {
-    char level[PATH_MAX];
-    if ((size_t)snprintf(level, sizeof level, "%s", group) >= sizeof level)
-        level[0] = 0;
-    uint64_t least = UINT64_MAX;
-    for (;;) {
-        char path[2 * PATH_MAX];
-        snprintf(path, sizeof path, "%s%s%s/%s", root, mount, level, name);
-        uint64_t limit = read_limit(path);
-        if (limit < least)
-            least = limit;
-        char *slash = strrchr(level, '/');
-        if (!slash)
-            return least;
-        *slash = 0;
-    }
-}
-
-/* "4:memory:/group" is version 1, "0::/group" version 2; several may hold. */
-static uint64_t groups_limit(const char *root) {
-    char path[PATH_MAX];
-    snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-    FILE *file = gm_fd_stream(path, "r");
-    if (!file)
-        return UINT64_MAX;
-    uint64_t least = UINT64_MAX;
-    char line[PATH_MAX];
-    while (fgets(line, sizeof line, file)) {
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':');
-        char *group = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *group++ = 0;
-        controllers++;
-        uint64_t limit = UINT64_MAX;
-        if (!controllers[0])
-            limit = group_limit(root, "/sys/fs/cgroup", group, "memory.max");
-        else if (strcmp(controllers, "memory") == 0)
-            limit = group_limit(root, "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes");
-        if (limit < least)
-            least = limit;
-    }
-    fclose(file);
-    return least;
-}
-
-uint64_t sg_machine_half_at(const char *root) {
-    uint64_t total = total_memory(root);
-    uint64_t groups = groups_limit(root);
-    return (total < groups ? total : groups) / 2;
+static uint64_t least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
 }
 
 uint64_t sg_machine_half(void) {
-    return sg_machine_half_at("");
+    struct gm_host_memory memory;
+    gm_host_memory_read(&memory);
+    return least(memory.machine, memory.groups) / 2;
+}
+
+uint64_t sg_machine_allows(uint64_t size, int count) {
+    struct gm_host_memory memory;
+    gm_host_memory_read(&memory);
+    if (memory.groups_left == GM_HOST_MEMORY_UNKNOWN)
+        return size;
+    uint64_t allowed = least(size, memory.groups_left / 4 * 3 / (uint64_t)(count > 0 ? count : 1));
+    return allowed > SG_PAGE ? allowed : SG_PAGE;
+}
+
+uint64_t sg_machine_pinned(uint64_t devices) {
+    struct gm_host_memory memory;
+    gm_host_memory_read(&memory);
+    if (memory.machine == GM_HOST_MEMORY_UNKNOWN) /* without /proc */
+        memory.machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    if (memory.groups_left == GM_HOST_MEMORY_UNKNOWN)
+        return memory.machine;
+    return least(memory.machine, memory.groups_left - least(devices, memory.groups_left / 4 * 3));
+}
+
+uint64_t sg_machine_left(uint64_t wanted) {
+    static uint64_t trusted;
+    if (wanted <= trusted) {
+        trusted -= wanted;
+        return UINT64_MAX;
+    }
+    struct gm_host_memory memory;
+    gm_host_memory_read(&memory);
+    trusted = memory.groups_left / 4;
+    return memory.groups_left;
 }
 
 uint64_t sg_device_limit(uint64_t profile, uint64_t wanted, uint64_t machine, int count) {

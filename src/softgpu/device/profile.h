@@ -66,11 +66,18 @@ const char *sg_claim_reason(int attribute);
 
 /* ---- Parts of sg_devices_init, apart for tests ----------------------------------------------- */
 
-/* Half of what this machine and its control group can give to the process, in bytes. */
+/* Half of what this machine has, or of what its control groups may use, in bytes: the same for all
+ * processes of a group, whatever is left of it. */
 uint64_t sg_machine_half(void);
-/* The same from files below `root` (normally ""): /proc/meminfo, /proc/self/cgroup, /sys/fs/cgroup.
- */
-uint64_t sg_machine_half_at(const char *root);
+/* How much of `size` each of `count` devices may give out: all of it, or its share of three
+ * quarters of what the control groups have left now. At least SG_PAGE. */
+uint64_t sg_machine_allows(uint64_t size, int count);
+/* What can be pinned beside `devices` bytes of all devices: what the machine has, and where control
+ * groups limit, what the devices do not take of the rest; a quarter of that at least. */
+uint64_t sg_machine_pinned(uint64_t devices);
+/* What the control groups leave now, for somebody who wants some of it: UINT64_MAX when so little
+ * is wanted since the last look at them that it must be there. With the big lock. */
+uint64_t sg_machine_left(uint64_t wanted);
 
 /* The size of each of `count` devices: `wanted` when it is not 0, else the smaller of the profile's
  * and an equal share of `machine`. At least SG_PAGE. */

@@ -3,6 +3,7 @@
 #include "base/descriptor.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
+#include "softgpu/device/profile.h"
 #include "softgpu/memory/arena.h"
 #include "softgpu/memory/epoch.h"
 #include "softgpu/memory/memfile.h"
@@ -54,32 +55,39 @@ static int slot_of(int device) {
     return device < 0 ? HOST_SLOT : device;
 }
 
-/* Pinned memory is resident on hardware, so no more of it than the machine has. */
+/* Pinned memory is resident on hardware, so no more of it than the machine can give. */
 static uint64_t limit_of(int device) {
-    if (device >= 0)
-        return sg_device(device)->limit;
-    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return device >= 0 ? sg_device(device)->limit : sg_devices_pinned_limit();
 }
 
-static uint64_t left(int device) {
+/* What others took of the memory since the limits were made does not come back by waiting. */
+static uint64_t left(int device, size_t wanted) {
     uint64_t limit = limit_of(device), taken = used[slot_of(device)];
-    return taken < limit ? limit - taken : 0;
+    uint64_t ours = taken < limit ? limit - taken : 0;
+    if (wanted > ours)
+        return ours;
+    uint64_t groups = sg_machine_left(wanted);
+    uint64_t kept =
+        arenas[slot_of(device)].dirty_pages * SG_PAGE; /* freed, and taken again first */
+    return ours > kept && groups < ours - kept ? groups + kept : ours;
 }
 
 static bool fits(int device, size_t size) {
-    return size <= left(device);
+    return size <= left(device, size);
 }
 
 /* Pools keep freed memory: it goes back before anything is refused for want of it. */
 static bool charge(int device, size_t size) {
     if (!fits(device, size)) {
         sg_pools_reclaim(device, size);
-        if (!fits(device, size)) {
+        uint64_t now = left(device, size);
+        if (size > now) {
+            size_t over = size - (size_t)now;
             sg_log(2, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
                    device < 0 ? "host" : "device", device, size,
                    (unsigned long long)used[slot_of(device)], (unsigned long long)limit_of(device));
             if (device >= 0)
-                sg_notify_over_budget(device, size - left(device));
+                sg_notify_over_budget(device, over);
             return false;
         }
     }

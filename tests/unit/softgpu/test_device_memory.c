@@ -1,95 +1,113 @@
 /* How large a device is: the profile, the machine, control groups of both versions. */
+#include "base/host_memory.h"
 #include "softgpu/device/profile.h"
 
-#include <errno.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
+#include <stddef.h>
 
 #include <cmocka.h>
 
-#define GIB ((uint64_t)1 << 30)
+#include "planted_files.h"
 
-static char root[64];
+#define GIB ((uint64_t)1 << 30)
 
 static int make_root(void **state) {
     (void)state;
-    strcpy(root, "/tmp/softgpu-machine-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *info, int type, struct FTW *where) {
-    (void)info;
-    (void)type;
-    (void)where;
-    return remove(path);
+    gm_host_memory_set_root(planted_root);
+    return planted_make();
 }
 
 static int remove_root(void **state) {
     (void)state;
-    return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Writes a file below the root, making its folders. */
-static void put(const char *name, const char *text) {
-    char path[512];
-    snprintf(path, sizeof path, "%s%s", root, name);
-    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = 0;
-        assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
+    gm_host_memory_set_root("");
+    return planted_remove();
 }
 
 static void machine(void **state) {
     (void)state;
-    put("/proc/meminfo", "MemFree: 5 kB\nMemTotal:       8388608 kB\n");
-    assert_int_equal(sg_machine_half_at(root), 4 * GIB);
+    plant("/proc/meminfo", "MemFree: 5 kB\nMemTotal:       8388608 kB\n");
+    assert_int_equal(sg_machine_half(), 4 * GIB);
 }
 
 static void version_2(void **state) {
     (void)state;
-    put("/proc/meminfo", "MemTotal: 8388608 kB\n");
-    put("/proc/self/cgroup", "0::/a/b\n");
-    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
-    assert_int_equal(sg_machine_half_at(root), 4 * GIB);
-    put("/sys/fs/cgroup/a/memory.max", "2147483648\n");
-    assert_int_equal(sg_machine_half_at(root), GIB);
-    put("/sys/fs/cgroup/a/b/memory.max", "1073741824\n");
-    assert_int_equal(sg_machine_half_at(root), GIB / 2);
+    plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
+    plant("/proc/self/cgroup", "0::/a/b\n");
+    plant("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    assert_int_equal(sg_machine_half(), 4 * GIB);
+    plant("/sys/fs/cgroup/a/memory.max", "2147483648\n");
+    assert_int_equal(sg_machine_half(), GIB);
+    plant("/sys/fs/cgroup/a/b/memory.max", "1073741824\n");
+    assert_int_equal(sg_machine_half(), GIB / 2);
 }
 
 static void version_1(void **state) {
     (void)state;
-    put("/proc/meminfo", "MemTotal: 8388608 kB\n");
-    put("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/job\n");
-    put("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3221225472\n");
-    assert_int_equal(sg_machine_half_at(root), 3 * GIB / 2);
+    plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
+    plant("/proc/self/cgroup", "5:cpu,cpuacct:/x\n4:memory:/job\n");
+    plant("/sys/fs/cgroup/memory/job/memory.limit_in_bytes", "3221225472\n");
+    assert_int_equal(sg_machine_half(), 3 * GIB / 2);
 }
 
 /* A container may show the host's path, of which only the root is mounted. */
 static void path_of_the_host(void **state) {
     (void)state;
-    put("/proc/meminfo", "MemTotal: 8388608 kB\n");
-    put("/proc/self/cgroup", "0::/docker/0123456789\n");
-    put("/sys/fs/cgroup/memory.max", "2147483648\n");
-    assert_int_equal(sg_machine_half_at(root), GIB);
+    plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
+    plant("/proc/self/cgroup", "0::/docker/0123456789\n");
+    plant("/sys/fs/cgroup/memory.max", "2147483648\n");
+    assert_int_equal(sg_machine_half(), GIB);
 }
 
 static void greater_than_the_machine(void **state) {
     (void)state;
-    put("/proc/meminfo", "MemTotal: 8388608 kB\n");
-    put("/proc/self/cgroup", "4:memory:/\n");
-    put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
-    assert_int_equal(sg_machine_half_at(root), 4 * GIB);
+    plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
+    plant("/proc/self/cgroup", "4:memory:/\n");
+    plant("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    assert_int_equal(sg_machine_half(), 4 * GIB);
+}
+
+/* The size stays, so that processes of a group see the same device; less of it is given out. */
+static void used_by_others(void **state) {
+    (void)state;
+    plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
+    plant("/proc/self/cgroup", "0::/a\n");
+    plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
+    plant("/sys/fs/cgroup/a/memory.current", "3221225472\n");
+    assert_int_equal(sg_machine_half(), 2 * GIB);
+    assert_int_equal(sg_machine_allows(2 * GIB, 1), 3 * GIB / 4);
+    assert_int_equal(sg_machine_allows(GIB, 3), GIB / 4);
+    assert_int_equal(sg_machine_allows(GIB / 2, 1), GIB / 2);
+    plant("/sys/fs/cgroup/a/memory.stat", "anon 5\ninactive_file 1073741824\nactive_file 4\n");
+    assert_int_equal(sg_machine_allows(2 * GIB, 1), 3 * GIB / 2 + 3);
+    plant("/sys/fs/cgroup/a/memory.current", "9223372036854771712\n");
+    assert_int_equal(sg_machine_allows(2 * GIB, 1), SG_PAGE);
+}
+
+static void pinned_is_what_devices_leave(void **state) {
+    (void)state;
+    plant("/proc/meminfo", "MemTotal: 8388608 kB\n");
+    assert_int_equal(sg_machine_pinned(7 * GIB), 8 * GIB);
+    plant("/proc/self/cgroup", "0::/a\n");
+    plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
+    assert_int_equal(sg_machine_pinned(2 * GIB), 2 * GIB);
+    assert_int_equal(sg_machine_pinned(GIB), 3 * GIB);
+    assert_int_equal(sg_machine_pinned(140 * GIB), GIB);
+    plant("/sys/fs/cgroup/a/memory.current", "2147483648\n");
+    assert_int_equal(sg_machine_pinned(2 * GIB), GIB / 2);
+}
+
+/* Looked at again once a quarter of what was left has been asked for. */
+static void left_is_looked_at_again(void **state) {
+    (void)state;
+    plant("/proc/self/cgroup", "0::/a\n");
+    plant("/sys/fs/cgroup/a/memory.max", "4294967296\n");
+    assert_int_equal(sg_machine_left(UINT64_MAX), 4 * GIB);
+    plant("/sys/fs/cgroup/a/memory.current", "4294967295\n");
+    assert_int_equal(sg_machine_left(GIB / 2), UINT64_MAX);
+    assert_int_equal(sg_machine_left(GIB / 2), UINT64_MAX);
+    assert_int_equal(sg_machine_left(1), 1);
+    assert_int_equal(sg_machine_left(1), 1);
 }
 
 static void limit_is_the_smaller(void **state) {
@@ -113,6 +131,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(version_1, make_root, remove_root),
         cmocka_unit_test_setup_teardown(path_of_the_host, make_root, remove_root),
         cmocka_unit_test_setup_teardown(greater_than_the_machine, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(used_by_others, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(pinned_is_what_devices_leave, make_root, remove_root),
+        cmocka_unit_test_setup_teardown(left_is_looked_at_again, make_root, remove_root),
         cmocka_unit_test(limit_is_the_smaller),
         cmocka_unit_test(limit_asked_for_is_given),
     };

@@ -1,0 +1,47 @@
+/* A folder of planted files in the place of /proc and /sys. Header only; for cmocka programs. */
+#ifndef TESTS_PLANTED_FILES_H
+#define TESTS_PLANTED_FILES_H
+
+#include <errno.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char planted_root[64];
+
+/* 0 or -1. */
+static inline int planted_make(void) {
+    strcpy(planted_root, "/tmp/gpumem-planted-XXXXXX");
+    return mkdtemp(planted_root) ? 0 : -1;
+}
+
+static inline int planted_remove_one(const char *path, const struct stat *info, int type,
+                                     struct FTW *where) {
+    (void)info;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+static inline int planted_remove(void) {
+    return nftw(planted_root, planted_remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Writes a file below the root, making its folders. */
+static inline void plant(const char *name, const char *text) {
+    char path[512];
+    snprintf(path, sizeof path, "%s%s", planted_root, name);
+    for (char *slash = path + strlen(planted_root) + 1; (slash = strchr(slash, '/')); slash++) {
+        *slash = 0;
+        assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
+        *slash = '/';
+    }
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+#endif

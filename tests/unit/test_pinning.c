@@ -1,0 +1,258 @@
+/* Pinned memory in a control group with little room: refused before it is touched, by every
+ * resource; and readers of files make do. The group is planted files. */
+#include "library_test.h"
+#include "planted_files.h"
+
+#include "base/host_memory.h"
+#include "load/pump.h"
+#include "memory/pinning.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+static gpumem_resource *resource;
+
+static void leave(size_t mib) {
+    char text[32];
+    snprintf(text, sizeof text, "%zu\n", 1000 * MIB - mib * MIB);
+    plant("/sys/fs/cgroup/a/memory.current", text);
+}
+
+static int setup(void **state) {
+    if (planted_make() != 0 || open_device(state) != 0)
+        return -1;
+    plant("/proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 67108864 kB\n");
+    plant("/proc/self/cgroup", "0::/a\n");
+    plant("/sys/fs/cgroup/a/memory.max", "1048576000\n"); /* 1000 MiB */
+    leave(100);
+    gm_host_memory_set_root(planted_root);
+    return 0;
+}
+
+static int teardown(void **state) {
+    gm_host_memory_set_root("");
+    return close_device(state) | planted_remove();
+}
+
+static gpumem_status take(size_t mib, gpumem_buffer **buffer) {
+    return gpumem_buffer_allocate(resource, mib * MIB, NULL, buffer);
+}
+
+static uint64_t pinning_calls(void) {
+    return soft->call_count("cuMemHostAlloc") + soft->call_count("cuMemHostRegister_v2") +
+           soft->call_count("cuMemAllocFromPoolAsync") + soft->call_count("cuMemCreate");
+}
+
+static void refuses_what_the_group_has_not(void) {
+    gpumem_buffer *buffer = NULL, *more = NULL;
+    leave(100);
+    uint64_t before = pinning_calls();
+    FAILS(OUT_OF_HOST_MEMORY, take(400, &buffer));
+    SAYS("control group has 104857600 left of its limit of 1048576000");
+    assert_null(buffer);
+    assert_int_equal(pinning_calls(), before);
+    OK(take(90, &buffer));
+    leave(10);
+    FAILS(OUT_OF_HOST_MEMORY, take(20, &more));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void slabs_are_asked_for(void **state) {
+    (void)state;
+    static const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED,
+                                                   GPUMEM_PINNED_ALLOCATED};
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        OK(gpumem_pinned_resource_create(
+            device,
+            GPUMEM_OPTIONS(gpumem_pinned_options, .method = methods[i], .slab_bytes = 2 * MIB),
+            &resource));
+        refuses_what_the_group_has_not();
+    }
+}
+
+static void pools_are_asked_for(void **state) {
+    (void)state;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    refuses_what_the_group_has_not();
+}
+
+static void virtual_host_memory_is_asked_for(void **state) {
+    (void)state;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
+        &resource));
+    refuses_what_the_group_has_not();
+}
+
+/* Growth takes more than it needs where it can, and what it needs where it cannot. */
+static void virtual_host_memory_grows_by_what_it_needs(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST),
+        &resource));
+    OK(gpumem_buffer_allocate(
+        resource, 80 * MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 400 * MIB), &buffer));
+    leave(4);
+    OK(gpumem_buffer_grow(buffer, 82 * MIB, NULL));
+    FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_grow(buffer, 182 * MIB, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void device_memory_is_not_asked_for(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    leave(0);
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(take(16, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void what_a_pool_keeps_is_there(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    OK(take(64, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    synchronize(NULL);
+    leave(0);
+    OK(take(64, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    synchronize(NULL);
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* ---- Two threads, one rest ------------------------------------------------------------------- */
+
+static atomic_int first_holds, second_has;
+
+static void *second_thread(void *unused) {
+    (void)unused;
+    gpumem_status status = gm_pinning_begin(60 * MIB);
+    atomic_store(&second_has, atomic_load(&first_holds) ? -1 : status == GPUMEM_OK ? 1 : -2);
+    if (status == GPUMEM_OK)
+        gm_pinning_end(60 * MIB);
+    return NULL;
+}
+
+static void one_rest_is_given_once(void **state) {
+    (void)state;
+    for (int turn = 0; turn < 50; turn++) {
+        pthread_t thread;
+        atomic_store(&first_holds, 1);
+        OK(gm_pinning_begin(60 * MIB));
+        assert_int_equal(pthread_create(&thread, NULL, second_thread, NULL), 0);
+        /* What nobody's end could bring is refused at once. */
+        FAILS(OUT_OF_HOST_MEMORY, gm_pinning_begin(101 * MIB));
+        OK(gm_pinning_begin(30 * MIB));
+        gm_pinning_end(30 * MIB);
+        atomic_store(&first_holds, 0);
+        gm_pinning_end(60 * MIB);
+        pthread_join(thread, NULL);
+        assert_int_equal(atomic_load(&second_has), 1);
+    }
+}
+
+/* ---- Readers --------------------------------------------------------------------------------- */
+
+static struct gm_pump fitted(size_t left_mib, size_t more_mib, unsigned threads, size_t fixed) {
+    struct gm_pump pump = {.device = device};
+    leave(left_mib);
+    OK(gm_pump_configure(&pump, GPUMEM_OPTIONS(gpumem_load_options, .threads = threads), 900 * MIB,
+                         fixed));
+    gm_pump_fit(&pump, more_mib * MIB);
+    return pump;
+}
+
+static void readers_fit_into_half_of_the_rest(void **state) {
+    (void)state;
+    struct gm_pump pump = fitted(1000, 0, 8, 0);
+    assert_int_equal(pump.threads, 8);
+    assert_int_equal(pump.chunk, 8 * MIB);
+    pump = fitted(256, 0, 8, 0);
+    assert_int_equal(pump.threads, 8);
+    pump = fitted(255, 0, 8, 0);
+    assert_int_equal(pump.threads, 7);
+    pump = fitted(255, 155, 8, 0);
+    assert_int_equal(pump.threads, 3);
+    pump = fitted(32, 0, 8, 0);
+    assert_int_equal(pump.threads, 1);
+    assert_int_equal(pump.chunk, 8 * MIB);
+    pump = fitted(31, 0, 8, 0);
+    assert_int_equal(pump.threads, 1);
+    assert_int_equal(pump.chunk, 7 * MIB + 768 * KIB);
+    /* A checksum is made of chunks of one size. */
+    pump = fitted(31, 0, 8, 8 * MIB);
+    assert_int_equal(pump.threads, 1);
+    assert_int_equal(pump.chunk, 8 * MIB);
+    pump = fitted(100, 200, 8, 0);
+    assert_int_equal(pump.threads, 1);
+    assert_int_equal(pump.chunk, 64 * KIB);
+}
+
+static void what_the_callers_resource_keeps_is_there(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 48 * MIB), &resource));
+    OK(take(48, &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    struct gm_pump pump = {.device = device};
+    leave(0);
+    OK(gm_pump_configure(&pump,
+                         GPUMEM_OPTIONS(gpumem_load_options, .threads = 8, .pinned = resource),
+                         900 * MIB, 0));
+    gm_pump_fit(&pump, 0);
+    assert_int_equal(pump.threads, 3);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_file_is_loaded_with_what_there_is(void **state) {
+    (void)state;
+    char path[80];
+    gpumem_buffer *buffer = NULL;
+    gpumem_load_report report = {.size = sizeof report};
+    uint64_t of_file = 0, of_buffer = 1;
+    const gpumem_load_options options = {.size = sizeof options, .threads = 8};
+    plant("/f", "begin");
+    snprintf(path, sizeof path, "%s/f", planted_root);
+    assert_int_equal(truncate(path, 40 * (off_t)MIB), 0);
+    leave(80);
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_load_file(resource, path, &options, &buffer, &report));
+    assert_int_equal(report.threads, 1); /* (80 - 40) / 2 */
+    assert_int_equal(report.pinned_bytes, 16 * MIB);
+    OK(gpumem_buffer_checksum(buffer, &options, &of_buffer));
+    OK(gpumem_file_checksum(path, &options, &of_file));
+    assert_true(of_file == of_buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    leave(0);
+    buffer = NULL;
+    FAILS(OUT_OF_HOST_MEMORY, gpumem_load_file(resource, path, &options, &buffer, &report));
+    assert_null(buffer);
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(slabs_are_asked_for),
+        TEST(pools_are_asked_for),
+        TEST(virtual_host_memory_is_asked_for),
+        TEST(virtual_host_memory_grows_by_what_it_needs),
+        TEST(device_memory_is_not_asked_for),
+        TEST(what_a_pool_keeps_is_there),
+        TEST(one_rest_is_given_once),
+        TEST(readers_fit_into_half_of_the_rest),
+        TEST(what_the_callers_resource_keeps_is_there),
+        TEST(a_file_is_loaded_with_what_there_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
