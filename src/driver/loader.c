@@ -7,6 +7,7 @@
 #include "base/cancel.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "driver/find_softgpu.h"
 
 #include <dlfcn.h>
 #include <gpumem/driver.h>
@@ -111,46 +112,20 @@ static void fill_table(struct gpumem_driver *driver) {
            (unsigned)GPUMEM_FN_COUNT);
 }
 
-/* softgpu is kept off the loader's path by design; it lies beside this library. The engine is
- * opened and not the libcuda.so.1 beside it: that name would then be taken for NVIDIA's users too.
- */
-static int softgpu_path(char *path, size_t size) {
-    Dl_info self;
-    struct link_map *map = NULL;
-    char start[PATH_MAX];
-    if (dladdr1(&absent, &self, (void **)&map, RTLD_DL_LINKMAP) == 0 || !map)
-        return 0;
-    /* The program itself has no name there, and dli_fname is then argv[0], which may be anything.
-     */
-    if (!realpath(map->l_name && map->l_name[0] ? map->l_name : "/proc/self/exe", start))
-        return 0;
-    int folder = (int)(strrchr(start, '/') - start);
-    /* The last two are for programs that hold the static library: bin/, and tests beside lib/. */
-    static const char *const places[] = {"gpumem/softgpu", "../lib/gpumem/softgpu",
-                                         "../../lib/gpumem/softgpu"};
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        int n = snprintf(path, size, "%.*s/%s/libsoftgpu.so.0", folder, start, places[i]);
-        if (n > 0 && (size_t)n < size && access(path, R_OK) == 0)
-            return 1;
-    }
-#ifdef GPUMEM_SOFTGPU_DIR
-    snprintf(path, size, "%s/libsoftgpu.so.0", GPUMEM_SOFTGPU_DIR);
-    if (access(path, R_OK) == 0)
-        return 1;
-#endif
-    return 0;
-}
-
 static gpumem_status open_library(const char *choice, void **library) {
     char path[PATH_MAX];
     const char *name = choice;
     if (!choice || strcmp(choice, "nvidia") == 0) {
         name = "libcuda.so.1";
     } else if (strcmp(choice, "softgpu") == 0) {
-        if (!softgpu_path(path, sizeof path))
+        /* The engine and not the libcuda.so.1 beside it: that name would then be taken for NVIDIA's
+         * users too. */
+        if (!gm_find_softgpu(path, sizeof path))
             return gm_fail(GPUMEM_ERROR_NO_DRIVER,
                            "softgpu is not installed: no gpumem/softgpu/libsoftgpu.so.0 beside the "
-                           "gpumem library; give its path in GPUMEM_DRIVER");
+                           "gpumem library or in a library folder (%s); give its path in "
+                           "GPUMEM_DRIVER",
+                           GPUMEM_INSTALL_LIBDIR);
         name = path;
     } else if (!strchr(choice, '/')) {
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,

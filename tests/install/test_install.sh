@@ -52,9 +52,50 @@ build_static() {
         "$WORK/program"
 }
 
+# A program far from the install, run from elsewhere: softgpu is the install's.
+finds_softgpu() {
+    found=$(cd / && env -u LD_LIBRARY_PATH "$1") || return 1
+    echo "$found"
+    [ "$found" = "$LIBDIR/gpumem/softgpu/libsoftgpu.so.0" ]
+}
+
+# shellcheck disable=SC2046
+softgpu_by_pkg_config() {
+    mkdir -p "$WORK/far/away" &&
+        cc "$HERE/opens_softgpu.c" -o "$WORK/far/away/program" $(pkg-config --cflags gpumem) \
+            $(pkg-config --static --libs gpumem | sed 's/-lgpumem\b/-l:libgpumem.a/') &&
+        finds_softgpu "$WORK/far/away/program"
+}
+
+# The static library inside of somebody's shared one.
+# shellcheck disable=SC2046
+softgpu_in_plugin() {
+    printf '%s\n' '#include <dlfcn.h>' 'int main(int c, char **v) {' \
+        'void *p = dlopen(v[c - 1], RTLD_NOW);' 'int (*run)(void);' \
+        '*(void **)&run = p ? dlsym(p, "run") : 0;' 'return run ? run() : 9; }' \
+        >"$WORK/host.c" &&
+        cc -Dmain=run -fPIC -shared "$HERE/opens_softgpu.c" -o "$WORK/far/plugin.so" \
+            $(pkg-config --cflags gpumem) \
+            $(pkg-config --static --libs gpumem | sed 's/-lgpumem\b/-l:libgpumem.a/') &&
+        cc "$WORK/host.c" -o "$WORK/host" -ldl &&
+        printf '#!/bin/sh\nexec "%s" "%s"\n' "$WORK/host" "$WORK/far/plugin.so" >"$WORK/plugged" &&
+        chmod +x "$WORK/plugged" && finds_softgpu "$WORK/plugged"
+}
+
+softgpu_by_cmake() {
+    finds_softgpu "$WORK/user/build/c_softgpu_static" &&
+        finds_softgpu "$WORK/user/build/c_softgpu_gpumem"
+}
+
+# What is linked against the install must not meet softgpu's libcuda.so.1 by its name.
+no_driver_by_name() {
+    ! LD_DEBUG=libs GPUMEM_DRIVER=softgpu "$WORK/far/away/program" 2>&1 |
+        grep -F "gpumem/softgpu/libcuda.so.1"
+}
+
 build_cmake() {
     rm -rf "$WORK/user" && mkdir "$WORK/user" &&
-        cp "$HERE/cmake/CMakeLists.txt" "$HERE/program.c" "$WORK/user/" &&
+        cp "$HERE/cmake/CMakeLists.txt" "$HERE/program.c" "$HERE/opens_softgpu.c" "$WORK/user/" &&
         cp "$HERE/program.c" "$WORK/user/program.cc" &&
         cmake -S "$WORK/user" -B "$WORK/user/build" -G Ninja &&
         cmake --build "$WORK/user/build" &&
@@ -92,6 +133,10 @@ for place in first moved; do
     check "C program, pkg-config, static ($place)" build_static cc "$HERE/program.c"
     check "C++ program, pkg-config, static ($place)" build_static c++ "$WORK/program.cc"
     check "C and C++ programs, CMake, shared and static ($place)" build_cmake
+    check "softgpu is found by a static program, CMake ($place)" softgpu_by_cmake
+    check "softgpu is found by a static program, pkg-config ($place)" softgpu_by_pkg_config
+    check "softgpu is found by a library that holds the static one ($place)" softgpu_in_plugin
+    check "softgpu's libcuda.so.1 is not found by its name ($place)" no_driver_by_name
     check "the installed command runs on the installed softgpu ($place)" command_runs
 done
 check "no libcuda.so on the default loader path" nothing_on_loader_path

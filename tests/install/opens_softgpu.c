@@ -1,0 +1,15 @@
+/* Opens softgpu and prints which file that is. Compiles as C and as C++. */
+#include <gpumem/driver.h>
+#include <gpumem/gpumem.h>
+#include <stdio.h>
+
+int main(void) {
+    gpumem_driver *driver = NULL;
+    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {
+        fprintf(stderr, "%s\n", gpumem_last_error()->message);
+        return 1;
+    }
+    printf("%s\n", gpumem_driver_path(driver));
+    gpumem_driver_close(driver);
+    return 0;
+}
