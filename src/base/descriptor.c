@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,11 +21,13 @@ static void close_quietly(int fd) {
  * The kernel gives the lowest free number, and there is no call that asks for a higher one at once.
  * Moving alone would leave a moment in which a line that another thread prints is written into the
  * new file. So the numbers that are free are held by something that cannot be read or written: who
- * uses them meanwhile gets EBADF, as if they were closed. Answers which are held, as bits.
+ * uses them meanwhile gets EBADF, as if they were closed. They are held until the last of those who
+ * are making a descriptor is done.
  */
-static unsigned hold_standard(void) {
-    unsigned held = 0;
-    int error = errno;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned makers, held; /* under lock; held numbers as bits */
+
+static void hold_standard(void) {
     for (int fd = 0; fd < LOWEST; fd++) {
         if (fcntl(fd, F_GETFD) >= 0)
             continue;
@@ -34,13 +37,10 @@ static unsigned hold_standard(void) {
         else if (place >= 0)
             held |= 1u << place;
     }
-    errno = error;
-    return held;
 }
 
 /* Another thread may have put its own file there with dup2: that is not ours to close. */
-static void release_standard(unsigned held) {
-    int error = errno;
+static void release_standard(void) {
     for (int fd = 0; fd < LOWEST; fd++) {
         if (!(held & 1u << fd))
             continue;
@@ -48,10 +48,51 @@ static void release_standard(unsigned held) {
         if (flags >= 0 && (flags & O_PATH))
             close(fd);
     }
+    held = 0;
+}
+
+/* A thread that is cancelled in between would hold them for ever. Answers what end() wants. */
+static int begin(void) {
+    int error = errno, cancelling;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
+    pthread_mutex_lock(&lock);
+    makers++;
+    hold_standard();
+    pthread_mutex_unlock(&lock);
+    errno = error;
+    return cancelling;
+}
+
+static void end(int cancelling) {
+    int error = errno;
+    pthread_mutex_lock(&lock);
+    if (--makers == 0)
+        release_standard();
+    pthread_mutex_unlock(&lock);
+    pthread_setcancelstate(cancelling, &cancelling);
     errno = error;
 }
 
-/* For the case that a standard descriptor was closed after they were held. */
+static void before_fork(void) {
+    pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void) {
+    pthread_mutex_unlock(&lock);
+}
+
+/* Of those who were making descriptors, none is here. */
+static void in_child(void) {
+    makers = 0;
+    release_standard();
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* For one that was closed after they were held, or while the other library of ours held it. */
 static int move(int fd) {
     if (fd < 0 || fd >= LOWEST)
         return fd;
@@ -61,23 +102,23 @@ static int move(int fd) {
 }
 
 int gm_fd_open_at(int folder, const char *name, int flags) {
-    unsigned held = hold_standard();
+    int cancelling = begin();
     int fd = openat(folder, name, flags | O_CLOEXEC);
-    release_standard(held);
+    end(cancelling);
     return move(fd);
 }
 
 int gm_fd_open(const char *path, int flags, mode_t mode) {
-    unsigned held = hold_standard();
+    int cancelling = begin();
     int fd = open(path, flags | O_CLOEXEC, mode);
-    release_standard(held);
+    end(cancelling);
     return move(fd);
 }
 
 int gm_fd_memory(const char *name) {
-    unsigned held = hold_standard();
+    int cancelling = begin();
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    release_standard(held);
+    end(cancelling);
     return move(fd);
 }
 
@@ -149,9 +190,9 @@ static int for_each(struct msghdr *message, each_fd act) {
 }
 
 ssize_t gm_fd_receive(int socket, struct msghdr *message) {
-    unsigned held = hold_standard();
+    int cancelling = begin();
     ssize_t received = recvmsg(socket, message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    release_standard(held);
+    end(cancelling);
     if (received < 0 || for_each(message, move_one))
         return received;
     int error = errno;

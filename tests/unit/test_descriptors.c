@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -180,6 +182,84 @@ static void nothing_is_left_when_it_fails(void **state) {
         in_child_without(closed, fail_each);
 }
 
+/* ---- Threads ----------------------------------------------------------------------------------
+ */
+
+static atomic_int making;
+static atomic_long landed;
+
+static void *make_many(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 4000; i++) {
+        int fd = gm_fd_open("/tmp", O_TMPFILE | O_RDWR, 0600);
+        if (!is_good(fd))
+            atomic_fetch_add(&landed, 1);
+        close(fd);
+    }
+    atomic_fetch_sub(&making, 1);
+    return NULL;
+}
+
+static void *print_always(void *unused) {
+    (void)unused;
+    while (atomic_load(&making))
+        for (int fd = 1; fd < STANDARD; fd++)
+            if (write(fd, "a line\n", 7) >= 0)
+                atomic_fetch_add(&landed, 1);
+    return NULL;
+}
+
+static int make_while_printing(int closed) {
+    pthread_t threads[5];
+    (void)closed;
+    atomic_store(&making, 3);
+    for (int i = 0; i < 5; i++)
+        if (pthread_create(&threads[i], NULL, i < 3 ? make_many : print_always, NULL) != 0)
+            return 50;
+    for (int i = 0; i < 5; i++)
+        pthread_join(threads[i], NULL);
+    return atomic_load(&landed) ? 51 : taken(6);
+}
+
+static void no_line_lands_in_a_new_file(void **state) {
+    (void)state;
+    in_child_without(6, make_while_printing);
+}
+
+static void *make_until_told(void *unused) {
+    (void)unused;
+    while (atomic_load(&making))
+        close(gm_fd_memory("test"));
+    return NULL;
+}
+
+/* A child of a process whose threads make descriptors can make them too, and finds none held. */
+static int fork_while_making(int closed) {
+    pthread_t thread;
+    atomic_store(&making, 1);
+    if (pthread_create(&thread, NULL, make_until_told, NULL) != 0)
+        return 60;
+    int wrong = 0;
+    for (int i = 0; i < 300 && !wrong; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(is_good(gm_fd_memory("test")) ? taken(closed) : 61);
+        int status;
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+            wrong = 62;
+        else
+            wrong = WEXITSTATUS(status);
+    }
+    atomic_store(&making, 0);
+    pthread_join(thread, NULL);
+    return wrong ? wrong : taken(closed);
+}
+
+static void a_forked_child_makes_them_too(void **state) {
+    (void)state;
+    in_child_without(7, fork_while_making);
+}
+
 /* ---- One that loses its race ------------------------------------------------------------------
  */
 
@@ -230,6 +310,8 @@ int main(void) {
         cmocka_unit_test(made_above_the_standard_ones),
         cmocka_unit_test(received_above_the_standard_ones),
         cmocka_unit_test(nothing_is_left_when_it_fails),
+        cmocka_unit_test(no_line_lands_in_a_new_file),
+        cmocka_unit_test(a_forked_child_makes_them_too),
         cmocka_unit_test(one_that_got_a_standard_number_is_moved),
         cmocka_unit_test(one_that_cannot_be_moved_is_closed),
     };
