@@ -29,7 +29,9 @@ typedef struct gpumem_load_options {
                          * system starts fewer threads, those do the work */
     /* Staging memory that the CPU reaches. NULL: a pinned resource is made for the call and given
      * back. Two chunks for each reader are allocated from it: 256 MiB at the most with the
-     * defaults, less for a small file. */
+     * defaults, less for a small file. Where that is more than half of what the machine and this
+     * process's control groups (cgroups) have left, there are fewer readers, and then smaller
+     * chunks: the report says how many. */
     gpumem_resource *pinned;
     /* Called on the calling thread about ten times a second and at the end; a result other than 0
      * stops the work: CANCELLED. NULL: never. */

@@ -112,9 +112,11 @@ typedef struct gpumem_pinned_options {
 
 /*
  * Page-locked host memory that the device reaches at full speed, cut from slabs: pinning costs
- * 800 us even for 4 KiB, a piece of a slab well under one. OUT_OF_HOST_MEMORY when the machine or
- * `maximum_bytes` gives no more; NOT_SUPPORTED and NOT_PERMITTED when a chosen method is refused;
- * INVALID_ARGUMENT for options that contradict each other and nodes that do not exist.
+ * 800 us even for 4 KiB, a piece of a slab well under one. OUT_OF_HOST_MEMORY when the machine, a
+ * memory control group (cgroup) of this process or `maximum_bytes` gives no more: asked before
+ * anything is pinned, because the kernel kills instead of refusing. Two threads that pin what only
+ * one can have wait for one another. NOT_SUPPORTED and NOT_PERMITTED when a chosen method is
+ * refused; INVALID_ARGUMENT for options that contradict each other and nodes that do not exist.
  * Driver: cuMemHostRegister, cuMemHostUnregister, cuMemHostAlloc, cuMemFreeHost, or the pool's.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
