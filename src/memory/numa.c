@@ -1,5 +1,7 @@
 #include "memory/numa.h"
 
+#include "base/descriptor.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@ static int in_list(const char *list, int number) {
 
 /* 0, or -1 when the system does not say. The line is without its newline. */
 static int read_list(const char *path, char *list, int size) {
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     int found = file && fgets(list, size, file);
     if (file)
         fclose(file);
@@ -46,7 +48,7 @@ gpumem_status gm_numa_check(int node, const char *what) {
 size_t gm_numa_free(int node) {
     char path[64], line[128];
     snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     size_t sum = 0;
     int found = 0;
     while (file && fgets(line, (int)sizeof line, file)) {

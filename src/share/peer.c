@@ -1,5 +1,7 @@
 #include "share/peer.h"
 
+#include "base/descriptor.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +11,7 @@
 static unsigned long long start_of(pid_t pid) {
     char path[48], text[1024];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "re");
+    FILE *file = gm_fd_stream(path, "r");
     if (!file)
         return 0;
     size_t length = fread(text, 1, sizeof text - 1, file);
