@@ -1,7 +1,7 @@
 #include "softgpu/entry/trace.h"
 
-#include "base/kept_file.h"
 #include "base/descriptor.h"
+#include "base/kept_file.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"

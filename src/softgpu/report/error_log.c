@@ -1,7 +1,7 @@
 #include "softgpu/report/error_log.h"
 
-#include "base/kept_file.h"
 #include "base/descriptor.h"
+#include "base/kept_file.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
@@ -133,8 +133,8 @@ static void open_log_file(void) {
         log_standard = STDOUT_FILENO;
     else if (strcmp(name, "stderr") == 0)
         log_standard = STDERR_FILENO;
-    else if (!gm_kept_file_set(
-                 gm_fd_open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0666), &log_file))
+    else if (!gm_kept_file_set(gm_fd_open(name, O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY, 0666),
+                               &log_file))
         sg_log(1, "CUDA_LOG_FILE: %s cannot be written: %s", name, strerror(errno));
 }
 
