@@ -64,8 +64,10 @@ typedef struct gpumem_device_pool_options {
     /* Bytes that the pool keeps when nothing uses them. 0: the driver's default for a pool of
      * others, everything for an own one (a warm pool allocates in 0.3 us, a cold one in 30). */
     uint64_t release_threshold;
-    uint64_t maximum_bytes;         /* 0: no limit but the device's */
-    int ipc;                        /* 1: made exportable with `handle_type` */
+    uint64_t maximum_bytes; /* 0: no limit but the device's */
+    /* 1: made exportable with `handle_type`. No call exports a pool or its memory yet: the driver's
+     * own calls can, on the pool behind a pointer. */
+    int ipc;
     gpumem_handle_type handle_type; /* used when ipc is set */
 } gpumem_device_pool_options;
 
@@ -107,7 +109,9 @@ typedef struct gpumem_pinned_options {
     uint64_t maximum_bytes; /* of all slabs, a page at least; 0: no limit */
     uint64_t keep_bytes;    /* unused slabs kept for the next request, in bytes; 0: all */
     int keep_nothing;       /* 1: every slab is given back when it is empty */
-    int ipc;                /* 1: a pool that can be exported, POSIX_FD (POOL only) */
+    /* 1: a pool that can be exported, POSIX_FD (POOL only). No call exports a pool or its memory
+     * yet: the driver's own calls can, on the pool behind a pointer. */
+    int ipc;
 } gpumem_pinned_options;
 
 /*

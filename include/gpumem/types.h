@@ -72,7 +72,9 @@ typedef enum gpumem_access {
 typedef enum gpumem_handle_type {
     GPUMEM_HANDLE_POSIX_FD = 0, /* a file descriptor */
     GPUMEM_HANDLE_NONE = 1,     /* not at all */
-    GPUMEM_HANDLE_FABRIC = 2,   /* a 64-byte handle, also for other machines; needs IMEX */
+    /* A 64-byte handle, also for other machines; needs IMEX. Memory is made for it, but no call
+     * exports or imports one yet: a program takes the handle from the driver itself. */
+    GPUMEM_HANDLE_FABRIC = 2,
 } gpumem_handle_type;
 
 /* "posix_fd" and so on: constant strings, never NULL, also for unknown values. */
