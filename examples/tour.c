@@ -45,8 +45,8 @@ int main(int argc, char **argv) {
     gpumem_resource *resource;
     gpumem_buffer *buffer;
     check(gpumem_virtual_resource_create(device, NULL, &resource));
-    check(gpumem_buffer_allocate(
-        resource, 2 * MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 1024 * MIB), &buffer));
+    check(gpumem_buffer_allocate(resource, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.capacity = 1024 * MIB),
+                                 &buffer));
     CUdeviceptr before = gpumem_buffer_pointer(buffer);
     check(gpumem_buffer_grow(buffer, 65 * MIB, NULL));
     printf("grown to %zu MiB, the pointer %s\n", gpumem_buffer_size(buffer) / MIB,

@@ -20,10 +20,11 @@ extern "C" {
 
 typedef struct gpumem_buffer_options {
     size_t size;
-    CUstream stream;  /* of allocation; NULL: the default stream, as in CUDA */
+    CUstream stream;  /* of allocation; NULL: the legacy default stream, as in CUDA */
     size_t alignment; /* bytes, a power of two; 0: what the resource gives, 256 at least */
     size_t capacity;  /* bytes that it may grow to; 0: as the resource says. Address space only */
 } gpumem_buffer_options;
+#define GPUMEM_BUFFER_OPTIONS(...) GPUMEM_OPTIONS(gpumem_buffer_options, __VA_ARGS__)
 
 /*
  * Allocates `bytes`, more than 0. The caller frees the buffer. From a stream-ordered resource it is
@@ -39,24 +40,29 @@ gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
                        const gpumem_buffer_options *options, gpumem_buffer **buffer);
 
 /*
- * Gives the buffer up; NULL is allowed. The memory goes back when `stream` (NULL: none beside those
- * already named), the stream of allocation and the streams of gpumem_buffer_use have passed this
- * point, and after the last export and hold. Never blocks for that: what must wait is worked off by
+ * Gives the buffer up; NULL is allowed. The memory goes back when `stream`, the stream of
+ * allocation and the streams of gpumem_buffer_use have passed this point, and after the last export
+ * and hold. A `stream` of NULL names none beside those already named, and not the default stream:
+ * that is GPUMEM_STREAM_LEGACY. Stream-ordered memory is freed on `stream`, or for NULL on the
+ * stream of allocation, behind the others. Never blocks for that: what must wait is worked off by
  * later calls. Cannot fail but for FORKED: what the driver refuses to take back is counted as
  * quarantined. Driver: cuEventRecord, cuStreamWaitEvent, then as the resource.
  */
 GPUMEM_API gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream);
 
 /*
- * Tells that work on `stream` uses the buffer, now or later: free and shrink wait for it. Naming a
- * stream twice is the same as once. No driver call.
+ * Tells that work on `stream` uses the buffer, now or later: free and shrink wait for it. NULL is
+ * the legacy default stream, GPUMEM_STREAM_LEGACY. Naming a stream twice is the same as once. No
+ * driver call.
  */
 GPUMEM_API gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream);
 
 /*
  * Grows to `bytes`, inside the capacity: address and content stay, and the new part may be used on
  * any stream at once. `bytes` not above the present size: nothing happens. Whole or nothing: on any
- * failure mappings, access, handles and sizes are as before.
+ * failure mappings, access, handles and sizes are as before. `stream` is for resources of the
+ * user's, whose resize gets it as it is; the library's own queue nothing on it and do not wait for
+ * it, and it does not become one that free and shrink wait for. NULL will do.
  * OUT_OF_CAPACITY past the capacity, NOT_SUPPORTED by the resource, OUT_OF_MEMORY as above.
  * Driver: cuMemCreate, cuMemMap, cuMemSetAccess.
  */
@@ -66,9 +72,10 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_grow(gpumem_buffer *buf
 /*
  * Shrinks to `bytes`, more than 0, and gives back the handles that lie wholly behind it. `bytes`
  * not below the present size: nothing happens. Waits, by events, for the streams that free waits
- * for. BUSY while an export or a hold exists. Whole or nothing; only where a driver that refuses
- * everything will not map again what it unmapped, size and committed tell what is left.
- * Driver: cuMemUnmap, cuMemRelease.
+ * for, `stream` among them (NULL names none, as for free), which is remembered. BUSY while an
+ * export or a hold exists. Whole or nothing; only where a driver that refuses everything will not
+ * map again what it unmapped, size and committed tell what is left. Driver: cuMemUnmap,
+ * cuMemRelease.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes,
                                                                 CUstream stream);

@@ -2,7 +2,7 @@
  * Copies and fills, and as much of streams and events as they need. Streams and events are CUDA's
  * own: any other library's can be used here and these can be used there.
  *
- * Every function is thread-safe. Work is queued on a stream, where NULL is CUDA's default stream,
+ * Every function is thread-safe. Work is queued on a stream, where NULL is GPUMEM_STREAM_LEGACY,
  * and errors of the work itself show in later calls (DEVICE_FAULT). The context of the calling
  * thread is not changed.
  */
@@ -18,8 +18,11 @@ extern "C" {
 
 /*
  * Host memory to a buffer and back, between buffers, and a byte value into a buffer. Offsets and
- * sizes are bytes, checked against the buffers: INVALID_ARGUMENT. Host memory must stay until the
- * stream has passed the copy; unless it is pinned the call may block for that. A size of 0 does
+ * sizes are bytes, checked against the buffers: INVALID_ARGUMENT. None of them is synchronous: on
+ * return the work is queued and perhaps done. Host memory must stay as it is until the stream has
+ * passed the copy, and what is read is there only then; with memory that is not pinned the call may
+ * block for that, which no program may count on. A synchronous write is gpumem_buffer_write and
+ * then gpumem_stream_synchronize on the same stream (NULL for both will do). A size of 0 does
  * nothing. The stream is added to the buffers' used ones (gpumem_buffer_use).
  * Driver: cuMemcpyAsync, cuMemsetD8Async.
  */
@@ -47,6 +50,7 @@ typedef struct gpumem_stream_options {
     int blocking; /* 1: ordered with the default stream; 0: not (CU_STREAM_NON_BLOCKING) */
     int priority; /* lower is more urgent; 0: the default; clamped to the device's range */
 } gpumem_stream_options;
+#define GPUMEM_STREAM_OPTIONS(...) GPUMEM_OPTIONS(gpumem_stream_options, __VA_ARGS__)
 
 /* The caller destroys the stream. Driver: cuStreamCreateWithPriority. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
@@ -66,6 +70,7 @@ typedef struct gpumem_event_options {
     int timing;        /* 1: for gpumem_event_elapsed; slower */
     int blocking_wait; /* 1: gpumem_event_synchronize sleeps instead of spinning */
 } gpumem_event_options;
+#define GPUMEM_EVENT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_event_options, __VA_ARGS__)
 
 /* The caller destroys the event. Driver: cuEventCreate. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_event_create(gpumem_device *device,

@@ -21,6 +21,7 @@ typedef struct gpumem_open_options {
      * (ignored in set-uid programs), else libcuda.so.1 by name. */
     const char *driver;
 } gpumem_open_options;
+#define GPUMEM_OPEN_OPTIONS(...) GPUMEM_OPTIONS(gpumem_open_options, __VA_ARGS__)
 
 /*
  * Opens and initialises a driver. Nothing is process-wide: several may be open at once. The caller

@@ -38,6 +38,7 @@ typedef struct gpumem_load_options {
     int (*progress)(void *user, const gpumem_load_progress *progress);
     void *user;
 } gpumem_load_options;
+#define GPUMEM_LOAD_OPTIONS(...) GPUMEM_OPTIONS(gpumem_load_options, __VA_ARGS__)
 
 typedef struct gpumem_load_report {
     size_t size;

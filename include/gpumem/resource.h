@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct gpumem_resource_properties {
     size_t size;
-    const char *kind; /* "device_pool", "pinned", "virtual", "limit", ..., or the user's name */
+    const char *kind; /* "device_pool", "pinned", "virtual", ..., or gpumem_resource_ops.kind */
     int device_accessible; /* 1 or 0 */
     int host_accessible;   /* the CPU may dereference gpumem_buffer_host_pointer */
     int stream_ordered;    /* memory is given and taken in the order of a stream */
@@ -70,6 +70,7 @@ typedef struct gpumem_device_pool_options {
     int ipc;
     gpumem_handle_type handle_type; /* used when ipc is set */
 } gpumem_device_pool_options;
+#define GPUMEM_DEVICE_POOL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_device_pool_options, __VA_ARGS__)
 
 /*
  * Memory in stream order from a pool of the driver. NOT_SUPPORTED where the device has no pools.
@@ -113,6 +114,7 @@ typedef struct gpumem_pinned_options {
      * yet: the driver's own calls can, on the pool behind a pointer. */
     int ipc;
 } gpumem_pinned_options;
+#define GPUMEM_PINNED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_pinned_options, __VA_ARGS__)
 
 /*
  * Page-locked host memory that the device reaches at full speed, cut from slabs: pinning costs
@@ -140,6 +142,7 @@ typedef struct gpumem_managed_options {
     gpumem_managed_place preferred;
     int read_mostly; /* 1: pages may have copies where they are read */
 } gpumem_managed_options;
+#define GPUMEM_MANAGED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_managed_options, __VA_ARGS__)
 
 /*
  * Memory at one address for the CPU and the devices, whose pages the driver moves to who uses them;
@@ -196,6 +199,7 @@ typedef struct gpumem_virtual_options {
     unsigned growth_percent;
     int exact_growth; /* 1: never more than was asked for, rounded up to chunk_minimum */
 } gpumem_virtual_options;
+#define GPUMEM_VIRTUAL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
 
 /*
  * Buffers whose address never moves: address space is reserved for the capacity, and memory is
@@ -226,6 +230,7 @@ typedef struct gpumem_logging_options {
     gpumem_log_fn fn;       /* NULL: the library's log */
     void *user;
 } gpumem_logging_options;
+#define GPUMEM_LOGGING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_logging_options, __VA_ARGS__)
 
 /* Logs, and counts (gpumem_resource_get_stats) what goes through it alone. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_logging_resource_create(
@@ -258,7 +263,9 @@ typedef struct gpumem_allocation {
 
 typedef struct gpumem_resource_ops {
     size_t size;
-    const char *kind; /* copied */
+    /* The kind that properties and messages give, copied, at most 47 bytes; NULL: "user". It wins:
+     * what the properties function writes there is not used. */
+    const char *kind;
     /* Fills *allocation, or fails and leaves nothing behind. The device's context is current. A
      * message can be set with gpumem_resource_fail. Must be thread-safe, like all of these. */
     gpumem_status (*allocate)(void *user, const gpumem_request *request,
@@ -270,11 +277,12 @@ typedef struct gpumem_resource_ops {
     void (*deallocate)(void *user, const gpumem_allocation *allocation, CUstream stream);
     /* NULL if it cannot. Changes *allocation's bytes, committed_bytes, never pointer or capacity;
      * whole or nothing. `bytes` is more than 0 and at most the capacity. Shrinking is called when
-     * no stream uses the memory. */
+     * no stream uses the memory. `stream` is the caller's, NULL included. */
     gpumem_status (*resize)(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream);
     /* Fills what it knows; everything is zero before, granularity 1. Called once, at creation. What
-     * is not so is not believed: exportable is 0 unless the upstream is. */
+     * is not so is not believed: exportable is 0 unless the upstream is. `kind` is not asked for:
+     * see there. */
     void (*properties)(void *user, gpumem_resource_properties *properties);
     /* NULL, or adds members that the library cannot know: cached, committed. Called any time. */
     void (*stats)(void *user, gpumem_stats *stats);

@@ -51,6 +51,7 @@ typedef struct gpumem_share_options {
     gpumem_access access; /* import: what is asked for, READ_WRITE or READ */
     size_t maximum_bytes; /* import: refuse more than this with DATA; 0: the device's memory */
 } gpumem_share_options;
+#define GPUMEM_SHARE_OPTIONS(...) GPUMEM_OPTIONS(gpumem_share_options, __VA_ARGS__)
 
 /*
  * Sends over a connected Unix socket (stream or seqpacket), at most 253 descriptors a message, and

@@ -7,6 +7,7 @@
 #ifndef GPUMEM_TYPES_H
 #define GPUMEM_TYPES_H
 
+#include <gpumem/options.h>
 #include <gpumem/status.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,19 +35,27 @@ typedef struct CUevent_st *CUevent;
  * which this library does not know yet is refused with INVALID_ARGUMENT instead of being half
  * obeyed.
  *
- *     gpumem_buffer_allocate(resource, bytes,
- *                            GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer);
+ *     gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer);
  *
- * The macro needs C99's compound literals; in C++ write
- *
- *     gpumem_buffer_options options = {};
- *     options.size = sizeof options;
- *     options.stream = stream;
+ * Each struct has such a macro beside it, for C and C++20 (gpumem/options.h).
  *
  * Result structs begin with `size` too: the caller sets it to sizeof and the library fills no more
  * than that, also when it is newer than the caller.
  */
-#define GPUMEM_OPTIONS(type, ...) (&(type){.size = sizeof(type), __VA_ARGS__})
+
+/*
+ * The streams that have no object, by name. Where work is queued, NULL is the legacy default stream
+ * of the device's context, as in CUDA. Where a call merely names streams that use memory (free,
+ * shrink), NULL names none, and the legacy stream is named by its constant. PER_THREAD is the
+ * default stream of the thread that makes the call, and a different one in each thread.
+ */
+#ifdef __cplusplus
+#define GPUMEM_STREAM_LEGACY     (reinterpret_cast<CUstream>(0x1)) /* CU_STREAM_LEGACY */
+#define GPUMEM_STREAM_PER_THREAD (reinterpret_cast<CUstream>(0x2)) /* CU_STREAM_PER_THREAD */
+#else
+#define GPUMEM_STREAM_LEGACY     ((CUstream)0x1)
+#define GPUMEM_STREAM_PER_THREAD ((CUstream)0x2)
+#endif
 
 typedef struct gpumem_library gpumem_library;
 typedef struct gpumem_device gpumem_device;

@@ -26,6 +26,7 @@ typedef struct gpumem_reservation_options {
     size_t alignment;    /* bytes, a power of two; 0: the device's minimum granularity */
     CUdeviceptr address; /* where, if that is free: look at the result. 0: the driver decides */
 } gpumem_reservation_options;
+#define GPUMEM_RESERVATION_OPTIONS(...) GPUMEM_OPTIONS(gpumem_reservation_options, __VA_ARGS__)
 
 /*
  * Reserves `bytes` of addresses, a multiple of the device's minimum granularity. It costs no
@@ -49,6 +50,7 @@ typedef struct gpumem_physical_options {
     int gpu_direct_rdma;
     int compression;
 } gpumem_physical_options;
+#define GPUMEM_PHYSICAL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
 
 /* Bytes of which sizes and offsets must be multiples, for memory of these options (NULL: default).
  * Driver: cuMemGetAllocationGranularity. */

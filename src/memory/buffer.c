@@ -330,7 +330,7 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
 }
 
 static gpumem_status wait_for_streams(gpumem_buffer *buffer, CUstream stream) {
-    gpumem_status status = gpumem_buffer_use(buffer, stream);
+    gpumem_status status = stream ? gpumem_buffer_use(buffer, stream) : GPUMEM_OK;
     struct gm_current current;
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, buffer->resource->device);

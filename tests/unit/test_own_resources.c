@@ -108,6 +108,52 @@ static void a_cache_over_another_resource_is_trimmed(void **state) {
     alarm(0);
 }
 
+/* ---- Whose name it is ------------------------------------------------------------------------ */
+
+/* As a wrapper does that copies the properties of what it wraps. */
+static void named_properties(void *user, gpumem_resource_properties *properties) {
+    (void)user;
+    properties->kind = "copied from another";
+}
+
+static gpumem_status refuse(void *user, const gpumem_request *request,
+                            gpumem_allocation *allocation) {
+    (void)user;
+    (void)request;
+    (void)allocation;
+    return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "nothing to give");
+}
+
+static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    (void)user;
+    (void)allocation;
+    (void)stream;
+}
+
+static void the_kind_of_the_operations_wins(void **state) {
+    (void)state;
+    const struct { const char *given, *wanted; } kinds[] = {{"mine", "mine"}, {NULL, "user"}};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        gpumem_resource *resource;
+        gpumem_buffer *buffer;
+        const gpumem_resource_ops ops = {
+            .size = sizeof ops,
+            .kind = kinds[i].given,
+            .allocate = refuse,
+            .deallocate = take_nothing,
+            .properties = named_properties,
+        };
+        OK(gpumem_resource_create(device, &ops, NULL, &resource));
+        gpumem_resource_properties properties = {.size = sizeof properties};
+        OK(gpumem_resource_get_properties(resource, &properties));
+        assert_string_equal(properties.kind, kinds[i].wanted);
+        FAILS(NOT_SUPPORTED,
+              gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.capacity = 2), &buffer));
+        SAYS(kinds[i].wanted);
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
 /* ---- A resource that takes its time ---------------------------------------------------------- */
 
 struct slow {
@@ -239,6 +285,7 @@ static void log_levels_are_checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        T(the_kind_of_the_operations_wins),
         T(a_cache_over_another_resource_is_trimmed),
         T(a_resource_ends_while_another_thread_takes_its_memory_back),
         T(a_hold_does_not_pass_in_the_middle_of_a_shrink),

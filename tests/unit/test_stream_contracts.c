@@ -1,0 +1,189 @@
+/* What a stream of NULL means, call by call, and what the named ones mean. */
+#include "library_test.h"
+
+#include <unistd.h>
+
+static gpumem_resource *resource;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    return gpumem_virtual_resource_create(device, NULL, &resource) == GPUMEM_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    if (gpumem_resource_destroy(resource) != GPUMEM_OK) {
+        print_error("%s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate_on(CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(
+        resource, 2 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = stream, .capacity = 8 * MIB), &buffer));
+    return buffer;
+}
+
+/* The legacy stream does not go on before the gate is opened: it waits for the gate's stream. */
+static struct gate close_legacy_gate(void) {
+    struct gate gate = close_gate();
+    CUevent event;
+    OK(gpumem_event_create(device, NULL, &event));
+    OK(gpumem_event_record(device, event, gate.stream));
+    OK(gpumem_stream_wait_event(device, NULL, event));
+    OK(gpumem_event_destroy(device, event));
+    return gate;
+}
+
+static void open_legacy_gate(struct gate gate) {
+    open_gate(gate);
+    synchronize(NULL);
+    remove_gate(gate);
+}
+
+/* Frees in the two ways, and tells whether the memory was held back. */
+static int is_held_back(gpumem_buffer *buffer, CUstream stream) {
+    OK(gpumem_buffer_free(buffer, stream));
+    return device_stats().deferred_frees == 1;
+}
+
+static void work_off(void) {
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().deferred_frees, 0);
+}
+
+static void constants_are_the_drivers(void **state) {
+    (void)state;
+    assert_ptr_equal(GPUMEM_STREAM_LEGACY, CU_STREAM_LEGACY);
+    assert_ptr_equal(GPUMEM_STREAM_PER_THREAD, CU_STREAM_PER_THREAD);
+}
+
+static void allocating_without_a_stream_names_the_legacy_one(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate_on(NULL);
+    struct gate gate = close_legacy_gate();
+    assert_true(is_held_back(buffer, NULL));
+    open_legacy_gate(gate);
+    work_off();
+}
+
+static void freeing_without_a_stream_names_none(void **state) {
+    (void)state;
+    CUstream idle;
+    OK(gpumem_stream_create(device, NULL, &idle));
+    gpumem_buffer *without = allocate_on(idle), *with = allocate_on(idle);
+    struct gate gate = close_legacy_gate();
+    assert_false(is_held_back(without, NULL));
+    assert_true(is_held_back(with, GPUMEM_STREAM_LEGACY));
+    open_legacy_gate(gate);
+    work_off();
+    OK(gpumem_stream_destroy(device, idle));
+}
+
+static void using_without_a_stream_names_the_legacy_one(void **state) {
+    (void)state;
+    CUstream idle;
+    OK(gpumem_stream_create(device, NULL, &idle));
+    CUstream names[] = {NULL, GPUMEM_STREAM_LEGACY};
+    for (size_t i = 0; i < COUNT(names); i++) {
+        gpumem_buffer *buffer = allocate_on(idle);
+        struct gate gate = close_legacy_gate();
+        OK(gpumem_buffer_use(buffer, names[i]));
+        assert_true(is_held_back(buffer, NULL));
+        open_legacy_gate(gate);
+        work_off();
+    }
+    OK(gpumem_stream_destroy(device, idle));
+}
+
+/* Were the legacy stream waited for, this would not return: alarm ends the program. */
+static void shrinking_without_a_stream_names_none(void **state) {
+    (void)state;
+    CUstream idle;
+    OK(gpumem_stream_create(device, NULL, &idle));
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 8 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = idle), &buffer));
+    OK(gpumem_buffer_shrink(buffer, 6 * MIB, NULL));
+    struct gate gate = close_legacy_gate();
+    alarm(20);
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    alarm(0);
+    /* Nor was it remembered. */
+    assert_false(is_held_back(buffer, NULL));
+    open_legacy_gate(gate);
+    OK(gpumem_stream_destroy(device, idle));
+}
+
+static void growing_neither_waits_for_its_stream_nor_remembers_it(void **state) {
+    (void)state;
+    CUstream idle;
+    OK(gpumem_stream_create(device, NULL, &idle));
+    gpumem_buffer *buffer = allocate_on(idle);
+    struct gate gate = close_gate();
+    alarm(20);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, gate.stream));
+    /* Usable at once, on a stream that nobody named. */
+    OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 5, idle));
+    synchronize(idle);
+    alarm(0);
+    assert_false(is_held_back(buffer, NULL));
+    open_gate(gate);
+    remove_gate(gate);
+    OK(gpumem_stream_destroy(device, idle));
+}
+
+static void a_write_and_a_synchronize_are_a_synchronous_write(void **state) {
+    (void)state;
+    unsigned char host[64], back[64];
+    memset(host, 0x5a, sizeof host);
+    gpumem_buffer *buffer = allocate_on(NULL);
+    OK(gpumem_buffer_write(buffer, 0, host, sizeof host, NULL));
+    synchronize(NULL);
+    memset(host, 0, sizeof host);
+    OK(gpumem_buffer_read(buffer, 0, back, sizeof back, NULL));
+    synchronize(NULL);
+    for (size_t i = 0; i < sizeof back; i++)
+        assert_int_equal(back[i], 0x5a);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+/* Pinned memory is read when the stream gets there, and not by the call. */
+static void a_write_alone_is_not_synchronous(void **state) {
+    (void)state;
+    gpumem_resource *pinned;
+    gpumem_buffer *staging;
+    unsigned char back = 0;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_buffer_allocate(pinned, 64, NULL, &staging));
+    unsigned char *host = gpumem_buffer_host_pointer(staging);
+    gpumem_buffer *buffer = allocate_on(NULL);
+    struct gate gate = close_gate();
+    host[0] = 1;
+    OK(gpumem_buffer_write(buffer, 0, host, 64, gate.stream));
+    host[0] = 2;
+    open_gate(gate);
+    OK(gpumem_buffer_read(buffer, 0, &back, 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(back, 2);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(staging, NULL));
+    remove_gate(gate);
+    OK(gpumem_resource_destroy(pinned));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(constants_are_the_drivers),
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+        TEST(allocating_without_a_stream_names_the_legacy_one),
+        TEST(freeing_without_a_stream_names_none),
+        TEST(using_without_a_stream_names_the_legacy_one),
+        TEST(shrinking_without_a_stream_names_none),
+        TEST(growing_neither_waits_for_its_stream_nor_remembers_it),
+        TEST(a_write_and_a_synchronize_are_a_synchronous_write),
+        TEST(a_write_alone_is_not_synchronous),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
