@@ -3,6 +3,7 @@
  * hardware: the answers are the documentation's.
  */
 #include "harness.h"
+#include "temporary.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -283,9 +284,8 @@ static struct page *map_page(const char *path) {
     return page;
 }
 
-static struct page *make_page(char *path) {
-    strcpy(path, "/tmp/checkpointXXXXXX");
-    int fd = mkstemp(path);
+static struct page *make_page(char path[TEMPORARY_ROOM]) {
+    int fd = temporary_file(path, "checkpoint");
     assert_true(fd >= 0);
     assert_int_equal(ftruncate(fd, sizeof(struct page)), 0);
     close(fd);
@@ -317,7 +317,7 @@ static void wait_for(atomic_int *flag) {
 
 /* Another process that calls, and the page that it shares with this one. */
 struct worker {
-    char path[64];
+    char path[TEMPORARY_ROOM];
     struct page *page;
     int pid;
 };

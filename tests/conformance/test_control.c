@@ -1,5 +1,6 @@
 /* What softgpu tells of itself: counts, state, leaks, trace. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -134,13 +135,12 @@ static void another_version_of_the_control_is_not_there(void **state) {
 /* ---- What a child writes -------------------------------------------------------------------- */
 
 static char output[1 << 16];
-static const char *const template = "/tmp/gpumem-test-XXXXXX";
 
 /* Runs a child with a variable set to `value`, or for NULL to the name of a file; otherwise the
  * file takes the child's standard error. Answers the exit status; what was written is in output. */
 static int run_with(const char *variable, const char *value, const char *child) {
-    char name[64];
-    snprintf(name, sizeof name, "%s", template);
+    char name[TEMPORARY_ROOM];
+    assert_true(temporary_name(name, "gpumem-test"));
     int fd = mkostemp(name, O_CLOEXEC | O_APPEND);
     int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     assert_true(fd >= 0 && errors >= 0);

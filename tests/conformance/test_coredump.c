@@ -1,6 +1,7 @@
 /* Core dump settings, and what a fault leaves behind. Settings last as long as the process: each
  * test has its own. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,8 +241,8 @@ static void settings_of_no_context(void **state) {
 static void a_fault_leaves_a_text(void **state) {
     (void)state;
     NEEDS_SOFTGPU("provokes faults, and writes text");
-    char folder[] = "/tmp/gpumem-test-fault-XXXXXX";
-    assert_non_null(mkdtemp(folder));
+    char folder[TEMPORARY_ROOM];
+    assert_non_null(temporary_folder(folder, "gpumem-test-fault"));
     assert_int_equal(run_child("fault", folder, "enabled", NULL), 0);
     assert_int_equal(run_child("fault", folder, "disabled", NULL), 0);
     assert_int_equal(run_child("fault_of_work", folder, NULL), 0);

@@ -1,5 +1,6 @@
 /* cuMemBatchDecompressAsync: refused where the device has no engine for it, done where it has. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -178,8 +179,8 @@ static int with_engine(const char *child) {
                                   "memory = 64M\n[attributes]\n"
                                   "MEM_DECOMPRESS_ALGORITHM_MASK = 7\n"
                                   "MEM_DECOMPRESS_MAXIMUM_LENGTH = 4194304\n";
-    char path[] = "/tmp/softgpu-engine-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "softgpu-engine");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, profile, sizeof profile - 1), sizeof profile - 1);
     close(fd);

@@ -1,6 +1,7 @@
 /* Which devices a process sees: SOFTGPU_DEVICES, SOFTGPU_MEMORY, SOFTGPU_PROFILE and NVIDIA's own
  * CUDA_VISIBLE_DEVICES. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,8 +103,8 @@ static void profiles_are_found(void **state) {
 static void wrong_profile_is_refused(void **state) {
     (void)state;
     NEEDS_SOFTGPU("profiles");
-    char path[] = "/tmp/softgpu-visibility-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "softgpu-visibility");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, "[device]\nname = x\nmemory = lots\n", 31), 31);
     close(fd);

@@ -1,5 +1,6 @@
 /* NVIDIA's environment variables, each in a process of its own: they are looked at once. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -7,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/gpumem-test-environment-XXXXXX";
+static char folder[TEMPORARY_ROOM];
 
 static bool get_switch(CUcoredumpSettings setting, bool process) {
     unsigned char value = 0xa5;
@@ -151,7 +152,7 @@ static const struct child children[] = {
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 static const char *in_folder(const char *name) {
-    static char path[128];
+    static char path[TEMPORARY_ROOM + 64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return path;
 }
@@ -216,7 +217,7 @@ static void flags_of_core_dumps(void **state) {
 static void names_of_core_dumps(void **state) {
     (void)state;
     NEEDS_SOFTGPU("provokes a fault, and reads the text that is written");
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(temporary_folder(folder, "gpumem-test-environment"));
     const char *file = in_folder("fault");
     setenv("CUDA_COREDUMP_FILE", file, 1);
     assert_int_equal(run_child("fault", file, NULL), 0);
@@ -242,8 +243,8 @@ static void names_of_core_dumps(void **state) {
 static void refused_calls_are_written_to_a_file(void **state) {
     (void)state;
     NEEDS_SOFTGPU("hardware has messages for some calls only");
-    char own[] = "/tmp/gpumem-test-log-XXXXXX";
-    int fd = mkstemp(own);
+    char own[TEMPORARY_ROOM];
+    int fd = temporary_file(own, "gpumem-test-log");
     assert_true(fd >= 0);
     close(fd);
     setenv("CUDA_LOG_FILE", own, 1);
@@ -274,8 +275,9 @@ static void refused_calls_are_written_to_streams(void **state) {
     } streams[] = {{"stdout", STDOUT_FILENO}, {"stderr", STDERR_FILENO}};
     fflush(NULL);
     for (size_t i = 0; i < COUNT(streams); i++) {
-        char own[] = "/tmp/gpumem-test-log-XXXXXX";
-        int fd = mkstemp(own), kept = fcntl(streams[i].fd, F_DUPFD_CLOEXEC, 3);
+        char own[TEMPORARY_ROOM];
+        int fd = temporary_file(own, "gpumem-test-log"),
+            kept = fcntl(streams[i].fd, F_DUPFD_CLOEXEC, 3);
         assert_true(fd >= 0 && kept >= 0);
         dup2(fd, streams[i].fd);
         setenv("CUDA_LOG_FILE", streams[i].name, 1);

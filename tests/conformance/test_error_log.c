@@ -1,5 +1,6 @@
 /* The error log: lines about refused calls, read back and told to callbacks. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -122,8 +123,8 @@ static void a_small_buffer_gets_the_newest(void **state) {
 static void files_get_the_same(void **state) {
     (void)state;
     static char text[ROOM], file[ROOM];
-    char path[] = "/tmp/gpumem-test-log-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "gpumem-test-log");
     assert_true(fd >= 0);
     CUlogIterator before = now(), iterator = before;
     refuse();

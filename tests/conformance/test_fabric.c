@@ -1,6 +1,7 @@
 /* Fabric handles: refused where there is no channel of a fabric; between processes of one machine
  * where softgpu's profile has one. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -161,7 +162,7 @@ static int exporter(int argc, char **argv) {
     CUmemoryPool pool;
     struct message message;
     CUdeviceptr block;
-    char path[] = "/tmp/softgpu-fabric-XXXXXX", text[16];
+    char path[TEMPORARY_ROOM], text[16];
     init_driver();
     OK(cu.cuMemCreate(&memory, PAGE, &prop, 0));
     CUdeviceptr p = map(memory);
@@ -177,7 +178,7 @@ static int exporter(int argc, char **argv) {
     OK(cu.cuCtxSynchronize());
     OK(cu.cuMemPoolExportToShareableHandle(&message.pool, pool, FABRIC, 0));
     OK(cu.cuMemPoolExportPointer(&message.pointer, block));
-    int fd = mkstemp(path);
+    int fd = temporary_file(path, "softgpu-fabric");
     assert_true(fd >= 0);
     unlink(path);
     assert_int_equal(pwrite(fd, &message, sizeof message, 0), sizeof message);
@@ -194,8 +195,8 @@ static void between_processes(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its profiles");
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
-    char path[] = "/tmp/softgpu-profile-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "softgpu-profile");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, profile, sizeof profile - 1), sizeof profile - 1);
     close(fd);

@@ -1,16 +1,16 @@
 /* cuGraphDebugDotPrint: a file that says what is in the graph. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char path[] = "/tmp/gpumem-dot-XXXXXX";
+static char path[TEMPORARY_ROOM];
 
 static int begin(void **state) {
-    strcpy(path + strlen(path) - 6, "XXXXXX");
-    int fd = mkstemp(path);
+    int fd = temporary_file(path, "gpumem-dot");
     assert_true(fd >= 0);
     close(fd);
     return test_begin(state);

@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "image_kernels.h"
 #include "image_parts.h"
+#include "temporary.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -98,8 +99,8 @@ static void what_cannot_be_read_is_empty(void **state) {
 static void files_are_loaded(void **state) {
     (void)state;
     CUlibrary library = NULL;
-    char path[] = "/tmp/gpumem-library-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "gpumem-library");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, image_small_fatbin, sizeof image_small_fatbin),
                      sizeof image_small_fatbin);

@@ -1,6 +1,7 @@
 /* The linker: parts of a program joined, logs, states. */
 #include "harness.h"
 #include "image_parts.h"
+#include "temporary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +69,8 @@ static void text_and_machine_code(void **state) {
 static void the_first_versions(void **state) {
     (void)state;
     CUlinkState link = NULL;
-    char path[] = "/tmp/gpumem-link-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "gpumem-link");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, GIVER, sizeof GIVER - 1), sizeof GIVER - 1);
     OK(cu.cuLinkCreate(0, NULL, NULL, &link));
@@ -257,8 +258,8 @@ static void text_as_machine_code_spoils_it(void **state) {
     (void)state;
     void *image = NULL;
     size_t size;
-    char path[] = "/tmp/gpumem-link-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "gpumem-link");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, OUTSIDE, sizeof OUTSIDE - 1), sizeof OUTSIDE - 1);
     CUlinkState link = create();

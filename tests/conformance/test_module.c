@@ -2,6 +2,7 @@
 #include "harness.h"
 #include "image_kernels.h"
 #include "image_parts.h"
+#include "temporary.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,8 +58,8 @@ static void each_way_to_load(void **state) {
     OK(cu.cuModuleLoadDataEx(&module, image_small_cubin, 0, NULL, NULL));
     OK(cu.cuModuleGetFunction(&function, module, "small"));
     OK(cu.cuModuleUnload(module));
-    char path[] = "/tmp/gpumem-module-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "gpumem-module");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, TEXT, sizeof TEXT - 1), sizeof TEXT - 1);
     module = NULL;

@@ -1,5 +1,6 @@
 /* Contexts of two devices, and which may access the other's memory. */
 #include "harness.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,8 +187,8 @@ static void links_come_from_the_profile(void **state) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n"
                                   "[links]\nnative_atomics = 1\n"
                                   "[links 0 1]\npeer_access = 0\nperformance_rank = 3\n";
-    char path[] = "/tmp/softgpu-links-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "softgpu-links");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, profile, sizeof profile - 1), sizeof profile - 1);
     close(fd);

@@ -124,7 +124,9 @@ class Runner:
             environment["SOFTGPU_FAULT"] = f"{skip}:*:SUCCESS:skip"
         if trace:
             environment["SOFTGPU_TRACE"] = trace
-        with tempfile.TemporaryFile() as output:
+        # A test that fails half way leaves its files: in a folder that goes with it.
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
+            environment["TMPDIR"] = folder
             process = subprocess.Popen(
                 [str(self.folder / program)], env=environment, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT, start_new_session=True)

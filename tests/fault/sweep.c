@@ -16,12 +16,13 @@ static const struct mode {
     const char *name;
     softgpu_fault_mode mode;
     int error;
+    enum sweep_part part;
     bool may_succeed; /* running out of memory is answered by making room and trying again */
 } modes[] = {
-    {"refused", SOFTGPU_FAULT_BEFORE, CUDA_ERROR_UNKNOWN, false},
-    {"after its effect", SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS, false},
-    {"out of memory", SOFTGPU_FAULT_BEFORE, CUDA_ERROR_OUT_OF_MEMORY, true},
-    {"from here on", SOFTGPU_FAULT_FROM, CUDA_ERROR_ILLEGAL_ADDRESS, false},
+    {"refused", SOFTGPU_FAULT_BEFORE, CUDA_ERROR_UNKNOWN, SWEEP_REFUSED, false},
+    {"after its effect", SOFTGPU_FAULT_AFTER, CUDA_ERROR_ILLEGAL_ADDRESS, SWEEP_FAULTED, false},
+    {"out of memory", SOFTGPU_FAULT_BEFORE, CUDA_ERROR_OUT_OF_MEMORY, SWEEP_REFUSED, true},
+    {"from here on", SOFTGPU_FAULT_FROM, CUDA_ERROR_ILLEGAL_ADDRESS, SWEEP_FAULTED, false},
 };
 
 void sweep_with(const softgpu_control *control) {
@@ -185,6 +186,8 @@ void sweep_run(const struct sweep *sweep) {
     uint64_t lost = sweep->lost ? sweep->lost(sweep->user) : 0;
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
         struct run run = {.sweep = sweep, .mode = &modes[m], .call = 1};
+        if (sweep->part != SWEEP_ALL && sweep->part != modes[m].part)
+            continue;
         while (!run_once(&run))
             if (++run.call > CALL_LIMIT)
                 fail_msg("%s makes more than %d driver calls", sweep->name, CALL_LIMIT);

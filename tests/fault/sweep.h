@@ -31,8 +31,16 @@
 #define MAP_TOLERANCE 8
 #define MAPS_PER_LOST 2
 
+/* Which faults: a long act is swept in two programs. */
+enum sweep_part {
+    SWEEP_ALL,
+    SWEEP_REFUSED, /* the call has no effect: refused, out of memory */
+    SWEEP_FAULTED, /* the device has failed: after the call's effect, from the call on */
+};
+
 struct sweep {
     const char *name;
+    enum sweep_part part;
     int (*act)(void *user);
     void (*recover)(void *user);
     void (*undo)(void *user);

@@ -5,6 +5,7 @@
  */
 #include "library_test.h"
 #include "sweep.h"
+#include "temporary.h"
 
 #include <unistd.h>
 
@@ -304,9 +305,9 @@ static void exporting(void **state) {
 
 static void loading(void **state) {
     (void)state;
-    char path[] = "/tmp/gpumem-sweep-XXXXXX";
+    char path[TEMPORARY_ROOM];
     static unsigned char block[64 * KIB];
-    int fd = mkstemp(path);
+    int fd = temporary_file(path, "gpumem-sweep");
     assert_true(fd >= 0);
     for (int i = 0; i < 24; i++)
         assert_int_equal(write(fd, block, sizeof block), sizeof block);

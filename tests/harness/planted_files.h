@@ -2,6 +2,8 @@
 #ifndef TESTS_PLANTED_FILES_H
 #define TESTS_PLANTED_FILES_H
 
+#include "temporary.h"
+
 #include <errno.h>
 #include <ftw.h>
 #include <stdio.h>
@@ -9,12 +11,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static char planted_root[64];
+static char planted_root[TEMPORARY_ROOM];
 
 /* 0 or -1. */
 static inline int planted_make(void) {
-    strcpy(planted_root, "/tmp/gpumem-planted-XXXXXX");
-    return mkdtemp(planted_root) ? 0 : -1;
+    return temporary_folder(planted_root, "gpumem-planted") ? 0 : -1;
 }
 
 static inline int planted_remove_one(const char *path, const struct stat *info, int type,

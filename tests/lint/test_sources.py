@@ -147,6 +147,14 @@ def check_cancellation(root):
             if first != "GM_UNCANCELLED;" and name != "gpumem_resource_fail"]
 
 
+def check_temporary_files(root):
+    """Tests make files where the runner tells them, and nowhere else: it looks for what they leave."""
+    pattern = re.compile(r'\bmk[sd]temp\(|"/tmp/(?![^"]*no-such)[^"]*')
+    return [found for found in lines_matching(root, pattern)
+            if re.match(r"tests/.*\.[ch]:", found)
+            and not found.startswith("tests/harness/temporary.h:")]
+
+
 CHECKS = [
     ("no file is too long", check_sizes),
     ("file names say what is in the file", check_names),
@@ -158,6 +166,7 @@ CHECKS = [
     ("scripts parse", check_scripts),
     ("threads are started in one place", check_threads),
     ("public calls are no cancellation points", check_cancellation),
+    ("tests make files in $TMPDIR", check_temporary_files),
 ]
 
 PLANTED = [
@@ -178,6 +187,8 @@ PLANTED = [
     ("src/load/a.c", "int e = pthread_create(&t, 0, f, 0);\n", "threads are started in one place"),
     ("src/memory/a.c", "gpumem_status gpumem_wait(int a,\n                    int b) {\n    return a;\n}\n",
      "public calls are no cancellation points"),
+    ("tests/unit/a.c", 'char path[] = "/tmp/a-XXXXXX";\n', "tests make files in $TMPDIR"),
+    ("tests/unit/a.c", "int fd = mkstemp(path);\n", "tests make files in $TMPDIR"),
 ]
 
 

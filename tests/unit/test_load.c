@@ -1,5 +1,6 @@
 /* Files into device memory: the bytes, the figures, and what is refused. */
 #include "library_test.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +8,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-static char path[64];
+static char path[TEMPORARY_ROOM];
 static gpumem_resource *memory;
 
 static void write_file(size_t bytes, unsigned seed) {
@@ -26,8 +27,9 @@ static void write_file(size_t bytes, unsigned seed) {
 }
 
 static int begin(void **state) {
-    snprintf(path, sizeof path, "/tmp/gpumem-load-%d", (int)getpid());
-    return open_device(state) || gpumem_virtual_resource_create(device, NULL, &memory) != GPUMEM_OK;
+    int fd = temporary_file(path, "gpumem-load");
+    return fd < 0 || close(fd) != 0 || open_device(state) ||
+           gpumem_virtual_resource_create(device, NULL, &memory) != GPUMEM_OK;
 }
 
 static int end(void **state) {

@@ -7,6 +7,7 @@
 #include "image_kernels.h"
 #include "image_parts.h"
 #include "module_texts.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -348,8 +349,8 @@ static void link_files(void) {
     par_context();
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         CUlinkState s;
-        char path[] = "/tmp/parity-first-XXXXXX";
-        int fd = mkstemp(path);
+        char path[TEMPORARY_ROOM];
+        int fd = temporary_file(path, "parity-first");
         if (fd < 0 || write(fd, files[i].data, files[i].size) != (ssize_t)files[i].size) {
             par_see("setup", "SETUP_FAILED file");
             return;

@@ -1,5 +1,6 @@
 /* User objects of graphs, and pictures of graphs. */
 #include "../parity.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -221,7 +222,7 @@ static void host_work(void *data) {
     (void)data;
 }
 
-static char path[64];
+static char path[TEMPORARY_ROOM];
 
 static void see_file(void) {
     char start[8] = "";
@@ -251,7 +252,11 @@ static void pictures(void) {
     CUDA_MEMSET_NODE_PARAMS set = {0};
     CUDA_HOST_NODE_PARAMS host = {host_work, NULL};
     begin();
-    snprintf(path, sizeof(path), "/tmp/parity-%d.dot", (int)getpid());
+    int fd = temporary_file(path, "parity-dot");
+    if (fd >= 0) {
+        close(fd);
+        unlink(path); /* the driver makes it */
+    }
     p = par_alloc(4096);
     g = new_graph("g");
     CALL(cuGraphDebugDotPrint, "empty-graph", (g, path, 0));

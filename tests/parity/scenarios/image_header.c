@@ -5,6 +5,7 @@
  */
 #include "../parity.h"
 #include "image_parts.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +52,8 @@ static void cut(const char *cls, size_t at) {
 /* A file that ends there. */
 static void cut_file(const char *cls, size_t at) {
     CUmodule module;
-    char path[] = "/tmp/parity-cubin-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "parity-cubin");
     fresh();
     if (fd < 0 || write(fd, image, at) != (ssize_t)at) {
         par_see("setup", "SETUP_FAILED file");

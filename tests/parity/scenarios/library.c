@@ -3,6 +3,7 @@
 #include "image_kernels.h"
 #include "image_parts.h"
 #include "module_texts.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,8 +90,8 @@ static void files(void) {
     CUlibrary l;
     CUlibraryOption preserved = CU_LIBRARY_BINARY_IS_PRESERVED;
     void *value = (void *)(uintptr_t)1;
-    char path[] = "/tmp/parity-library-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "parity-library");
     par_context();
     if (fd < 0 || write(fd, image_small_cubin, sizeof(image_small_cubin)) < 0) {
         par_see("setup", "SETUP_FAILED file");

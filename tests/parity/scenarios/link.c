@@ -2,6 +2,7 @@
 #include "../parity.h"
 #include "image_parts.h"
 #include "module_texts.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <stdint.h>
@@ -150,7 +151,8 @@ static void add_bad(void) {
     CALL(cuLinkAddData_v2, "options-null",
          (s, CU_JIT_INPUT_PTX, text, sizeof(text), "a", 1, NULL, NULL));
     CALL(cuLinkAddData, "v1", (s, CU_JIT_INPUT_PTX, text, sizeof(text), "a", 0, NULL, NULL));
-    CALL(cuLinkAddFile_v2, "null-state", (NULL, CU_JIT_INPUT_PTX, "/tmp/x", 0, NULL, NULL));
+    CALL(cuLinkAddFile_v2, "null-state",
+         (NULL, CU_JIT_INPUT_PTX, "/tmp/no-such-file", 0, NULL, NULL));
     CALL(cuLinkAddFile_v2, "null-path", (s, CU_JIT_INPUT_PTX, NULL, 0, NULL, NULL));
     CALL(cuLinkAddFile_v2, "missing",
          (s, CU_JIT_INPUT_PTX, "/tmp/parity-there-is-no-such-file", 0, NULL, NULL));
@@ -162,8 +164,8 @@ static void add_bad(void) {
 }
 
 static void files(void) {
-    char path[] = "/tmp/parity-link-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "parity-link");
     par_context();
     if (fd < 0 || write(fd, TEXT_OUTSIDE, sizeof(TEXT_OUTSIDE) - 1) < 0) {
         par_see("setup", "SETUP_FAILED file");

@@ -6,6 +6,7 @@
 #include "image_kernels.h"
 #include "image_parts.h"
 #include "module_texts.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -208,9 +209,8 @@ static void bad_bytes(void) {
  */
 
 static const char *write_file(const void *data, size_t size) {
-    static char path[64];
-    snprintf(path, sizeof(path), "/tmp/parity-image-XXXXXX");
-    int fd = mkstemp(path);
+    static char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "parity-image");
     if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
         par_see("setup", "SETUP_FAILED file");
         _exit(4);

@@ -1,6 +1,7 @@
 /* What a driver reports and is told beside its work: error log, core dump settings, profiler,
  * notifications, writes of other devices. */
 #include "../parity.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -117,10 +118,10 @@ static void log_many(void) {
 }
 
 static void log_file(void) {
-    char path[] = "/tmp/gpumem-parity-log-XXXXXX";
+    char path[TEMPORARY_ROOM];
     CUlogIterator iterator = 0;
     par_context();
-    int fd = mkstemp(path);
+    int fd = temporary_file(path, "gpumem-parity-log");
     if (fd < 0)
         return;
     provoke();

@@ -1,5 +1,6 @@
 /* Profiles: what is read, and what is said about a wrong one. */
 #include "softgpu/device/profile.h"
+#include "temporary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -168,8 +169,8 @@ static void h200_is_as_recorded(void **state) {
 
 static void file_by_path(void **state) {
     (void)state;
-    char path[] = "/tmp/softgpu-profile-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "softgpu-profile");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, GOOD, strlen(GOOD)), strlen(GOOD));
     close(fd);

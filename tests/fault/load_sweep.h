@@ -1,35 +1,40 @@
 /*
- * Whole or nothing: sweeps over loading and checksums. Whichever driver call fails, a load that
- * succeeds has the file's bytes, and one that fails has left nothing.
+ * What the sweeps over loading share. Whichever driver call fails, a load that succeeds has the
+ * file's bytes, and one that fails has left nothing. Header only, as library_test.h is; each part
+ * of the sweeps is a program of its own, because a load makes some two hundred driver calls, and
+ * each is made to fail in four ways.
  */
+#ifndef FAULT_LOAD_SWEEP_H
+#define FAULT_LOAD_SWEEP_H
+
 #include "library_test.h"
 #include "sweep.h"
+#include "temporary.h"
 
-#include <fcntl.h>
 #include <gpumem/load.h>
 #include <unistd.h>
 
-static char path[64];
+static char path[TEMPORARY_ROOM];
 static uint64_t expected; /* checksum of the file */
 
 struct subject {
     gpumem_resource *memory;
     gpumem_buffer *buffer;
     gpumem_load_options options;
-    uint64_t sum;
+    uint64_t sum; /* of a checksum's sweep */
 };
 
-static uint64_t lost(void *user) {
+static inline uint64_t lost(void *user) {
     (void)user;
     return device_stats().quarantined;
 }
 
-static const char *last_message(void) {
+static inline const char *last_message(void) {
     return gpumem_last_error()->message;
 }
 
 /* What waits for a second try is tried; a refused cuCtxPopCurrent left the context current. */
-static void settle(void *user) {
+static inline void settle(void *user) {
     CUcontext now = NULL;
     (void)user;
     while (cu->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == gpumem_device_context(device))
@@ -37,7 +42,7 @@ static void settle(void *user) {
     (void)gpumem_device_trim(device, 1);
 }
 
-static int load(void *user) {
+static inline int load(void *user) {
     struct subject *s = user;
     s->buffer = NULL;
     int result = (int)gpumem_load_file(s->memory, path, &s->options, &s->buffer, NULL);
@@ -45,7 +50,7 @@ static int load(void *user) {
     return result;
 }
 
-static void check_bytes(void *user) {
+static inline void check_bytes(void *user) {
     struct subject *s = user;
     uint64_t sum = 0;
     settle(user);
@@ -55,15 +60,7 @@ static void check_bytes(void *user) {
     settle(user);
 }
 
-static int take_checksum(void *user) {
-    struct subject *s = user;
-    s->sum = 77;
-    int result = (int)gpumem_buffer_checksum(s->buffer, &s->options, &s->sum);
-    assert_true(s->sum == (result == 0 ? expected : 77));
-    return result;
-}
-
-static struct subject make_subject(unsigned threads, gpumem_resource *pinned) {
+static inline struct subject make_subject(unsigned threads, gpumem_resource *pinned) {
     struct subject subject = {
         .options = {.size = sizeof subject.options,
                     .chunk_bytes = 512 * KIB,
@@ -76,9 +73,11 @@ static struct subject make_subject(unsigned threads, gpumem_resource *pinned) {
     return subject;
 }
 
-static void sweep_load(const char *name, unsigned threads, gpumem_resource *pinned) {
+static inline void sweep_load(const char *name, enum sweep_part part, unsigned threads,
+                              gpumem_resource *pinned) {
     struct subject subject = make_subject(threads, pinned);
     sweep_run(&(struct sweep){.name = name,
+                              .part = part,
                               .act = load,
                               .recover = settle,
                               .undo = check_bytes,
@@ -89,40 +88,9 @@ static void sweep_load(const char *name, unsigned threads, gpumem_resource *pinn
     OK(gpumem_resource_destroy(subject.memory));
 }
 
-static void one_reader(void **state) {
-    (void)state;
-    sweep_load("load by one reader", 1, NULL);
-}
-
-static void three_readers_and_given_staging(void **state) {
-    (void)state;
-    gpumem_resource *pinned;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &pinned));
-    sweep_load("load by three readers", 3, pinned);
-    OK(gpumem_resource_destroy(pinned));
-}
-
-static void checksums(void **state) {
-    (void)state;
-    struct subject subject = make_subject(2, NULL);
-    assert_int_equal(load(&subject), 0);
-    sweep_run(&(struct sweep){.name = "checksum of a buffer",
-                              .act = take_checksum,
-                              .recover = settle,
-                              .undo = settle,
-                              .may_succeed = true,
-                              .lost = lost,
-                              .explain = last_message,
-                              .user = &subject});
-    check_bytes(&subject);
-    OK(gpumem_resource_destroy(subject.memory));
-}
-
-static int begin(void **state) {
+static inline int begin(void **state) {
     static unsigned char block[64 * KIB];
-    snprintf(path, sizeof path, "/tmp/gpumem-load-sweep-%d", (int)getpid());
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = temporary_file(path, "gpumem-load-sweep");
     for (unsigned i = 0; fd >= 0 && i < 80; i++) {
         for (size_t j = 0; j < sizeof block; j++)
             block[j] = (unsigned char)(j * 31 + i * 7 + j / 251);
@@ -146,17 +114,10 @@ static int begin(void **state) {
     return 0;
 }
 
-static int end(void **state) {
+static inline int end(void **state) {
     (void)state;
     unlink(path);
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_reader),
-        cmocka_unit_test(three_readers_and_given_staging),
-        cmocka_unit_test(checksums),
-    };
-    return cmocka_run_group_tests(tests, begin, end);
-}
+#endif

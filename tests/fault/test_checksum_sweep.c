@@ -1,0 +1,31 @@
+/* A checksum of a buffer, of which each driver call fails. */
+#include "load_sweep.h"
+
+static int take_checksum(void *user) {
+    struct subject *s = user;
+    s->sum = 77;
+    int result = (int)gpumem_buffer_checksum(s->buffer, &s->options, &s->sum);
+    assert_true(s->sum == (result == 0 ? expected : 77));
+    return result;
+}
+
+static void checksums(void **state) {
+    (void)state;
+    struct subject subject = make_subject(2, NULL);
+    assert_int_equal(load(&subject), 0);
+    sweep_run(&(struct sweep){.name = "checksum of a buffer",
+                              .act = take_checksum,
+                              .recover = settle,
+                              .undo = settle,
+                              .may_succeed = true,
+                              .lost = lost,
+                              .explain = last_message,
+                              .user = &subject});
+    check_bytes(&subject);
+    OK(gpumem_resource_destroy(subject.memory));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(checksums)};
+    return cmocka_run_group_tests(tests, begin, end);
+}

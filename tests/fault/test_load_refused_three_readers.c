@@ -1,0 +1,15 @@
+/* A load by three readers, of which each driver call is refused. */
+#include "load_sweep.h"
+
+static void three_readers_and_given_staging(void **state) {
+    (void)state;
+    gpumem_resource *pinned;
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1), &pinned));
+    sweep_load("load by three readers", SWEEP_REFUSED, 3, pinned);
+    OK(gpumem_resource_destroy(pinned));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(three_readers_and_given_staging)};
+    return cmocka_run_group_tests(tests, begin, end);
+}
