@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define PAR_SENTINEL  0xA5
 #define PAR_SKIPS_MAX 16
@@ -249,6 +250,9 @@ bool par_try_hold(CUstream stream); /* false when the driver refuses */
 /* Free memory since the last call or since par_free_mark, in bytes; needs PAR_ALONE. */
 void par_free_mark(void);
 void par_free_delta(const char *what);
+
+/* In a new child: to die when `parent` does, which nobody else would tell it of. */
+void par_die_with(pid_t parent);
 
 /* Starts this program again as `helper` of this scenario, over a socket. */
 int par_spawn(const char *helper);

@@ -6,12 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static pid_t helper_pid;
 static int helper_fd = -1;
+
+void par_die_with(pid_t parent) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(127); /* it had died before */
+    }
+}
 
 /* Forked before the scenario's first driver call is not needed: exec follows at once. */
 int par_spawn(const char *helper) {
@@ -22,8 +30,10 @@ int par_spawn(const char *helper) {
         perror("parity: socketpair");
         exit(3);
     }
+    pid_t parent = getpid();
     helper_pid = fork();
     if (helper_pid == 0) {
+        par_die_with(parent);
         close(ends[0]);
         snprintf(number, sizeof(number), "%d", ends[1]);
         execl("/proc/self/exe", "parity", "helper", helper, number, (char *)NULL);

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,6 +21,7 @@
 enum {
     START_S = 40, /* cuInit of many processes at once takes seconds */
     IDLE_S = 10,  /* between two lines; creating a context beside fifteen others takes seconds */
+    MOST_STRETCH = 20, /* of both: see silent_too_long */
     MAX_JOBS = 64,
     SETUP_FAILED = 4, /* exit status: the scenario has said so itself */
     RESTART = 77,     /* exit status: this sweep asks to go on in a new process */
@@ -38,9 +40,9 @@ typedef struct job {
     int from;
     int skip[PAR_SKIPS_MAX]; /* the calls that killed or hung its earlier processes */
     int skips;
-    int position; /* of the last call that was announced */
-    bool once;    /* it has other processes: not to be started again */
-    time_t deadline;
+    int position;        /* of the last call that was announced */
+    bool once;           /* it has other processes: not to be started again */
+    time_t since, limit; /* seconds: it has been silent, and may be */
     bool timed_out;
     bool closing;       /* its output has ended, the process not yet: drivers take long to leave */
     char pending[4096]; /* the call that was announced and not yet answered */
@@ -58,6 +60,40 @@ static time_t now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec;
+}
+
+/* How many tasks share a processor, over the last minute: 1 where none does. */
+static double tasks_a_processor(void) {
+    double tasks = 0;
+    double processors = (double)sysconf(_SC_NPROCESSORS_ONLN);
+    if (getloadavg(&tasks, 1) != 1 || processors < 1 || tasks <= processors) {
+        return 1;
+    }
+    return tasks / processors < MOST_STRETCH ? tasks / processors : MOST_STRETCH;
+}
+
+static void expect_line(job *j, time_t limit) {
+    j->since = now();
+    j->limit = limit;
+}
+
+/* The limits are meant for a machine that does nothing else, and stretched by what shares it. */
+static bool silent_too_long(const job *j) {
+    static bool told;
+    time_t silent = now() - j->since;
+    if (silent <= j->limit) {
+        return false;
+    }
+    double stretch = tasks_a_processor();
+    if ((double)silent > (double)j->limit * stretch) {
+        return true;
+    }
+    if (!told) {
+        fprintf(stderr, "parity: a load of %.1f on each processor: limits are stretched\n",
+                stretch);
+    }
+    told = true;
+    return false;
 }
 
 /* `prefixes` has commas between them; NULL means all. */
@@ -123,8 +159,10 @@ static bool job_start(job *j, unsigned seed) {
         perror("parity: pipe");
         return false;
     }
+    pid_t parent = getpid();
     j->pid = fork();
     if (j->pid == 0) {
+        par_die_with(parent);
         setpgid(0, 0);
         dup2(ends[1], STDOUT_FILENO);
         exec_one(j, seed);
@@ -141,12 +179,12 @@ static bool job_start(job *j, unsigned seed) {
     j->timed_out = j->closing = false;
     j->position = -1;
     j->pending[0] = '\0';
-    j->deadline = now() + START_S;
+    expect_line(j, START_S);
     return true;
 }
 
 static void job_line(job *j, const char *text) {
-    j->deadline = now() + IDLE_S;
+    expect_line(j, IDLE_S);
     if (strcmp(text, "~!") == 0) {
         j->once = true;
         return;
@@ -242,7 +280,7 @@ static void wait_for_lines(int running, unsigned seed, bool *ended) {
     for (int i = 0; i < running; i++) {
         job *j = &jobs[i];
         bool over = j->fd >= 0 && fds[i].revents != 0 && !job_read(j);
-        if (j->fd >= 0 && !over && now() > j->deadline) {
+        if (j->fd >= 0 && !over && silent_too_long(j)) {
             j->timed_out = over = true;
         }
         if (over) {
@@ -269,7 +307,7 @@ static void run_tasks(const par_run_options *o, bool alone, time_t give_up) {
         bool ended[MAX_JOBS] = {false};
         for (int i = 0; give_up != 0 && now() > give_up && i < running; i++) {
             out_of_time = true;
-            jobs[i].deadline = 0;
+            jobs[i].limit = -1;
             next = task_count;
         }
         wait_for_lines(running, o->seed, ended);

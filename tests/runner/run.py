@@ -8,6 +8,12 @@ a program that dies, exits non-zero, runs too long or prints fewer lines than it
 A skip needs a reason: the last line `skip: WHY` that was printed before it, or the TAP directive's
 own text. A skip without one counts as a failure, because nobody could tell it from a lost test.
 
+A time limit is meant for a machine with nothing else to do. Where more runs than there are processors it
+is multiplied by the load on each, as measured when it is reached, and the report says so.
+
+Each test has a temporary folder of its own ($TMPDIR). What it leaves there is a failure, and removed.
+No process outlives the run, however it ends: guard.py.
+
 The last line is `N passed, N failed` or `N passed, N failed, N skipped`; the lines before it name what
 failed, so that the end of any log does.
 """
@@ -16,6 +22,7 @@ import concurrent.futures
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,12 +30,19 @@ import tempfile
 import time
 from pathlib import Path
 
+import guard
+
 SOURCE = Path(__file__).resolve().parents[2]
 RESULT = re.compile(r"^(not )?ok\b\s*(\d+)?\s*-?\s*(.*?)\s*(?:#\s*(SKIP)\b\s*(.*))?$", re.I)
 PLAN = re.compile(r"^1\.\.(\d+)\s*(?:#\s*SKIP\b\s*(.*))?$", re.I)
 REASON = re.compile(r"^(?:#\s*)?skip(?:ped)?:\s*(.+)$", re.I)
 OUTPUT_LIMIT = 20000
 FAILED = "failed: "
+# The most that a load stretches a limit: past it, something is wrong with the machine.
+MOST_STRETCH = 20
+# A program that needs more than this part of its limit on an idle machine is about to reach it.
+NEAR = 0.5
+LOAD = Path("/proc/loadavg")
 
 
 class Outcome:
@@ -41,6 +55,7 @@ class Outcome:
         self.skips = []
         self.output = ""
         self.seconds = 0.0
+        self.note = ""
 
     def skip(self, test, reason):
         if reason:
@@ -113,6 +128,40 @@ def judge(outcome, code, timed_out, limit):
         outcome.failures.append(f"{planned - seen} of {planned} tests gave no result")
 
 
+class Clock:
+    """Time limits, stretched by what else the machine does."""
+
+    def __init__(self, source, processors):
+        self.source = source
+        self.processors = processors
+
+    def load(self):
+        """The mean number of runnable tasks, over the last minute; 0 where it is not told."""
+        try:
+            return float(self.source.read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return 0.0
+
+    def stretch(self):
+        return min(max(1.0, self.load() / self.processors), MOST_STRETCH)
+
+    def wait(self, process, limit):
+        """Waits for a process, at most the limit times the stretch; what the limit came to be, or
+        None when the process ended."""
+        begin = time.monotonic()
+        stretched = limit
+        while True:
+            try:
+                process.wait(max(0.0, begin + stretched - time.monotonic()))
+                return None
+            except subprocess.TimeoutExpired:
+                # The load is looked at when it matters: the limit grows with it and never shrinks.
+                now = limit * self.stretch()
+                if now <= stretched or time.monotonic() - begin >= now:
+                    return stretched
+                stretched = now
+
+
 def stop_group(process):
     """Ends a test and whatever it started, all of it in the session that we made for it."""
     try:
@@ -121,29 +170,41 @@ def stop_group(process):
         pass
 
 
-def run_one(name, command, limit, environment):
+def empty_folder(outcome, folder, timed_out):
+    """Removes a test's temporary folder; what is left in it is a failure, but of one cut short."""
+    left = sorted(path.name for path in folder.iterdir())
+    if left and not timed_out:
+        outcome.failures.append(f"left in the temporary folder: {', '.join(left[:10])}")
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_one(name, command, limit, environment, clock):
     outcome = Outcome(name)
     begin = time.monotonic()
-    timed_out = False
+    folder = Path(tempfile.mkdtemp(prefix="t-"))
     # A file, not a pipe: a grandchild that keeps a pipe open would keep us waiting.
     with tempfile.TemporaryFile() as sink:
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
-                env=environment, cwd=SOURCE, start_new_session=True)
+                env=dict(environment, TMPDIR=str(folder)), cwd=SOURCE, start_new_session=True)
         except OSError as error:
             outcome.failures.append(f"cannot start: {error}")
+            folder.rmdir()
             return outcome
-        try:
-            process.wait(limit)
-        except subprocess.TimeoutExpired:
-            timed_out = True
+        reached = clock.wait(process, limit)
         stop_group(process)
         code = process.wait()
         sink.seek(0)
         outcome.output = sink.read().decode("utf-8", "replace")
     outcome.seconds = time.monotonic() - begin
-    judge(outcome, code, timed_out, limit)
+    judge(outcome, code, reached is not None, reached or limit)
+    empty_folder(outcome, folder, reached is not None)
+    if (reached or outcome.seconds) > limit:
+        outcome.note = (f"the limit of {limit:g} s was stretched: a load of {clock.load():.1f} on "
+                        f"{clock.processors} processors")
+    elif outcome.seconds > NEAR * limit * clock.stretch():
+        outcome.note = f"near its limit of {limit:g} s"
     return outcome
 
 
@@ -166,8 +227,11 @@ def discover(build, folders):
     return tests
 
 
-def make_environment(build, driver, sanitize):
+def make_environment(build, driver, sanitize, long):
     environment = dict(os.environ)
+    environment.pop("GPUMEM_TEST_LONG", None)
+    if long:
+        environment["GPUMEM_TEST_LONG"] = "1"
     environment.update(
         CMOCKA_MESSAGE_OUTPUT="tap",
         GPUMEM_SOURCE_DIR=str(SOURCE),
@@ -208,6 +272,8 @@ def report(outcome, verbose):
             print(f"     | {line}")
         for failure in outcome.failures:
             print(f"     failed: {failure}")
+    if outcome.note:
+        print(f"     note: {outcome.note}")
     sys.stdout.flush()
 
 
@@ -227,13 +293,16 @@ def sum_up(tally):
     return 1 if failed or failures or not passed else 0
 
 
-def main():
+def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", type=Path, default=SOURCE / "build")
     parser.add_argument("--driver", default="softgpu", help="GPUMEM_DRIVER for the tests")
     parser.add_argument("--sanitize", default="off", choices=["off", "address", "thread"])
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds for each program")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--timeout", type=float, default=60.0,
+                        help="seconds for each program, on a machine with nothing else to do")
+    parser.add_argument("--long", action="store_true",
+                        help="also what takes long: GPUMEM_TEST_LONG=1, and 30 times the time")
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--match", default="", help="regular expression on the test's name")
     parser.add_argument("--command", action="append", default=[],
                         help="a command line to run as a test, besides those of the folders")
@@ -242,25 +311,43 @@ def main():
     parser.add_argument("--title", default="", help="what the tally's failures begin with")
     parser.add_argument("--sum", type=Path, help="run nothing, sum up this tally")
     parser.add_argument("--verbose", action="store_true", help="print all output")
+    parser.add_argument("--load", type=Path, default=LOAD, help="where the load is read")
     parser.add_argument("folders", nargs="*", help="folders below tests/")
     options = parser.parse_args()
     options.build = options.build.resolve()
+    if options.long:
+        options.timeout *= 30
+    return options
+
+
+def run_all(tests, options):
+    """The outcomes, each reported when those before it are."""
+    environment = make_environment(options.build, options.driver, options.sanitize, options.long)
+    clock = Clock(options.load, len(os.sched_getaffinity(0)))
+    outcomes = []
+    with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
+        started = [pool.submit(run_one, name, command, options.timeout, environment, clock)
+                   for name, command in tests]
+        for future in started:
+            outcomes.append(future.result())
+            report(outcomes[-1], options.verbose)
+    return outcomes
+
+
+def main():
+    options = parse()
     if options.sum:
         return sum_up(options.sum)
+    # The folder of all tests' folders. Whoever is left at the end removes it.
+    folder = tempfile.mkdtemp(prefix="gpumem-tests-")
+    guard.enter(lambda: shutil.rmtree(folder, ignore_errors=True))
+    tempfile.tempdir = folder
 
     tests = discover(options.build, options.folders)
     tests += [(command, shlex.split(command)) for command in options.command]
     if options.match:
         tests = [test for test in tests if re.search(options.match, test[0])]
-    environment = make_environment(options.build, options.driver, options.sanitize)
-
-    outcomes = []
-    with concurrent.futures.ThreadPoolExecutor(max(1, options.jobs)) as pool:
-        started = [pool.submit(run_one, name, command, options.timeout, environment)
-                   for name, command in tests]
-        for future in started:
-            outcomes.append(future.result())
-            report(outcomes[-1], options.verbose)
+    outcomes = run_all(tests, options)
 
     passed = sum(outcome.passed for outcome in outcomes)
     failures = [f"{outcome.name}: {what}" for outcome in outcomes for what in outcome.failures]

@@ -34,7 +34,7 @@ CASES = [
 
 def check(command, status, last, mention):
     done = subprocess.run(
-        [sys.executable, str(RUNNER), "--timeout", "2", "--command", command],
+        [sys.executable, str(RUNNER), "--timeout", "2", "--load", "/dev/null", "--command", command],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=20, check=False)
     lines = done.stdout.splitlines() or [""]
     problems = []
@@ -94,8 +94,70 @@ def check_sum():
     return problems
 
 
+def check_temporary_folder():
+    """A folder for each test, empty at its begin; what is left in it is a failure, and goes."""
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        environment = dict(os.environ, TMPDIR=folder)
+        for command, expected in [
+                ("sh -c 'test -d \"$TMPDIR\" && test -z \"$(ls -A $TMPDIR)\"'", "1 passed, 0 failed"),
+                ("sh -c 'touch $TMPDIR/kept $TMPDIR/too'", "1 passed, 1 failed"),
+                ("sh -c 'mkdir $TMPDIR/a; touch $TMPDIR/a/b; sleep 60'", "0 passed, 1 failed")]:
+            done = subprocess.run(
+                [sys.executable, str(RUNNER), "--timeout", "1", "--load", "/dev/null", "--command",
+                 command, "--command", "true"],
+                env=environment, capture_output=True, text=True, check=False)
+            # The second command tells whether a test sees what another left.
+            expected = expected.replace("1 passed", "2 passed").replace("0 passed", "1 passed")
+            if done.stdout.splitlines()[-1] != expected:
+                problems.append(f"{command}: {done.stdout}")
+            if "kept" in command and "left in the temporary folder: kept, too" not in done.stdout:
+                problems.append(f"{command}: the files are not named: {done.stdout}")
+            if os.listdir(folder):
+                problems.append(f"{command}: there is still {os.listdir(folder)}")
+    return problems
+
+
+def check_load():
+    """A loaded machine has more time, and is told of; an idle one has not; a hang still ends."""
+    problems = []
+    processors = len(os.sched_getaffinity(0))
+    with tempfile.TemporaryDirectory() as folder:
+        load = Path(folder) / "load"
+        for tasks, command, last, mention in [
+                (4 * processors, "sleep 2", "1 passed, 0 failed", "was stretched"),
+                (4 * processors, "sleep 60", "0 passed, 1 failed", "no end after 4 s"),
+                (processors, "sleep 60", "0 passed, 1 failed", "no end after 1 s"),
+                (1000 * processors, "sleep 2", "1 passed, 0 failed", "was stretched"),
+                (0, "sleep 0.8", "1 passed, 0 failed", "near its limit of 1 s"),
+                (0, "sleep 0.1", "1 passed, 0 failed", "")]:
+            load.write_text(f"{tasks}.00 1.00 1.00 1/1 1\n")
+            _, lines = run("--timeout", "1", "--load", str(load), "--command", command)
+            if lines[-1] != last or mention not in "\n".join(lines):
+                problems.append(f"{tasks} tasks, {command}: {lines}")
+            if not mention and any("note:" in line for line in lines):
+                problems.append(f"{tasks} tasks, {command}: {lines}")
+    return problems
+
+
+def check_long():
+    """--long is what tests are told, and gives them time; without it they are not, whoever asks."""
+    problems = []
+    os.environ["GPUMEM_TEST_LONG"] = "from outside"
+    for options, command in [(["--long"], "sh -c 'test \"$GPUMEM_TEST_LONG\" = 1'"),
+                             ([], "sh -c 'test -z \"${GPUMEM_TEST_LONG+x}\"'"),
+                             (["--long", "--timeout", "0.1"], "sleep 1")]:
+        status, lines = run(*options, "--load", "/dev/null", "--command", command)
+        if status != 0:
+            problems.append(f"{options} {command}: {lines}")
+    del os.environ["GPUMEM_TEST_LONG"]
+    return problems
+
+
 def main():
-    more = [("failures are what is shown", check_failures_last), ("a tally is summed up", check_sum)]
+    more = [("failures are what is shown", check_failures_last), ("a tally is summed up", check_sum),
+            ("temporary files are a failure", check_temporary_folder),
+            ("limits grow with the load", check_load), ("long tests are asked for", check_long)]
     print(f"1..{len(CASES) + 1 + len(more)}")
     bad = 0
     for number, (command, *expected) in enumerate(CASES, 1):

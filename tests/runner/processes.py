@@ -1,0 +1,54 @@
+"""Processes that a test starts, kills, and looks for."""
+import os
+import signal
+import time
+from pathlib import Path
+
+PATIENCE = 60  # seconds until something that must happen is taken as not happening
+
+
+def is_running(pid):
+    """A zombie, or a number that is another's by now, does not run: the latter is not ours to see."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return text[text.rindex(")") + 2:].split()[0] not in "ZX"
+
+
+def children(pid):
+    found = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            text = Path(f"/proc/{entry}/stat").read_text(errors="replace")
+        except OSError:
+            continue
+        if int(text[text.rindex(")") + 2:].split()[1]) == pid:
+            found.append(int(entry))
+    return found
+
+
+def descendants(pid):
+    found = children(pid)
+    for child in list(found):
+        found += descendants(child)
+    return found
+
+
+def wait_until(condition):
+    """Whether it came true in time."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def end(pids):
+    """For what should not be there any more: a failing test leaves nothing either."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""./dev itself: help without a build, wrong arguments, what it says is missing, no file left in the
+temporary folder, and nothing running once it was killed. Nothing is built: cmake is one of ours."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import processes
+
+SOURCE = Path(__file__).resolve().parents[2]
+COMMANDS = ("demo", "test", "bench", "parity", "clients", "lint", "fuzz", "package", "bundle", "deps",
+            "format")
+# What the commands call, of ours: each writes its name and number, and then does as $STAYS says.
+STUB = """#!/bin/sh
+echo "${0##*/} $$ $*" >>"$NOTES"
+case " $STAYS " in *" ${0##*/} "*) sh -c 'echo "child $$" >>"$NOTES"; sleep 1000' ;; esac
+[ "${0##*/}" != cmake ] || { echo '[3/7] Building'; echo 'a warning'; }
+exit ${STUB_STATUS:-0}
+"""
+INSTALLED = "#!/bin/sh\necho installed\n"
+MISSING = "#!/bin/sh\nexit 1\n"
+NOBODY = '#!/bin/sh\n[ "$1" != -u ] || { echo 1000; exit; }\nexec /usr/bin/id "$@"\n'
+
+
+class Place:
+    """A folder for one try: programs of ours in front of the PATH, notes, temporary files."""
+
+    def __init__(self, folder, packages=INSTALLED, **environment):
+        self.notes = folder / "notes"
+        self.temporary = folder / "temporary"
+        programs = folder / "programs"
+        for each in self.temporary, programs:
+            each.mkdir()
+        for name, text in {"cmake": STUB, "clang-format": STUB, "clang-tidy": STUB, "cppcheck": STUB,
+                           "dpkg-query": packages, "id": NOBODY,
+                           "sudo": "#!/bin/sh\nexit 1\n"}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        self.environment = dict(os.environ, PATH=f"{programs}:{os.environ['PATH']}",
+                                NOTES=str(self.notes), TMPDIR=str(self.temporary), **environment)
+
+    def start(self, *arguments):
+        return subprocess.Popen([str(SOURCE / "dev"), *arguments], env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True, start_new_session=True)
+
+    def run(self, *arguments):
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=processes.PATIENCE)
+        return process.returncode, output
+
+    def called(self):
+        return self.notes.read_text().splitlines() if self.notes.exists() else []
+
+    def left(self):
+        return sorted(path.name for path in self.temporary.rglob("*"))
+
+
+def help_builds_nothing(folder):
+    place = Place(folder)
+    problems = []
+    for command in COMMANDS:
+        for arguments in ([command, "--help"], [command, "-h"], ["help", command]):
+            status, output = place.run(*arguments)
+            if status != 0 or f"usage: ./dev {command}" not in output:
+                problems.append(f"{arguments}: status {status}: {output}")
+    status, output = place.run("test", "--quick", "--help")
+    if status != 0 or "--long" not in output:
+        problems.append(f"test --quick --help: {status}: {output}")
+    return problems + place.called()
+
+
+def wrong_arguments_build_nothing(folder):
+    place = Place(folder)
+    problems = []
+    for arguments in (["test", "--quik"], ["test", "a", "b"], ["lint", "x"], ["deps", "x"], ["nothing"],
+                      ["package", "x"], ["bundle", "x"], ["format", "x"]):
+        status, output = place.run(*arguments)
+        if status != 2 or not output.strip():
+            problems.append(f"{arguments}: status {status}: {output}")
+    return problems + place.called()
+
+
+# What a command needs, and what another does.
+NEEDED = {
+    "demo": (["gcc", "cmake"], ["python3", "clang", "cppcheck", "python3-venv", "g++"]),
+    "bench": (["gcc", "cmake"], ["python3", "clang", "cppcheck"]),
+    "bundle": (["gcc", "cmake"], ["python3", "clang", "cppcheck"]),
+    "test --quick": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "parity": (["gcc", "python3"], ["clang-format", "clang-tidy", "cppcheck", "python3-venv"]),
+    "test": (["gcc", "clang-tidy", "cppcheck", "python3-venv", "g++", "pkg-config"], []),
+    "lint": (["clang-tidy", "cppcheck"], ["python3-venv", "dpkg-dev", "mesa-vulkan-drivers"]),
+    "clients": (["python3-venv", "g++"], ["clang", "cppcheck"]),
+    "fuzz": (["clang", "libclang-rt-dev"], ["cppcheck", "python3-venv"]),
+    "package": (["dpkg-dev", "python3-venv"], ["clang", "cppcheck"]),
+    "format": (["clang-format"], ["gcc", "cmake", "clang-tidy"]),
+}
+
+
+def missing_packages_are_those_of_the_command(folder):
+    place = Place(folder, packages=MISSING)
+    problems = []
+    for command, (needed, others) in NEEDED.items():
+        status, output = place.run(*command.split())
+        lines = [line.strip() for line in output.splitlines()]
+        install = [line for line in lines if "apt-get install" in line]
+        if status != 2 or len(install) != 1:
+            problems.append(f"{command}: status {status}: {output}")
+            continue
+        if "sudo apt-get update" not in lines[:lines.index(install[0])]:
+            problems.append(f"{command}: no apt-get update before: {output}")
+        packages = install[0].split("--no-install-recommends")[1].split()
+        repeated = {name for name in packages if packages.count(name) > 1}
+        lacking, foreign = set(needed) - set(packages), set(others) & set(packages)
+        if repeated or lacking or foreign:
+            problems.append(f"{command}: repeats {repeated}, lacks {lacking}, has {foreign}")
+    return problems + place.called()
+
+
+def no_file_is_left(folder):
+    """Neither when all goes well nor when a build fails."""
+    problems = []
+    for number, (arguments, status) in enumerate(
+            [(["test", "--quick", "runner/no such test"], "0"), (["test", "--quick", "x"], "1"),
+             (["demo", "/nonexistent"], "1"), (["bench"], "1"), (["bundle"], "1"), (["package"], "1"),
+             (["clients"], "1"), (["parity"], "1")]):
+        (folder / str(number)).mkdir()
+        place = Place(folder / str(number), STUB_STATUS=status)
+        code, output = place.run(*arguments)
+        if code == 0 or not place.called():
+            problems.append(f"{arguments}: status {code}: {output}")
+        if status == "1" and ("a warning" not in output or "[3/7]" in output):
+            problems.append(f"{arguments} shows more or less than what failed: {output}")
+        problems += [f"{arguments} left {name}" for name in place.left()]
+    return problems
+
+
+def a_long_build_tells_how_far_it_is(folder):
+    place = Place(folder, STAYS="clang-tidy")
+    cmake = folder / "programs/cmake"
+    cmake.write_text("#!/bin/sh\n[ \"$1\" = --build ] || exit 0\n"
+                     "echo '[3/7] Building C'; echo stays >>\"$NOTES\"; sleep 1000\n")
+    process = place.start("test", "--quick", "x")
+    try:
+        line = process.stdout.readline()
+    finally:
+        process.kill()
+        process.communicate()
+    good = re.fullmatch(r"\.\.\.  gcc, release, \d+ s, step 3 of 7\n", line)
+    return [] if good else [f"said {line!r}"]
+
+
+def nothing_outlives(command, number):
+    def check(folder):
+        place = Place(folder, STAYS="cmake")
+        process = place.start(*command)
+        pids = []
+        try:
+            if not processes.wait_until(lambda: any(line.startswith("child ")
+                                                    for line in place.called())):
+                return [f"{command} did not start: {place.called()}"]
+            pids = processes.descendants(process.pid)
+            pids += [int(line.split()[1]) for line in place.called()]
+            os.kill(process.pid, number)
+            process.communicate(timeout=processes.PATIENCE)
+            if not processes.wait_until(lambda: not any(map(processes.is_running, pids))):
+                return ["something still runs"]
+            if not processes.wait_until(lambda: not place.left()):
+                return [f"left {place.left()}"]
+            return [] if process.returncode else ["exit status 0"]
+        finally:
+            processes.end([*pids, process.pid])
+            process.wait()
+    check.__name__ = f"nothing_outlives_{command[0]}_and_{number.name}"
+    return check
+
+
+def main():
+    tests = [help_builds_nothing, wrong_arguments_build_nothing,
+             missing_packages_are_those_of_the_command, no_file_is_left,
+             a_long_build_tells_how_far_it_is]
+    tests += [nothing_outlives(command, number)
+              for command in (["test"], ["test", "--quick", "x"], ["parity"], ["bench"], ["demo"])
+              for number in (signal.SIGKILL, signal.SIGTERM)]
+    print(f"1..{len(tests)}")
+    bad = 0
+    for count, test in enumerate(tests, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            problems = test(Path(folder))
+        bad += bool(problems)
+        for problem in problems:
+            print("".join(f"# {line}\n" for line in problem.splitlines()), end="")
+        print(f"{'not ' if problems else ''}ok {count} - {test.__name__.replace('_', ' ')}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
