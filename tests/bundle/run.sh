@@ -2,7 +2,7 @@
 # Runs the bundle on a machine with a GPU. Needs libc, a POSIX shell, coreutils, awk and a driver.
 #   run.sh [conformance|parity-record|bench|load|all]
 # Results go to $OUT (default ./out). GPUMEM_DRIVER chooses the driver (default nvidia). The exit
-# status is 1 when anything failed.
+# status is 1 when anything failed, 2 where there is no driver with a device.
 set -u
 BUNDLE=$(cd "$(dirname "$0")" && pwd)
 OUT=${OUT:-./out}
@@ -14,8 +14,31 @@ GPUMEM_DRIVER=${GPUMEM_DRIVER:-nvidia}
 export GPUMEM_DRIVER
 STATUS=0
 
+usage() {
+    echo "usage: run.sh [conformance|parity-record|bench|load|all]"
+}
+
+case ${1:-all} in
+conformance | parity-record | bench | load | all) ;;
+-h | --help)
+    usage
+    exit 0
+    ;;
+*)
+    usage >&2
+    exit 2
+    ;;
+esac
+
 mkdir -p "$OUT" || exit 2
 OUT=$(cd "$OUT" && pwd)
+
+# Nothing can be had without a driver: said before anything is made for it.
+why=$("$BUNDLE/bin/gpumem" info 2>&1) || {
+    echo "run.sh: no driver with a device:" >&2
+    echo "$why" >&2
+    exit 2
+}
 
 about() {
     {
@@ -98,6 +121,9 @@ run_load() {
     made=
     if [ ! -f "$file" ]; then
         made=$file
+        trap 'rm -f "$made"' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
         # Bytes that differ from block to block, without waiting for random ones.
         openssl enc -aes-128-ctr -K 00 -iv 00 </dev/zero 2>/dev/null |
             head -c "$((LOAD_MIB * 1048576))" >"$file" ||
@@ -123,10 +149,6 @@ all)
     run_parity_record
     run_load
     run_bench
-    ;;
-*)
-    echo "usage: run.sh [conformance|parity-record|bench|load|all]" >&2
-    exit 2
     ;;
 esac
 exit $STATUS

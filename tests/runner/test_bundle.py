@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The bundle's script: without a driver it says so at once, before it makes a file to load."""
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
+COMMANDS = ("load", "conformance", "parity-record", "bench", "all")
+
+
+class Bundle:
+    """A bundle with the real command and nothing else; what makes its file is noted."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "bundle/bin").mkdir(parents=True)
+        (folder / "bundle/run.sh").write_text((SOURCE / "tests/bundle/run.sh").read_text())
+        (folder / "bundle/bin/gpumem").symlink_to(BUILD / "bin/gpumem")
+        programs = folder / "programs"
+        programs.mkdir()
+        for name in "openssl", "head":
+            (programs / name).write_text('#!/bin/sh\necho "${0##*/}" >>"$NOTES"\nexec /usr/bin/head "$@"\n')
+            (programs / name).chmod(0o755)
+        self.environment = dict(
+            os.environ, PATH=f"{programs}:{os.environ['PATH']}", NOTES=str(folder / "notes"),
+            OUT=str(folder / "out"), LOAD_MIB="4")
+
+    def run(self, driver, *arguments):
+        done = subprocess.run(
+            ["sh", str(self.folder / "bundle/run.sh"), *arguments], cwd=self.folder,
+            env=dict(self.environment, GPUMEM_DRIVER=driver), stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False)
+        return done.returncode, done.stdout
+
+    def made(self):
+        notes = self.folder / "notes"
+        return notes.exists() or (self.folder / "load.bin").exists()
+
+
+def without_a_driver(folder):
+    problems = []
+    bundle = Bundle(folder)
+    for command in COMMANDS:
+        status, output = bundle.run("/nonexistent/libcuda.so.1", command)
+        if status != 2 or "/nonexistent/libcuda.so.1" not in output:
+            problems.append(f"{command}: status {status}: {output}")
+        if bundle.made():
+            problems.append(f"{command} made a file first")
+    return problems
+
+
+def with_a_driver(folder):
+    bundle = Bundle(folder)
+    status, output = bundle.run("softgpu", "load")
+    problems = [] if status == 0 and "checked" in output else [f"status {status}: {output}"]
+    if not (folder / "notes").exists() or (folder / "load.bin").exists():
+        problems.append("the file was not made, or is still there")
+    return problems
+
+
+def wrong_words(folder):
+    bundle = Bundle(folder)
+    problems = []
+    for words, wanted in ((["nothing"], 2), (["--help"], 0)):
+        status, output = bundle.run("softgpu", *words)
+        if status != wanted or "usage: run.sh" not in output or (folder / "out").exists():
+            problems.append(f"{words}: status {status}: {output}")
+    return problems
+
+
+def main():
+    tests = [without_a_driver, with_a_driver, wrong_words]
+    print(f"1..{len(tests)}")
+    bad = 0
+    for number, test in enumerate(tests, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            problems = test(Path(folder))
+        bad += bool(problems)
+        for problem in problems:
+            print("".join(f"# {line}\n" for line in problem.splitlines()), end="")
+        print(f"{'not ' if problems else ''}ok {number} - bundle/run.sh {test.__name__.replace('_', ' ')}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
