@@ -215,6 +215,38 @@ static void nonsense_in_the_environment_is_explained(void **state) {
     assert_non_null(strstr(output, "no count 'x'"));
 }
 
+/* More addresses than there can be, than the limit leaves, or than the system gives. */
+static int reserve(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    init_driver();
+    CUdeviceptr first, second;
+    size_t bytes = (size_t)strtoull(getenv("GPUMEM_TEST_RESERVE"), NULL, 0);
+    OK(cu.cuMemAddressReserve(&first, (size_t)2 << 20, 0, 0, 0));
+    return cu.cuMemAddressReserve(&second, bytes, 0, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY ? 0 : 1;
+}
+
+static void too_many_addresses_are_explained(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("writes to standard error");
+    static const struct {
+        const char *bytes, *limit, *says, *never;
+    } cases[] = {
+        /* No limit is set, so none is spoken of. */
+        {"0x1000000000000", "0", "an address has 47 bits", "in use"},
+        {"0x800000000000", "0", "the system gives no range", "in use"},
+        {"0x80000000", "1G", "2097152 of 1073741824 are in use", "47 bits"},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        setenv("GPUMEM_TEST_RESERVE", cases[i].bytes, 1);
+        assert_int_equal(run_with("SOFTGPU_ADDRESS_SPACE", cases[i].limit, "reserve"), 0);
+        unsetenv("GPUMEM_TEST_RESERVE");
+        if (!strstr(output, cases[i].says) || strstr(output, cases[i].never))
+            fail_msg("%s bytes of %s: '%s'", cases[i].bytes, cases[i].limit, output);
+        assert_null(strstr(output, "of 0 "));
+    }
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(calls_are_counted),
@@ -229,9 +261,11 @@ int main(int argc, char **argv) {
         TEST(calls_are_traced),
         TEST(a_refused_call_can_abort),
         TEST(nonsense_in_the_environment_is_explained),
+        TEST(too_many_addresses_are_explained),
     };
     const struct child children[] = {{"dump_before_init", dump_before_init},
                                      {"leave_memory", leave_memory},
-                                     {"refused_call", refused_call}};
+                                     {"refused_call", refused_call},
+                                     {"reserve", reserve}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

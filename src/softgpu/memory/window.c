@@ -92,15 +92,26 @@ static bool take_free(uint64_t pages, uint64_t align, uint64_t *page) {
                       : sg_extents_take_apart(&addresses, pages, align, page);
 }
 
+/* Why there can be no such range, to the log; false when there may be. */
+static bool too_many(size_t size) {
+    uint64_t limit = sg_config()->address_space; /* 0: none but the size of an address */
+    if (size > (uint64_t)1 << SG_ADDRESS_BITS)
+        sg_log(1, "%zu bytes of device addresses are more than there are: an address has %d bits",
+               size, SG_ADDRESS_BITS);
+    else if (limit && size > limit - used)
+        sg_log(1,
+               "%zu bytes of device addresses do not fit: %llu of %llu are in use "
+               "(SOFTGPU_ADDRESS_SPACE)",
+               size, (unsigned long long)used, (unsigned long long)limit);
+    else
+        return false;
+    return true;
+}
+
 CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdeviceptr *address) {
-    uint64_t limit = sg_config()->address_space;
-    if (hint >> SG_ADDRESS_BITS != 0)
-        return CUDA_ERROR_OUT_OF_MEMORY; /* no process can have it: refused on H200 too */
-    if (size > (uint64_t)1 << SG_ADDRESS_BITS || (limit && size > limit - used)) {
-        sg_log(1, "%zu bytes of device addresses do not fit: %llu of %llu are in use", size,
-               (unsigned long long)used, (unsigned long long)limit);
+    /* No process can have it, in the first case: refused on H200 too. */
+    if (hint >> SG_ADDRESS_BITS != 0 || too_many(size))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    }
     if (take_hint(hint, size, align)) {
         *address = hint;
         used += size;
@@ -108,8 +119,13 @@ CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdevice
     }
     uint64_t page;
     if (!take_free(size / SG_PAGE, align / SG_PAGE, &page) &&
-        !(add_windows(size, align) && take_free(size / SG_PAGE, align / SG_PAGE, &page)))
+        !(add_windows(size, align) && take_free(size / SG_PAGE, align / SG_PAGE, &page))) {
+        sg_log(1,
+               "%zu bytes of device addresses: the system gives no range of that size "
+               "(is ulimit -v set?)",
+               size);
         return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     *address = (CUdeviceptr)page * SG_PAGE;
     used += size;
     return CUDA_SUCCESS;
