@@ -12,6 +12,10 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
 install(TARGETS gpumem gpumem_static EXPORT gpumem
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# `install --strip` leaves archives alone. Debug information would name this machine's folders.
+install(CODE "
+    execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_STRIP} --strip-unneeded
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libgpumem.a\")")
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
     FILES_MATCHING PATTERN "*.h" PATTERN "functions.def")
 if(TARGET softgpu)
@@ -40,13 +44,47 @@ if(TARGET softgpu)
     add_dependencies(softgpu gpumem_profiles)
 endif()
 
-install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/gpumem RENAME copyright)
+# Pages, the tour's program, and the licences: of the project, and of what is linked in or inlined.
+set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/gpumem)
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
+file(GLOB licences CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/licences/*.txt)
+file(READ LICENSE copyright)
+foreach(licence IN LISTS licences)
+    cmake_path(GET licence STEM name)
+    file(READ ${licence} text)
+    string(APPEND copyright "\n---- ${name}, of which parts are in the libraries ----\n\n${text}")
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${licence})
+endforeach()
+file(WRITE ${PROJECT_BINARY_DIR}/copyright "${copyright}")
+install(FILES ${PROJECT_BINARY_DIR}/copyright README.md CHANGELOG.md DESTINATION ${doc_dir})
+install(FILES ${pages} DESTINATION ${doc_dir}/docs)
+install(FILES ${licences} DESTINATION ${doc_dir}/licences)
+install(DIRECTORY examples DESTINATION ${doc_dir} FILES_MATCHING PATTERN "*.c")
 
-# pkg-config, relocatable: the prefix is counted from the .pc file itself.
+# pkg-config. Two files: in the prefix that the build was configured for its name is written, so that
+# the flags are plain (and none at all for /usr); anywhere else the prefix is counted from the file
+# itself, and the folder can be moved.
 file(RELATIVE_PATH pc_to_prefix
     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
-configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/gpumem.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/gpumem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+cmake_path(SET pc_relative NORMALIZE "${pc_to_prefix}")
+string(REGEX REPLACE "/$" "" pc_relative "${pc_relative}")
+set(pc_prefix "\${pcfiledir}/${pc_relative}")
+configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/movable/gpumem.pc @ONLY)
+set(pc_prefix ${CMAKE_INSTALL_PREFIX})
+configure_file(cmake/gpumem.pc.in ${PROJECT_BINARY_DIR}/pkgconfig/fixed/gpumem.pc @ONLY)
+# A package is laid out in a folder of cpack's, and installed into the configured prefix.
+if(GPUMEM_PACKAGE)
+    install(FILES ${PROJECT_BINARY_DIR}/pkgconfig/fixed/gpumem.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+else()
+    install(CODE "
+        set(kind movable)
+        if(CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
+            set(kind fixed)
+        endif()
+        file(INSTALL \"${PROJECT_BINARY_DIR}/pkgconfig/\${kind}/gpumem.pc\"
+            DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")")
+endif()
 
 # CMake package: gpumem::gpumem and gpumem::static.
 install(EXPORT gpumem NAMESPACE gpumem:: DESTINATION ${package_dir} FILE gpumemTargets.cmake)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Makes the wheel: the command `gpumem`, libgpumem and softgpu, in the layout of an install.
+"""Makes the wheel: the command `gpumem`, libgpumem with its headers, and softgpu, in the layout of an
+install.
 
 wheel.py TREE DIST: TREE is an installed prefix. Everything goes into the wheel's data folder, which
 an installer lays over the environment's prefix: bin/gpumem finds lib/ beside it by $ORIGIN, as in any
@@ -20,6 +21,7 @@ Metadata-Version: 2.1
 Name: {name}
 Version: {version}
 Summary: GPU memory of every kind, on NVIDIA's driver or on a software CUDA driver
+License: Apache-2.0; libraries that are linked in have theirs, in licenses/
 Requires-Python: >=3.8
 Description-Content-Type: text/markdown
 
@@ -44,17 +46,33 @@ def newest_glibc(files):
     """The C library that the binaries need: the platform tag must not promise an older one."""
     newest = (2, 17)
     for file in files:
+        if not file.read_bytes().startswith(b"\x7fELF"):
+            continue  # the linker's script
         symbols = subprocess.run(["objdump", "-T", file], capture_output=True, text=True, check=True)
         for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols.stdout):
             newest = max(newest, (int(major), int(minor)))
     return newest
 
 
+# What -lgpumem finds. A wheel holds no links, and a copy would be a second library.
+LINKER_SCRIPT = "/* The library's name without a version, for the linker. */\nINPUT ( libgpumem.so.0 )\n"
+
+
 def copy_tree(tree, data):
-    """The parts that run; wheels hold no links, so a link becomes the file that it names."""
+    """The parts that run and those to build with; wheels hold no links, so a link becomes the file
+    that it names."""
     shutil.copytree(tree / "lib" / "gpumem", data / "lib" / "gpumem", symlinks=False)
     shutil.copy(tree / "lib" / "libgpumem.so.0", data / "lib" / "libgpumem.so.0")
     shutil.copytree(tree / "share" / "gpumem", data / "share" / "gpumem")
+    shutil.copytree(tree / "include" / "gpumem", data / "include" / "gpumem")
+    (data / "lib" / "libgpumem.so").write_text(LINKER_SCRIPT)
+    # An environment may be anywhere, so the prefix is counted from the file.
+    (data / "lib" / "pkgconfig").mkdir()
+    fixed = (tree / "lib" / "pkgconfig" / "gpumem.pc").read_text()
+    movable, count = re.subn(r"^prefix=.*$", "prefix=${pcfiledir}/../..", fixed, flags=re.M)
+    assert count == 1, fixed
+    # Nothing is to be linked statically: the archive is not here.
+    (data / "lib" / "pkgconfig" / "gpumem.pc").write_text(movable)
 
 
 def main():
@@ -73,8 +91,9 @@ def main():
         (info / "METADATA").write_text(METADATA.format(
             name=NAME, version=version(), readme=(SOURCE / "README.md").read_text()))
         (info / "WHEEL").write_text(WHEEL.format(platform=platform))
-        for licence in SOURCE.glob("LICENSE*"):
-            shutil.copy(licence, info / licence.name)
+        (info / "licenses").mkdir()
+        for licence in [SOURCE / "LICENSE", *SOURCE.glob("packaging/licences/*.txt")]:
+            shutil.copy(licence, info / "licenses" / licence.name)
         subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", dist, root],
                        check=True)
 

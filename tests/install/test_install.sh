@@ -123,6 +123,26 @@ no_build_path() {
     fi
 }
 
+# Into the configured prefix, as a system's install is: plain paths, or none at all for /usr.
+plain_flags() {
+    DESTDIR=$WORK/system cmake --install "$BUILD" &&
+        file=$(find "$WORK/system" -name gpumem.pc) &&
+        flags=$(PKG_CONFIG_PATH=$(dirname "$file") pkg-config --cflags --libs gpumem) &&
+        echo "flags: $flags" && case $flags in *..* | *pkgconfig*) return 1 ;; *-lgpumem*) ;; *) return 1 ;; esac
+}
+
+# Debug information of an archive names the folders where it was built.
+plain_archive() {
+    ! readelf -S -W "$LIBDIR/libgpumem.a" | grep -F .debug && ! grep -lF "$SOURCE/" "$LIBDIR/libgpumem.a"
+}
+
+licences() {
+    for licence in "$SOURCE"/packaging/licences/*.txt "$SOURCE/LICENSE"; do
+        grep -qF "$(tail -n 1 "$licence")" "$PREFIX/share/doc/gpumem/copyright" || return 1
+    done
+    [ -f "$PREFIX/share/doc/gpumem/docs/api-tour.md" ]
+}
+
 cp "$HERE/program.c" "$WORK/program.cc"
 check "install" cmake --install "$BUILD" --prefix "$WORK/first"
 for place in first moved; do
@@ -141,5 +161,8 @@ for place in first moved; do
 done
 check "no libcuda.so on the default loader path" nothing_on_loader_path
 check "no path of the build in the package files" no_build_path
+check "no debug information in the archive" plain_archive
+check "plain flags from pkg-config in the configured prefix" plain_flags
+check "licences and pages" licences
 echo "1..$COUNT"
 exit $STATUS

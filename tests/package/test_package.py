@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The Debian package and the wheel: made by ./dev package, laid out anywhere, they run programs."""
+import gzip
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -55,6 +57,51 @@ def check_needed(library):
     assert needed and not foreign, f"{library} needs {foreign or 'nothing: was it read?'}"
 
 
+def foreign_libraries():
+    """(name, a piece of its licence) for each library that docs/dependencies.md says is installed."""
+    text = (SOURCE / "docs/dependencies.md").read_text()
+    table = text.partition("## In what is installed")[2].partition("\n## ")[0]
+    names = [re.sub(r" [0-9.]+$", "", row.split("|")[1].strip()).lower()
+             for row in table.splitlines() if row.startswith("| ") and "`" in row]
+    assert len(names) >= 5, names
+    return {name: (SOURCE / f"packaging/licences/{name}.txt").read_text() for name in names}
+
+
+def check_no_build_path(folder):
+    """Nothing that is shipped names a folder of the building machine."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink():
+            assert str(SOURCE).encode() not in path.read_bytes(), f"{path} names {SOURCE}"
+
+
+def check_flags(pkgconfig, folder, *wanted):
+    """What pkg-config prints from a folder, without what the machine has of its own."""
+    environment = dict(clean_environment(), PKG_CONFIG_LIBDIR=str(pkgconfig))
+    said = run("pkg-config", "--cflags", "--libs", "gpumem", env=environment, cwd=folder).split()
+    assert said == list(wanted), f"pkg-config prints {said}, not {list(wanted)}"
+
+
+def test_deb_has_what_a_package_has(dist, folder):
+    run("dpkg-deb", "-x", next(dist.glob("gpumem_*.deb")), folder)
+    doc = folder / "usr/share/doc/gpumem"
+    for page in ("README.md", "docs/api-tour.md", "docs/softgpu.md", "examples/tour.c"):
+        assert (doc / page).read_text() == (SOURCE / page).read_text(), page
+    changelog = gzip.decompress((doc / "changelog.gz").read_bytes()).decode()
+    version = re.search(r"^## ([0-9.]+)", (SOURCE / "CHANGELOG.md").read_text(), re.M).group(1)
+    assert changelog.startswith(f"gpumem ({version}) "), changelog[:100]
+    (folder / "changelog").write_text(changelog)
+    assert f"Version: {version}" in run("dpkg-parsechangelog", "-l", folder / "changelog")
+    copyright_file = (doc / "copyright").read_text()
+    assert (SOURCE / "LICENSE").read_text() in copyright_file
+    for name, text in foreign_libraries().items():
+        assert text in copyright_file, f"copyright lacks the licence of {name}"
+        assert (doc / f"licences/{name}.txt").read_text() == text, name
+    check_flags(folder / "usr/lib/pkgconfig", folder, "-lgpumem")
+    check_no_build_path(folder)
+    sections = run("readelf", "-S", "-W", folder / "usr/lib/libgpumem.a")
+    assert ".text" in sections and ".debug" not in sections, "libgpumem.a has debug information"
+
+
 def test_deb(dist, folder):
     package = next(dist.glob("gpumem_*.deb"))
     run("dpkg-deb", "-x", package, folder)
@@ -71,6 +118,19 @@ def test_deb(dist, folder):
     run(folder / "use")
 
 
+def use_headers(folder):
+    """A C program, built from nothing but the environment's own headers and library."""
+    headers = {path.name for path in (folder / "venv/include/gpumem").iterdir()}
+    assert headers == {path.name for path in (SOURCE / "include/gpumem").iterdir()}, headers
+    source = folder / "use.c"
+    source.write_text('#include <gpumem/gpumem.h>\n'
+                      'int main(void) { return !(gpumem_version() > 0); }\n')
+    environment = dict(clean_environment(), PKG_CONFIG_LIBDIR=str(folder / "venv/lib/pkgconfig"))
+    flags = run("pkg-config", "--cflags", "--libs", "gpumem", env=environment).split()
+    run("cc", source, "-o", folder / "use", *flags, f"-Wl,-rpath,{folder}/venv/lib")
+    run(folder / "use", env=clean_environment())
+
+
 def test_wheel(dist, folder):
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     pip = [folder / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -78,8 +138,14 @@ def test_wheel(dist, folder):
     command = folder / "venv/bin/gpumem"
     try_command(command, folder)
     for library in (folder / "venv/lib").glob("**/lib*.so*"):
-        if "site-packages" not in library.parts:
+        if "site-packages" not in library.parts and library.name != "libgpumem.so":
             check_needed(library)
+    check_no_build_path(folder / "venv/lib/gpumem")
+    licences = next((folder / "venv/lib").glob("python*/site-packages/gpumem-*.dist-info/licenses"))
+    assert (licences / "LICENSE").read_text() == (SOURCE / "LICENSE").read_text()
+    for name, text in foreign_libraries().items():
+        assert (licences / f"{name}.txt").read_text() == text, name
+    use_headers(folder)
     run(*pip, "uninstall", "--yes", "gpumem")
     # pip leaves empty folders.
     left = [str(path) for path in (folder / "venv").rglob("*gpu*") if path.is_file()]
