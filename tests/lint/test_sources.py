@@ -27,6 +27,8 @@ CODE = {".c", ".h"}
 VAGUE_NAMES = re.compile(r"(^|[_-])(utils?|misc|common|helpers?|stuff)([_-]|$)", re.I)
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|for now|placeholder|dummy)\b")
 MACHINE_PATHS = re.compile(r"(?<![\w.$})-])/(work|root|home/\w+|Users/\w+)/")
+# Debian refuses it outside a virtual environment.
+BARE_PIP = re.compile(r"^\s*(\$ |sudo )?(pip3?|python3? -m pip) install\b")
 # Marks of the text of NVIDIA's headers and manuals: its licence, and how its comments are written.
 FOREIGN = re.compile(r"Copyright[^\n]*NVIDIA|NVIDIA CORPORATION|NVIDIA Corporation|LICENSEE|"
                      r"\\param(\[\w+\])?\s|\\note_\w+|\\sa\b|^\s*\*\s*@param|::CUDA_SUCCESS,", re.M)
@@ -167,6 +169,7 @@ CHECKS = [
     ("threads are started in one place", check_threads),
     ("public calls are no cancellation points", check_cancellation),
     ("tests make files in $TMPDIR", check_temporary_files),
+    ("pip is a virtual environment's", lambda root: lines_matching(root, BARE_PIP)),
 ]
 
 PLANTED = [
@@ -188,6 +191,8 @@ PLANTED = [
     ("src/memory/a.c", "gpumem_status gpumem_wait(int a,\n                    int b) {\n    return a;\n}\n",
      "public calls are no cancellation points"),
     ("tests/unit/a.c", 'char path[] = "/tmp/a-XXXXXX";\n', "tests make files in $TMPDIR"),
+    ("docs/a.md", "pip install gpumem\n", "pip is a virtual environment's"),
+    ("a.sh", "sudo pip3 install gpumem\n", "pip is a virtual environment's"),
     ("tests/unit/a.c", "int fd = mkstemp(path);\n", "tests make files in $TMPDIR"),
 ]
 

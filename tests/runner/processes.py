@@ -17,14 +17,13 @@ def is_running(pid):
 
 
 def children(pid):
+    """Quickly: who looks for what lives shortly cannot read all of /proc for it."""
     found = []
-    for entry in filter(str.isdigit, os.listdir("/proc")):
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
-            text = Path(f"/proc/{entry}/stat").read_text(errors="replace")
+            found += [int(word) for word in path.read_text().split()]
         except OSError:
-            continue
-        if int(text[text.rindex(")") + 2:].split()[1]) == pid:
-            found.append(int(entry))
+            pass
     return found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import processes
 
 SOURCE = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 COMMANDS = ("demo", "test", "bench", "parity", "clients", "lint", "fuzz", "package", "bundle", "deps",
             "format")
 # What the commands call, of ours: each writes its name and number, and then does as $STAYS says.
@@ -154,6 +155,24 @@ def a_long_build_tells_how_far_it_is(folder):
     return [] if good else [f"said {line!r}"]
 
 
+def the_demo_builds_what_it_names_next(folder):
+    """The program that docs/api-tour.md begins with."""
+    place = Place(folder, GPUMEM_DRIVER="softgpu")
+    file = folder / "file"
+    file.write_bytes(bytes(range(256)) * 64)
+    status, output = place.run("demo", str(file))
+    built = " ".join(line for line in place.called() if " --build " in line).split()
+    problems = [] if status == 0 else [f"status {status}: {output}"]
+    named = re.findall(r"^next: GPUMEM_DRIVER=softgpu build/(\S+),", output, re.M)
+    page = (SOURCE / "docs/api-tour.md").read_text()
+    targets = (BUILD / "build.ninja").read_text()
+    for path in named or ["nothing"]:
+        target = f"example_{Path(path).name}"
+        if target not in built or f"build {path}: " not in targets or f"build/{path}`" not in page:
+            problems.append(f"the demo names {path}: {output}")
+    return problems
+
+
 def nothing_outlives(command, number):
     def check(folder):
         place = Place(folder, STAYS="cmake")
@@ -182,7 +201,7 @@ def nothing_outlives(command, number):
 def main():
     tests = [help_builds_nothing, wrong_arguments_build_nothing,
              missing_packages_are_those_of_the_command, no_file_is_left,
-             a_long_build_tells_how_far_it_is]
+             a_long_build_tells_how_far_it_is, the_demo_builds_what_it_names_next]
     tests += [nothing_outlives(command, number)
               for command in (["test"], ["test", "--quick", "x"], ["parity"], ["bench"], ["demo"])
               for number in (signal.SIGKILL, signal.SIGTERM)]
