@@ -11,8 +11,9 @@
  * is handed out again when all streams that used it have passed, since the CPU does not wait for
  * them; name GPUMEM_STREAM_NONE at the allocation when no stream will use it at all.
  *
- * Streams are known by their handles. Before a stream is destroyed, gpumem_caching_forget_stream is
- * to be called: a new stream may get the same handle, and would be taken for the old one.
+ * Streams are known by their handles, which are used again. gpumem_stream_destroy tells the caches
+ * of its device; before a stream is destroyed in another way, gpumem_caching_forget_stream is to be
+ * called.
  */
 #ifndef GPUMEM_CACHING_H
 #define GPUMEM_CACHING_H
@@ -31,6 +32,7 @@ typedef struct gpumem_caching_options {
     size_t thread_bytes;    /* most that one thread keeps; 0: 32 MiB */
     uint64_t maximum_bytes; /* of all segments: more is OUT_OF_CAPACITY; 0: no limit */
 } gpumem_caching_options;
+#define GPUMEM_CACHING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_caching_options, __VA_ARGS__)
 
 /*
  * A cache over `upstream`, which must outlive it and may still be used directly. Allocations answer

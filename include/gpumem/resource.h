@@ -64,7 +64,7 @@ typedef struct gpumem_device_pool_options {
     /* Bytes that the pool keeps when nothing uses them. 0: the driver's default for a pool of
      * others, everything for an own one (a warm pool allocates in 0.3 us, a cold one in 30). */
     uint64_t release_threshold;
-    uint64_t maximum_bytes; /* 0: no limit but the device's */
+    uint64_t maximum_bytes; /* OUT_OF_CAPACITY above; 0: no limit but the device's */
     /* 1: made exportable with `handle_type`. No call exports a pool or its memory yet: the driver's
      * own calls can, on the pool behind a pointer. */
     int ipc;
@@ -118,11 +118,12 @@ typedef struct gpumem_pinned_options {
 
 /*
  * Page-locked host memory that the device reaches at full speed, cut from slabs: pinning costs
- * 800 us even for 4 KiB, a piece of a slab well under one. OUT_OF_HOST_MEMORY when the machine, a
- * memory control group (cgroup) of this process or `maximum_bytes` gives no more: asked before
- * anything is pinned, because the kernel kills instead of refusing. Two threads that pin what only
- * one can have wait for one another. NOT_SUPPORTED and NOT_PERMITTED when a chosen method is
- * refused; INVALID_ARGUMENT for options that contradict each other and nodes that do not exist.
+ * 800 us even for 4 KiB, a piece of a slab well under one. OUT_OF_HOST_MEMORY when the machine or a
+ * memory control group (cgroup) of this process gives no more: asked before anything is pinned,
+ * because the kernel kills instead of refusing. Two threads that pin what only one can have wait
+ * for one another. OUT_OF_CAPACITY over `maximum_bytes`; NOT_SUPPORTED and NOT_PERMITTED when a
+ * chosen method is refused; INVALID_ARGUMENT for options that contradict each other and nodes that
+ * do not exist.
  * Driver: cuMemHostRegister, cuMemHostUnregister, cuMemHostAlloc, cuMemFreeHost, or the pool's.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(

@@ -22,12 +22,6 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 
-/* Streams that have no handle: the default stream (NULL means it too), that of the calling thread,
- * and none at all, which says that no queued work will use the memory. */
-#define GPUMEM_STREAM_LEGACY     ((CUstream)(uintptr_t)1)
-#define GPUMEM_STREAM_PER_THREAD ((CUstream)(uintptr_t)2)
-#define GPUMEM_STREAM_NONE       ((CUstream)(UINTPTR_MAX))
-
 /*
  * Option structs begin with `size`, the size of the struct as the caller was compiled, so that
  * later versions can add members. A NULL pointer and an all-zero struct mean the same: the default
@@ -47,14 +41,18 @@ typedef struct CUevent_st *CUevent;
  * The streams that have no object, by name. Where work is queued, NULL is the legacy default stream
  * of the device's context, as in CUDA. Where a call merely names streams that use memory (free,
  * shrink), NULL names none, and the legacy stream is named by its constant. PER_THREAD is the
- * default stream of the thread that makes the call, and a different one in each thread.
+ * default stream of the thread that makes the call, and a different one in each thread. NONE, given at
+ * the allocation of memory that is not stream-ordered, says that no stream will use it: nothing is
+ * waited for at its free but the streams that are named later.
  */
 #ifdef __cplusplus
 #define GPUMEM_STREAM_LEGACY     (reinterpret_cast<CUstream>(0x1)) /* CU_STREAM_LEGACY */
 #define GPUMEM_STREAM_PER_THREAD (reinterpret_cast<CUstream>(0x2)) /* CU_STREAM_PER_THREAD */
+#define GPUMEM_STREAM_NONE       (reinterpret_cast<CUstream>(UINTPTR_MAX))
 #else
 #define GPUMEM_STREAM_LEGACY     ((CUstream)0x1)
 #define GPUMEM_STREAM_PER_THREAD ((CUstream)0x2)
+#define GPUMEM_STREAM_NONE       ((CUstream)UINTPTR_MAX)
 #endif
 
 typedef struct gpumem_library gpumem_library;

@@ -6,7 +6,7 @@
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
-#include "memory/deferred.h"
+#include "memory/waits.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 
@@ -23,11 +23,18 @@ static gpumem_buffer *hand_out(struct gm_block *block, size_t bytes, CUstream st
     buffer->generation = buffer->resource->generation;
     buffer->allocation.bytes = buffer->allocation.capacity = bytes;
     buffer->freed = 0;
-    buffer->free_stream = stream;
-    buffer->waits[0] = (struct gm_wait){.stream = stream};
+    buffer->home = 0;
+    buffer->waits[0] = stream == GPUMEM_STREAM_PER_THREAD
+                           ? gm_wait_for(buffer->resource->device, stream, 0)
+                           : (struct gm_wait){.stream = stream};
     buffer->wait_count = stream != GPUMEM_STREAM_NONE;
     atomic_store_explicit(&buffer->references, 1, memory_order_relaxed);
     return buffer;
+}
+
+/* Of two names of one stream, the one that slots and lanes know. */
+static inline CUstream canonical(CUstream stream) {
+    return stream == GPUMEM_STREAM_LEGACY ? NULL : stream;
 }
 
 static inline struct gm_block *at_hand(struct gm_cache *cache, size_t bytes, CUstream stream,
@@ -49,7 +56,7 @@ static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
         if (given->size != sizeof *given || given->alignment > GM_CLASS_UNIT ||
             (given->alignment & (given->alignment - 1)) || given->capacity)
             return NULL;
-        stream = given->stream;
+        stream = canonical(given->stream);
     }
     struct gm_block *block = at_hand(cache, bytes, stream, 1);
     return block ? hand_out(block, bytes, stream) : NULL;
@@ -64,22 +71,24 @@ static gpumem_status check_stream(const struct gm_cache *cache, CUstream stream)
     return GPUMEM_OK;
 }
 
-static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_request *request,
+static gpumem_status allocate_buffer(gpumem_resource *resource, const gpumem_request *given,
                                      gpumem_buffer **buffer) {
     struct gm_cache *cache = resource->user;
-    gpumem_status status = check_stream(cache, request->stream);
+    gpumem_request request = *given;
+    request.stream = canonical(given->stream);
+    gpumem_status status = check_stream(cache, request.stream);
     struct gm_current current;
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, cache->device);
     if (status != GPUMEM_OK)
         return status;
     struct gm_block *block;
-    status = gm_cache_take(cache, request, &block);
+    status = gm_cache_take(cache, &request, &block);
     gm_current_leave(&current);
     if (status != GPUMEM_OK)
         return status;
-    gm_magazine_count(cache, request->bytes);
-    *buffer = hand_out(block, request->bytes, request->stream);
+    gm_magazine_count(cache, request.bytes);
+    *buffer = hand_out(block, request.bytes, request.stream);
     return GPUMEM_OK;
 }
 
@@ -101,11 +110,19 @@ static size_t owned(gpumem_resource *resource) {
     return (size_t)stats.allocations;
 }
 
+static void forget(gpumem_resource *resource, CUstream given);
+
+static void settle(gpumem_resource *resource) {
+    gm_cache_trim(resource->user, 0, 1);
+}
+
 static const struct gm_fast_ops fast = {
     .try_allocate = try_allocate,
     .allocate = allocate_buffer,
     .take_back = take_back,
     .owned = owned,
+    .settle = settle,
+    .forget = forget,
 };
 
 struct gm_cache *gm_cache_of(gpumem_resource *resource) {
@@ -114,20 +131,22 @@ struct gm_cache *gm_cache_of(gpumem_resource *resource) {
 
 /* ---- For wrappers around the cache ----------------------------------------------------------- */
 
-static gpumem_status allocate(void *user, const gpumem_request *request,
+static gpumem_status allocate(void *user, const gpumem_request *given,
                               gpumem_allocation *allocation) {
     struct gm_cache *cache = user;
-    gpumem_status status = check_stream(cache, request->stream);
+    gpumem_request request = *given;
+    request.stream = canonical(given->stream);
+    gpumem_status status = check_stream(cache, request.stream);
     if (status != GPUMEM_OK)
         return status;
     struct gm_block *block = NULL;
-    if (request->alignment <= GM_CLASS_UNIT)
-        block = at_hand(cache, request->bytes, request->stream, 0);
+    if (request.alignment <= GM_CLASS_UNIT)
+        block = at_hand(cache, request.bytes, request.stream, 0);
     if (!block)
-        status = gm_cache_take(cache, request, &block);
+        status = gm_cache_take(cache, &request, &block);
     if (status != GPUMEM_OK)
         return status;
-    *allocation = hand_out(block, request->bytes, request->stream)->allocation;
+    *allocation = hand_out(block, request.bytes, request.stream)->allocation;
     return GPUMEM_OK;
 }
 
@@ -136,7 +155,7 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     struct gm_cache *cache = user;
     struct gm_block *block = allocation->cookie;
     gpumem_buffer *buffer = &block->buffer;
-    buffer->waits[0].stream = stream;
+    buffer->waits[0] = gm_wait_for(cache->device, canonical(stream), 0);
     buffer->wait_count = !cache->host;
     gm_magazine_return(cache, block);
 }
@@ -260,15 +279,9 @@ static void trim(void *user, size_t keep_bytes) {
     gm_cache_trim(user, keep_bytes, 0);
 }
 
-gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream) {
-    GM_UNCANCELLED;
-    GM_CHECK(resource, "gpumem_caching_forget_stream");
-    struct gm_cache *cache = gm_cache_of(resource);
-    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
-    struct gm_current current;
-    gpumem_status status = gm_current_enter(&current, cache->device);
-    if (status != GPUMEM_OK)
-        return status;
+static void forget(gpumem_resource *resource, CUstream given) {
+    struct gm_cache *cache = resource->user;
+    CUstream stream = canonical(given);
     pthread_mutex_lock(&cache->lock);
     for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
         if (cache->host || lane->stream != stream || lane->ended || lane->capture)
@@ -284,6 +297,18 @@ gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream s
     }
     gm_lanes_join(cache);
     pthread_mutex_unlock(&cache->lock);
+}
+
+gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream) {
+    GM_UNCANCELLED;
+    GM_CHECK(resource, "gpumem_caching_forget_stream");
+    struct gm_cache *cache = gm_cache_of(resource);
+    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, cache->device);
+    if (status != GPUMEM_OK)
+        return status;
+    forget(resource, stream);
     gm_current_leave(&current);
     return GPUMEM_OK;
 }

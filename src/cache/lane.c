@@ -2,7 +2,7 @@
 #include "cache/cache.h"
 
 #include "memory/buffer.h"
-#include "memory/deferred.h"
+#include "memory/waits.h"
 
 #include <stdlib.h>
 
@@ -224,8 +224,9 @@ void gm_lane_end(struct gm_cache *cache, struct gm_lane *lane) {
     lane->ended = 1;
     for (struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
         segment->idle.stream = lane->stream;
-        segment->idle.passed = lane->stream == GPUMEM_STREAM_NONE;
-        if (!segment->idle.passed)
+        if (lane->stream == GPUMEM_STREAM_NONE)
+            segment->idle.state = GM_WAIT_PASSED;
+        else
             gm_wait_mark(cache->device, &segment->idle);
     }
 }

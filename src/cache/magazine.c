@@ -3,9 +3,10 @@
  * held. */
 #include "cache/cache.h"
 
+#include "base/cancel.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
-#include "memory/deferred.h"
+#include "memory/waits.h"
 
 /* What a thread has counted goes to the shared meter when it is this much: high-water marks are
  * exact to that, times the threads. */
@@ -263,7 +264,7 @@ static int keep(struct gm_cache *cache, struct gm_thread_cache *thread, struct g
     struct gm_hold *hold = NULL;
     if (cache->host && block->buffer.wait_count) {
         hold = find_hold(thread, block->buffer.waits[0].stream);
-        if (!hold)
+        if (!hold || block->buffer.waits[0].thread)
             return 0;
         block->next = hold->filling;
         hold->filling = block;
@@ -288,11 +289,26 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
     /* While its stream is captured, memory outside of the capture rests. */
     if (lane->ended || gm_capture_lane(cache, lane->stream))
         return 0;
+    if (block->buffer.wait_count && block->buffer.waits[0].thread)
+        return 0; /* another stream in each thread */
     if (cache->host && block->buffer.wait_count)
         open_hold(cache, thread, block->buffer.waits[0].stream);
     else
         open_slot(cache, thread, lane);
     return 1;
+}
+
+/* The lane's own order needs no mark. Returns whether all streams have passed. */
+static int mark_all(struct gm_cache *cache, const struct gm_lane *lane, gpumem_buffer *buffer) {
+    int all = 1;
+    for (size_t i = 0; i < buffer->wait_count; i++) {
+        struct gm_wait *wait = &buffer->waits[i];
+        if (!cache->host && wait->stream == lane->stream && !lane->ended)
+            wait->state = GM_WAIT_PASSED;
+        else
+            all &= gm_wait_mark(cache->device, wait);
+    }
+    return all;
 }
 
 /* Other streams than the lane's must pass before the memory goes back to the lane. */
@@ -305,9 +321,7 @@ static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
         lane->held = block;
         return;
     }
-    int own = !cache->host && buffer->wait_count && buffer->waits[0].stream == lane->stream;
-    int passed = own ? gm_waits_mark_others(buffer, lane->stream) : gm_waits_mark(buffer);
-    if (passed || lane->capture)
+    if (mark_all(cache, lane, buffer) || lane->capture)
         gm_block_end(cache, block);
     else
         gm_pending_add(cache, block);
@@ -315,6 +329,7 @@ static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
 
 static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
                         struct gm_block *block) {
+    GM_UNCANCELLED;
     struct gm_block *surplus = NULL;
     int kept = 0, due = 0;
     struct gm_current current;
@@ -335,6 +350,7 @@ static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
 /* What a full magazine or a full thread has to do. */
 static void relieve(struct gm_cache *cache, struct gm_thread_cache *thread,
                     struct gm_block *surplus, int due) {
+    GM_UNCANCELLED;
     struct gm_current current;
     int entered = due && gm_current_enter(&current, cache->device) == GPUMEM_OK;
     pthread_mutex_lock(&cache->lock);

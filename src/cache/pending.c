@@ -1,7 +1,7 @@
 /* Batches of freed blocks whose streams have not passed yet. */
 #include "cache/cache.h"
 
-#include "memory/deferred.h"
+#include "memory/waits.h"
 
 /* After so many batches that have not passed, the younger ones are not asked. */
 #define MOST_ASKED 4

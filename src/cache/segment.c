@@ -1,7 +1,7 @@
 /* Segments: memory taken from the wrapped resource and given back to it. */
 #include "cache/cache.h"
 
-#include "memory/deferred.h"
+#include "memory/waits.h"
 #include "memory/driver_error.h"
 
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segmen
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
     }
     count(cache, &segment->allocation, 1);
-    segment->idle.passed = 1; /* nothing has used it */
+    segment->idle.state = GM_WAIT_PASSED; /* nothing has used it */
     *made = segment;
     return GPUMEM_OK;
 }

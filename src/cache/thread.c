@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "memory/current.h"
-#include "memory/deferred.h"
+#include "memory/waits.h"
 
 #include <linux/membarrier.h>
 #include <sched.h>

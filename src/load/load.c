@@ -7,7 +7,7 @@
 #include "memory/device.h"
 #include "memory/driver_error.h"
 #include "memory/objects.h"
-#include "memory/resource.h"
+#include "memory/reclaim.h"
 
 #include <inttypes.h>
 
@@ -49,7 +49,9 @@ static gpumem_status load_chunk(void *user, struct gm_pump_slot *slot, uint64_t 
 static gpumem_status check_room(const struct load *load) {
     uint64_t free_bytes = 0, total_bytes = 0;
     gpumem_status status = gpumem_device_get_memory(load->device, &free_bytes, &total_bytes);
-    if (status == GPUMEM_OK && load->file.size > free_bytes && gm_reclaim(load->device))
+    struct gm_reclaim reclaim = gm_reclaim_for_device(load->device, load->file.size);
+    while (status == GPUMEM_OK && load->file.size > free_bytes &&
+           gm_reclaim_more(&reclaim, GPUMEM_ERROR_OUT_OF_MEMORY))
         status = gpumem_device_get_memory(load->device, &free_bytes, &total_bytes);
     if (status != GPUMEM_OK)
         return status;
@@ -107,11 +109,11 @@ static gpumem_status run(struct load *load, struct gm_pump *pump, gpumem_load_re
     return status;
 }
 
-/* On failure. The copies are done, so nothing holds the memory back. */
+/* On failure. The copies are done, unless the driver has refused to say so: the stream is named. */
 static void drop_buffer(struct load *load) {
     struct gm_error_record saved;
     gm_error_save(&saved);
-    gpumem_buffer_free(load->buffer, NULL);
+    gpumem_buffer_free(load->buffer, load->stream);
     load->buffer = NULL;
     gm_error_restore(&saved);
 }

@@ -6,6 +6,7 @@
 #include "memory/current.h"
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
+#include "memory/reclaim.h"
 #include "memory/resource.h"
 
 #include <stdlib.h>
@@ -18,9 +19,11 @@ void gm_buffer_init(gpumem_buffer *made, gpumem_resource *resource, CUstream str
     atomic_init(&made->references, 1);
     made->waits = made->inline_waits;
     made->wait_room = GM_INLINE_STREAMS;
-    made->waits[0].stream = stream;
-    made->wait_count = 1;
-    made->free_stream = stream;
+    /* Of stream-ordered memory the driver looks after the order, and two calls would be much. */
+    int named = stream != GPUMEM_STREAM_NONE;
+    made->waits[0] = gm_wait_for(resource->device, named ? stream : NULL,
+                                 named && !resource->properties.stream_ordered);
+    made->wait_count = (size_t)named;
     pthread_mutex_init(&made->lock, NULL);
 }
 
@@ -75,9 +78,23 @@ void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
     atomic_fetch_sub(&resource->live, 1);
 }
 
-static int ran_out(gpumem_status status) {
-    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
-           status == GPUMEM_ERROR_OUT_OF_CAPACITY;
+CUstream gm_buffer_home(const gpumem_buffer *buffer) {
+    return buffer->waits[buffer->home].stream;
+}
+
+int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *allocation,
+                      CUstream stream) {
+    gpumem_buffer *held = NULL;
+    if (gm_buffer_make(resource, stream, &held) != GPUMEM_OK)
+        return -1;
+    atomic_fetch_add(&resource->live, 1);
+    held->allocation = *allocation;
+    held->freed = 1;
+    gm_meter_add(&resource->meter, GM_RESERVED, reserved(held));
+    gm_meter_add(&resource->meter, GM_COMMITTED, allocation->committed_bytes);
+    gm_waits_mark(held);
+    gm_defer(held);
+    return 0;
 }
 
 static gpumem_status try_allocate(gpumem_buffer *buffer, const gpumem_request *request) {
@@ -102,6 +119,10 @@ static gpumem_status check_request(const gpumem_resource *resource, const gpumem
     GM_REQUIRE(!request->capacity || request->capacity >= request->bytes,
                "gpumem_buffer_allocate: capacity %zu is less than the size %zu", request->capacity,
                request->bytes);
+    GM_REQUIRE(request->stream != GPUMEM_STREAM_NONE || !resource->properties.stream_ordered,
+               "gpumem_buffer_allocate: memory of the %s resource comes in the order of a stream; "
+               "name one",
+               resource->kind);
     if (request->capacity > request->bytes && !resource->properties.can_resize)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "buffers of the %s resource cannot grow; use a virtual resource",
@@ -113,7 +134,8 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
                                    gpumem_buffer **buffer) {
     gpumem_buffer *made = NULL;
     gpumem_status status = resource->fast->allocate(resource, request, &made);
-    if (ran_out(status) && gm_reclaim(resource->device))
+    for (struct gm_reclaim reclaim = gm_reclaim_for(resource, request->bytes);
+         gm_reclaim_more(&reclaim, status);)
         status = resource->fast->allocate(resource, request, &made);
     if (status == GPUMEM_OK)
         *buffer = made;
@@ -122,19 +144,12 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
     return status;
 }
 
-gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
-                                     const gpumem_buffer_options *given, gpumem_buffer **buffer) {
+static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
+                              const gpumem_buffer_options *given, gpumem_buffer **buffer) {
     GM_UNCANCELLED;
     gpumem_buffer_options options;
     GM_CHECK(resource, "gpumem_buffer_allocate");
     GM_REQUIRE(buffer, "gpumem_buffer_allocate: buffer is NULL");
-    if (resource->fast) {
-        gpumem_buffer *at_hand = resource->fast->try_allocate(resource, bytes, given);
-        if (at_hand) {
-            *buffer = at_hand;
-            return GPUMEM_OK;
-        }
-    }
     gpumem_status status =
         gm_options_read("gpumem_buffer_options", given, &options, sizeof options);
     if (status != GPUMEM_OK)
@@ -147,17 +162,18 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     status = check_request(resource, &request);
     if (status != GPUMEM_OK)
         return status;
-    gm_drain(resource->device, NULL, 0);
+    gm_work_off(resource->device);
     if (resource->fast)
         return allocate_fast(resource, &request, buffer);
-    gpumem_buffer *made;
+    gpumem_buffer *made = NULL;
     status = gm_buffer_make(resource, options.stream, &made);
     if (status != GPUMEM_OK)
         return status;
     atomic_fetch_add(&resource->live, 1);
     atomic_fetch_add(&resource->owned, 1);
     status = try_allocate(made, &request);
-    if (ran_out(status) && gm_reclaim(resource->device))
+    for (struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes);
+         gm_reclaim_more(&reclaim, status);)
         status = try_allocate(made, &request);
     if (status != GPUMEM_OK) {
         gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
@@ -171,10 +187,24 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     return GPUMEM_OK;
 }
 
-/* One slot always stays free, for the stream that a free is given. */
-static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare) {
-    for (size_t i = 0; i < buffer->wait_count; i++)
-        if (buffer->waits[i].stream == stream)
+gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
+                                     const gpumem_buffer_options *given, gpumem_buffer **buffer) {
+    if (resource && buffer && resource->generation == gm_fork_generation() && resource->fast) {
+        gpumem_buffer *at_hand = resource->fast->try_allocate(resource, bytes, given);
+        if (at_hand) {
+            *buffer = at_hand;
+            return GPUMEM_OK;
+        }
+    }
+    return allocate(resource, bytes, given, buffer);
+}
+
+/* Which wait names the stream. One slot always stays free, for the stream that a free is given. */
+static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, size_t *index) {
+    gpumem_device *device = buffer->resource->device;
+    const struct gm_wait plain = gm_wait_for(device, stream, 0);
+    for (*index = 0; *index < buffer->wait_count; ++*index)
+        if (gm_wait_same(&buffer->waits[*index], &plain))
             return 0;
     if (buffer->wait_count + 1 + spare > buffer->wait_room) {
         size_t room = 2 * buffer->wait_room;
@@ -187,7 +217,8 @@ static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare) {
         buffer->waits = grown;
         buffer->wait_room = room;
     }
-    buffer->waits[buffer->wait_count++] = (struct gm_wait){.stream = stream};
+    /* A stream that a free names is asked at once: there is no time to be taken for another. */
+    buffer->waits[buffer->wait_count++] = spare ? gm_wait_for(device, stream, 1) : plain;
     return 0;
 }
 
@@ -195,7 +226,8 @@ gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_use");
     pthread_mutex_lock(&buffer->lock);
-    int named = name_stream(buffer, stream, 1);
+    size_t index;
+    int named = name_stream(buffer, stream, 1, &index);
     pthread_mutex_unlock(&buffer->lock);
     if (named != 0)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
@@ -217,19 +249,18 @@ static void retire(gpumem_buffer *buffer) {
     gm_error_save(&saved);
     struct gm_current current;
     int entered = gm_current_enter(&current, device) == GPUMEM_OK;
-    CUstream stream = buffer->free_stream;
     int now = 0;
     if (entered && resource->properties.stream_ordered)
-        now = gm_waits_mark_others(buffer, stream) || gm_waits_join(buffer, stream) == 0;
+        now = gm_waits_join(buffer) == 0;
     else if (entered)
         now = gm_waits_mark(buffer);
     if (now)
-        gm_buffer_finish(buffer, stream);
+        gm_buffer_finish(buffer, gm_buffer_home(buffer));
     else
         gm_defer(buffer);
     if (entered)
         gm_current_leave(&current);
-    gm_drain(device, NULL, 0);
+    gm_work_off(device);
     gm_error_restore(&saved);
 }
 
@@ -247,26 +278,27 @@ static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
            (!stream || (buffer->wait_count && stream == buffer->waits[0].stream));
 }
 
-gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
+static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
-    if (!buffer)
-        return GPUMEM_OK;
     GM_CHECK(buffer, "gpumem_buffer_free");
-    if (is_simple_free(buffer, stream)) {
-        buffer->generation = GM_DESTROYED;
-        buffer->resource->fast->take_back(buffer);
-        return GPUMEM_OK;
-    }
     pthread_mutex_lock(&buffer->lock);
     int freed = buffer->freed;
     buffer->freed = 1;
-    if (!freed && stream) {
-        (void)name_stream(buffer, stream, 0); /* there is room: see above */
-        buffer->free_stream = stream;
-    }
+    if (!freed && stream)
+        (void)name_stream(buffer, stream, 0, &buffer->home); /* there is room: see above */
     pthread_mutex_unlock(&buffer->lock);
     GM_REQUIRE(!freed, "gpumem_buffer_free: freed twice; a hold or an export still keeps it");
     gm_buffer_unref(buffer);
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
+    if (!buffer)
+        return GPUMEM_OK;
+    if (buffer->generation != gm_fork_generation() || !is_simple_free(buffer, stream))
+        return free_buffer(buffer, stream);
+    buffer->generation = GM_DESTROYED;
+    buffer->resource->fast->take_back(buffer);
     return GPUMEM_OK;
 }
 
@@ -314,10 +346,11 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
         return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
                        "cannot grow to %zu bytes: the buffer was allocated with a capacity of %zu",
                        bytes, buffer->allocation.capacity);
-    gm_drain(resource->device, NULL, 0);
+    gm_work_off(resource->device);
     gpumem_allocation changed = buffer->allocation;
     gpumem_status status = try_resize(buffer, &changed, bytes, stream);
-    if (ran_out(status) && gm_reclaim(resource->device)) {
+    struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes - buffer->allocation.bytes);
+    while (gm_reclaim_more(&reclaim, status)) {
         changed = buffer->allocation;
         status = try_resize(buffer, &changed, bytes, stream);
     }
@@ -341,8 +374,8 @@ static gpumem_status wait_for_streams(gpumem_buffer *buffer, CUstream stream) {
     gm_current_leave(&current);
     if (passed)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_DRIVER,
-                   "cannot shrink: the driver does not say whether queued work is done");
+    return gm_fail(gm_waits_are_events(buffer) ? GPUMEM_ERROR_DRIVER : GPUMEM_ERROR_BUSY,
+                   "cannot shrink: %s", gm_waits_reason(buffer));
 }
 
 static gpumem_status not_held(const gpumem_buffer *buffer) {

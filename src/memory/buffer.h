@@ -15,6 +15,16 @@ void gm_buffer_clear(gpumem_buffer *buffer);
 /* Counts a buffer whose allocation has been filled in. */
 void gm_buffer_count(gpumem_buffer *buffer);
 
+/*
+ * Holds back memory of a stream-ordered resource that could not be given back on `stream`, until
+ * that stream tells or its capture has ended. 0, or -1 without memory to note it.
+ */
+int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *allocation,
+                      CUstream stream);
+
+/* The stream in whose order stream-ordered memory goes back. */
+CUstream gm_buffer_home(const gpumem_buffer *buffer);
+
 /* Gives the memory back now, in order of `stream`, and ends the object. */
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream);
 

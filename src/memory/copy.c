@@ -7,7 +7,7 @@
 #define IN_CONTEXT(device_, code_, call_, ...)                                                     \
     do {                                                                                           \
         struct gm_current current_;                                                                \
-        gpumem_status status_ = gm_current_enter(&current_, device_);                              \
+        gpumem_status status_ = gm_current_enter_strict(&current_, device_);                       \
         if (status_ != GPUMEM_OK)                                                                  \
             return status_;                                                                        \
         const gpumem_driver_api *cu = (device_)->cu;                                               \

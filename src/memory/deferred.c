@@ -1,231 +1,286 @@
 #include "memory/deferred.h"
 
+#include "base/error.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
-#include "memory/driver_error.h"
 
-#include <stdlib.h>
+#include <stdio.h>
+#include <time.h>
 
-static CUevent take_event(gpumem_device *device) {
-    CUevent event = NULL;
-    pthread_mutex_lock(&device->lock);
-    if (device->event_count)
-        event = device->events[--device->event_count];
-    pthread_mutex_unlock(&device->lock);
-    if (event)
-        return event;
-    CUresult result = device->cu->cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
-    if (result == CUDA_SUCCESS)
-        return event;
-    if (event && device->cu->cuEventDestroy_v2(event) != CUDA_SUCCESS)
-        gm_meter_quarantine(&device->meter, 0);
-    return NULL;
-}
+/* ---- The list; the device's lock is held ----------------------------------------------------- */
 
-static void give_event(gpumem_device *device, CUevent event) {
-    pthread_mutex_lock(&device->lock);
-    if (device->event_count == device->event_room) {
-        size_t room = device->event_room ? 2 * device->event_room : 16;
-        CUevent *grown = realloc(device->events, room * sizeof(CUevent));
-        if (grown) {
-            device->events = grown;
-            device->event_room = room;
-        }
-    }
-    int kept = device->event_count < device->event_room;
-    if (kept)
-        device->events[device->event_count++] = event;
-    pthread_mutex_unlock(&device->lock);
-    if (!kept && device->cu->cuEventDestroy_v2(event) != CUDA_SUCCESS)
-        gm_meter_quarantine(&device->meter, 0);
-}
-
-void gm_drop_events(gpumem_device *device) {
-    pthread_mutex_lock(&device->lock);
-    CUevent *events = device->events;
-    size_t count = device->event_count;
-    device->events = NULL;
-    device->event_count = device->event_room = 0;
-    pthread_mutex_unlock(&device->lock);
-    for (size_t i = 0; i < count; i++)
-        if (device->cu->cuEventDestroy_v2(events[i]) != CUDA_SUCCESS)
-            gm_meter_quarantine(&device->meter, 0);
-    free(events);
-}
-
-void gm_wait_mark(gpumem_device *device, struct gm_wait *wait) {
-    const gpumem_driver_api *cu = device->cu;
-    if (wait->event) /* of an earlier mark that could not be waited for */
-        give_event(device, wait->event);
-    wait->event = NULL;
-    CUresult result = cu->cuStreamQuery(wait->stream);
-    wait->passed = result == CUDA_SUCCESS || gm_code_is_sticky(result);
-    if (wait->passed)
-        return;
-    CUevent event = take_event(device);
-    if (event && cu->cuEventRecord(event, wait->stream) != CUDA_SUCCESS) {
-        give_event(device, event);
-        event = NULL;
-    }
-    wait->event = event;
-}
-
-int gm_waits_mark(gpumem_buffer *buffer) {
-    int all = 1;
-    for (size_t i = 0; i < buffer->wait_count; i++) {
-        gm_wait_mark(buffer->resource->device, &buffer->waits[i]);
-        all &= buffer->waits[i].passed;
-    }
-    return all;
-}
-
-int gm_waits_mark_others(gpumem_buffer *buffer, CUstream stream) {
-    int all = 1;
-    for (size_t i = 0; i < buffer->wait_count; i++) {
-        if (buffer->waits[i].stream == stream) {
-            buffer->waits[i].passed = 1;
-            continue;
-        }
-        gm_wait_mark(buffer->resource->device, &buffer->waits[i]);
-        all &= buffer->waits[i].passed;
-    }
-    return all;
-}
-
-static int passed(gpumem_device *device, struct gm_wait *wait, int block) {
-    const gpumem_driver_api *cu = device->cu;
-    CUresult result;
-    if (wait->event)
-        result = block ? cu->cuEventSynchronize(wait->event) : cu->cuEventQuery(wait->event);
+static void append(gpumem_device *device, gpumem_buffer *buffer) {
+    buffer->next = NULL;
+    buffer->previous = device->deferred_last;
+    buffer->number = ++device->deferred_number;
+    if (buffer->previous)
+        buffer->previous->next = buffer;
     else
-        result = block ? cu->cuStreamSynchronize(wait->stream) : cu->cuStreamQuery(wait->stream);
-    if (result == CUDA_SUCCESS || gm_code_is_sticky(result))
-        return 1;
-    /* A stream that its owner destroyed too early cannot be asked any more: its work was submitted
-     * before, and waiting for ever would keep the memory for ever. */
-    return !wait->event && result == CUDA_ERROR_INVALID_HANDLE;
+        device->deferred = buffer;
+    device->deferred_last = buffer;
+    atomic_fetch_add(&device->deferred_count, 1);
 }
 
-void gm_wait_drop(gpumem_device *device, struct gm_wait *wait) {
-    if (wait->event)
-        give_event(device, wait->event);
-    wait->event = NULL;
+static void take_out(gpumem_device *device, gpumem_buffer *buffer) {
+    if (buffer->next)
+        buffer->next->previous = buffer->previous;
+    else
+        device->deferred_last = buffer->previous;
+    if (buffer->previous)
+        buffer->previous->next = buffer->next;
+    else
+        device->deferred = buffer->next;
+    atomic_fetch_sub(&device->deferred_count, 1);
 }
 
-int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block) {
-    if (!wait->passed)
-        wait->passed = passed(device, wait, block);
-    if (wait->passed)
-        gm_wait_drop(device, wait);
-    return wait->passed;
+static int is_of(const gpumem_buffer *buffer, const gpumem_resource *resource) {
+    return !resource || buffer->resource == resource;
 }
 
-int gm_waits_passed(gpumem_buffer *buffer, int block) {
-    gpumem_device *device = buffer->resource->device;
-    int all = 1;
-    for (size_t i = 0; i < buffer->wait_count; i++) {
-        all &= gm_wait_passed(device, &buffer->waits[i], block);
-    }
-    return all;
-}
-
-int gm_waits_join(gpumem_buffer *buffer, CUstream stream) {
-    gpumem_device *device = buffer->resource->device;
-    for (size_t i = 0; i < buffer->wait_count; i++) {
-        struct gm_wait *wait = &buffer->waits[i];
-        if (wait->passed)
-            wait->passed = 1;
-        else if (wait->event &&
-                 device->cu->cuStreamWaitEvent(stream, wait->event, 0) == CUDA_SUCCESS)
-            wait->passed = 1;
-        else
-            return -1;
-        if (wait->event) {
-            /* The wait took the record of now, so that the event can be recorded anew. */
-            give_event(device, wait->event);
-            wait->event = NULL;
-        }
-    }
-    return 0;
-}
+/* ---- One buffer ------------------------------------------------------------------------------ */
 
 void gm_defer(gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
     gpumem_device *device = resource->device;
     gm_meter_add(&resource->meter, GM_DEFERRED, 1);
     gm_meter_add(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
-    buffer->next = NULL;
     pthread_mutex_lock(&device->lock);
-    *device->deferred_end = buffer;
-    device->deferred_end = &buffer->next;
+    append(device, buffer);
     pthread_mutex_unlock(&device->lock);
 }
 
-static gpumem_buffer *detach_all(gpumem_device *device) {
-    pthread_mutex_lock(&device->lock);
-    gpumem_buffer *list = device->deferred;
-    device->deferred = NULL;
-    device->deferred_end = &device->deferred;
-    pthread_mutex_unlock(&device->lock);
-    return list;
-}
-
-static void attach(gpumem_device *device, gpumem_buffer *first, gpumem_buffer **end) {
-    if (!first)
-        return;
-    pthread_mutex_lock(&device->lock);
-    *end = device->deferred;
-    if (!device->deferred)
-        device->deferred_end = end;
-    device->deferred = first;
-    pthread_mutex_unlock(&device->lock);
-}
-
-static void take_back(gpumem_buffer *buffer) {
+/* Memory that no stream uses any more goes back in the order of one that is ours: the streams that
+ * used it may be gone. */
+static void take_back(gpumem_device *device, gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
     gm_meter_subtract(&resource->meter, GM_DEFERRED, 1);
     gm_meter_subtract(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
-    gm_buffer_finish(buffer, buffer->free_stream);
+    CUstream helper = resource->properties.stream_ordered ? gm_take_helper(device) : NULL;
+    gm_buffer_finish(buffer, helper ? helper : gm_buffer_home(buffer));
+    if (helper)
+        gm_give_helper(device, helper);
 }
 
-static size_t work_off(gpumem_device *device, const gpumem_resource *only, int wait) {
-    size_t count = 0;
-    gpumem_buffer *kept = NULL, **kept_end = &kept, *next;
-    for (gpumem_buffer *buffer = detach_all(device); buffer; buffer = next) {
-        next = buffer->next;
-        int block = wait && (!only || buffer->resource == only);
-        if (gm_waits_passed(buffer, block)) {
-            take_back(buffer);
-            count++;
-        } else {
-            buffer->next = NULL;
-            *kept_end = buffer;
-            kept_end = &buffer->next;
-        }
+/* With the lock held, dropped meanwhile. 1 when the marks of the claimed buffer are passed: it is
+ * then out of the list, and its resource waits for end_taken. */
+static int look_at(gpumem_device *device, gpumem_buffer *buffer, int block) {
+    pthread_mutex_unlock(&device->lock);
+    int passed = gm_waits_passed(buffer, block);
+    pthread_mutex_lock(&device->lock);
+    if (passed) {
+        take_out(device, buffer);
+        buffer->resource->ending++;
+    } else {
+        buffer->claimed = 0;
     }
-    attach(device, kept, kept_end);
+    pthread_cond_broadcast(&device->worked);
+    return passed;
+}
+
+/* The same for what look_at took out, which `next` links. */
+static size_t end_taken(gpumem_device *device, gpumem_buffer *taken) {
+    size_t count = 0;
+    for (gpumem_buffer *next; taken; taken = next, count++) {
+        gpumem_resource *resource = taken->resource;
+        next = taken->next;
+        pthread_mutex_unlock(&device->lock);
+        take_back(device, taken);
+        pthread_mutex_lock(&device->lock);
+        resource->ending--; /* until here nobody ends the resource */
+    }
+    if (count)
+        pthread_cond_broadcast(&device->worked);
     return count;
 }
 
-size_t gm_drain(gpumem_device *device, const gpumem_resource *only, int wait) {
+static size_t wait_for_this(gpumem_device *device, gpumem_buffer *buffer) {
+    buffer->claimed = 1;
+    if (!look_at(device, buffer, 1))
+        return 0;
+    buffer->next = NULL;
+    return end_taken(device, buffer);
+}
+
+/* ---- Going through the list ------------------------------------------------------------------ */
+
+static gpumem_buffer *unclaimed(gpumem_buffer *buffer) {
+    while (buffer && buffer->claimed)
+        buffer = buffer->next;
+    return buffer;
+}
+
+static size_t work_off(gpumem_device *device) {
+    gpumem_buffer *taken = NULL, *next;
     pthread_mutex_lock(&device->lock);
-    int empty = !device->deferred;
-    pthread_mutex_unlock(&device->lock);
-    if (empty && !wait)
-        return 0;
-    if (wait)
-        pthread_mutex_lock(&device->drain);
-    else if (pthread_mutex_trylock(&device->drain) != 0)
-        return 0;
-    size_t count = 0;
-    struct gm_error_record saved;
-    gm_error_save(&saved);
-    struct gm_current current;
-    if (gm_current_enter(&current, device) == GPUMEM_OK) {
-        count = work_off(device, only, wait);
-        gm_current_leave(&current);
+    uint64_t last = device->deferred_number;
+    for (gpumem_buffer *buffer = unclaimed(device->deferred); buffer && buffer->number <= last;
+         buffer = unclaimed(next)) {
+        buffer->claimed = 1;
+        int passed = look_at(device, buffer, 0);
+        next = buffer->next;
+        if (passed) {
+            buffer->next = taken;
+            taken = buffer;
+        }
     }
-    gm_error_restore(&saved);
-    pthread_mutex_unlock(&device->drain);
+    size_t count = end_taken(device, taken);
+    pthread_mutex_unlock(&device->lock);
+    return count;
+}
+
+/* What the drains have in common: the error record of the caller stays, the context is current. */
+struct guard {
+    struct gm_error_record saved;
+    struct gm_current current;
+    int entered;
+};
+
+static int guard_enter(struct guard *guard, gpumem_device *device) {
+    gm_error_save(&guard->saved);
+    guard->entered = gm_current_enter(&guard->current, device) == GPUMEM_OK;
+    return guard->entered;
+}
+
+static void guard_leave(struct guard *guard) {
+    if (guard->entered)
+        gm_current_leave(&guard->current);
+    gm_error_restore(&guard->saved);
+}
+
+size_t gm_work_off(gpumem_device *device) {
+    size_t count = 0;
+    if (atomic_load_explicit(&device->deferred_count, memory_order_relaxed) == 0 ||
+        atomic_flag_test_and_set(&device->polled))
+        return 0;
+    struct guard guard;
+    if (guard_enter(&guard, device))
+        count = work_off(device);
+    guard_leave(&guard);
+    atomic_flag_clear(&device->polled);
+    return count;
+}
+
+/* ---- Waiting for a resource ------------------------------------------------------------------ */
+
+/* The first that was not tried yet, claimed by others or not. */
+static gpumem_buffer *next_of(gpumem_device *device, const gpumem_resource *resource,
+                              uint64_t tried, uint64_t last) {
+    gpumem_buffer *buffer = device->deferred;
+    while (buffer && (buffer->number <= tried || !is_of(buffer, resource)))
+        buffer = buffer->next;
+    return buffer && buffer->number <= last ? buffer : NULL;
+}
+
+static void wait_for_frees(gpumem_device *device, const gpumem_resource *resource) {
+    pthread_mutex_lock(&device->lock);
+    uint64_t tried = 0, last = resource ? UINT64_MAX : device->deferred_number;
+    gpumem_buffer *buffer;
+    while ((buffer = next_of(device, resource, tried, last)) || (resource && resource->ending)) {
+        if (!buffer || buffer->claimed) {
+            pthread_cond_wait(&device->worked, &device->lock);
+            continue;
+        }
+        tried = buffer->number;
+        wait_for_this(device, buffer);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+static int has_frees(gpumem_device *device, const gpumem_resource *resource) {
+    pthread_mutex_lock(&device->lock);
+    int any = next_of(device, resource, 0, UINT64_MAX) || (resource && resource->ending);
+    pthread_mutex_unlock(&device->lock);
+    return any;
+}
+
+void gm_wait_for_frees(gpumem_device *device, const gpumem_resource *resource) {
+    struct guard guard;
+    if (!has_frees(device, resource))
+        return;
+    if (guard_enter(&guard, device))
+        wait_for_frees(device, resource);
+    guard_leave(&guard);
+}
+
+void gm_deferred_reason(gpumem_device *device, const gpumem_resource *resource, char *text,
+                        size_t size) {
+    pthread_mutex_lock(&device->lock);
+    const gpumem_buffer *buffer = next_of(device, resource, 0, UINT64_MAX);
+    /* Of one that is looked at just now the marks change. */
+    snprintf(text, size, "%s",
+             buffer && !buffer->claimed ? gm_waits_reason(buffer) : "work on it is not done yet");
+    pthread_mutex_unlock(&device->lock);
+}
+
+/* ---- Waiting until something came back ------------------------------------------------------- */
+
+struct wanted {
+    gm_wanted_fn fn;
+    const void *data;
+};
+
+/* Whether waiting for the buffer is of use. Of a claimed one only the thread that has it knows. */
+static int is_wanted(const gpumem_buffer *buffer, const struct wanted *wanted) {
+    return wanted->fn(buffer, wanted->data) && (buffer->claimed || gm_waits_are_events(buffer));
+}
+
+/* With the lock. How many there are, and one of them that nobody has claimed. */
+static size_t find_wanted(gpumem_device *device, const struct wanted *wanted,
+                          gpumem_buffer **free_one) {
+    size_t count = 0;
+    *free_one = NULL;
+    for (gpumem_buffer *buffer = device->deferred; buffer; buffer = buffer->next) {
+        if (!is_wanted(buffer, wanted))
+            continue;
+        count++;
+        if (!buffer->claimed)
+            *free_one = buffer;
+    }
+    return count;
+}
+
+uint64_t gm_deferred_bytes(gpumem_device *device, gm_wanted_fn fn, const void *data) {
+    const struct wanted wanted = {fn, data};
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&device->lock);
+    for (const gpumem_buffer *buffer = device->deferred; buffer; buffer = buffer->next)
+        if (is_wanted(buffer, &wanted))
+            bytes += buffer->allocation.committed_bytes;
+    pthread_mutex_unlock(&device->lock);
+    return bytes;
+}
+
+/* The driver cannot wait for the first of several events, and blocking on one of them would wait
+ * for work that may never end while another's is done. So they are asked in turn, more and more
+ * seldom: 20 us are what a hand-off costs, 1 ms is late enough for who has run out of memory. */
+static void rest(unsigned round) {
+    long nanoseconds = round < 6 ? 20000L << round : 1000000L;
+    nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);
+}
+
+static size_t wait_for_one(gpumem_device *device, const struct wanted *wanted) {
+    for (unsigned round = 0;; round++) {
+        gpumem_buffer *only;
+        size_t count = work_off(device);
+        pthread_mutex_lock(&device->lock);
+        size_t left = find_wanted(device, wanted, &only);
+        if (count == 0 && left == 1 && only) {
+            count = wait_for_this(device, only);
+            left = 0;
+        }
+        pthread_mutex_unlock(&device->lock);
+        if (count || !left)
+            return count;
+        rest(round);
+    }
+}
+
+size_t gm_wait_for_one(gpumem_device *device, gm_wanted_fn fn, const void *data) {
+    const struct wanted wanted = {fn, data};
+    size_t count = 0;
+    struct guard guard;
+    if (guard_enter(&guard, device))
+        count = wait_for_one(device, &wanted);
+    guard_leave(&guard);
     return count;
 }

@@ -68,7 +68,7 @@ static void discard(gpumem_device *device) {
         free(device->reports[i]);
     pthread_cond_destroy(&device->left);
     pthread_mutex_destroy(&device->lock);
-    pthread_mutex_destroy(&device->drain);
+    pthread_cond_destroy(&device->worked);
     free(device->events);
     gm_bury(device);
 }
@@ -83,10 +83,10 @@ static gpumem_device *make(gpumem_library *library, int ordinal, CUdevice handle
     device->ordinal = ordinal;
     device->handle = handle;
     device->meter.parent = &library->meter;
-    device->deferred_end = &device->deferred;
     pthread_mutex_init(&device->lock, NULL);
     pthread_cond_init(&device->left, NULL);
-    pthread_mutex_init(&device->drain, NULL);
+    pthread_cond_init(&device->worked, NULL);
+    atomic_flag_clear(&device->polled);
     return device;
 }
 
@@ -168,29 +168,50 @@ static int holders(gpumem_device *device, char *text, size_t size) {
     return count;
 }
 
-static gpumem_status close_last(gpumem_device *device) {
+static gpumem_status not_busy(gpumem_device *device) {
     char text[256];
-    if (holders(device, text, sizeof text))
-        return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_device_close: device %d still has: %s",
-                       device->ordinal, text);
-    const gpumem_driver_api *cu = device->cu;
-    gm_drain(device, NULL, 1);
+    if (!holders(device, text, sizeof text))
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_device_close: device %d still has: %s",
+                   device->ordinal, text);
+}
+
+/* Other resources waited for their frees when they were destroyed. */
+static gpumem_status imports_ended(gpumem_device *device) {
     size_t held_back = device->import_resource ? atomic_load(&device->import_resource->live) : 0;
-    if (held_back)
-        return gm_fail(GPUMEM_ERROR_BUSY,
-                       "gpumem_device_close: the driver does not say whether work on %zu freed "
-                       "imported buffer%s is done; try again",
-                       held_back, held_back == 1 ? "" : "s");
+    if (!held_back)
+        return GPUMEM_OK;
+    char reason[160];
+    gm_deferred_reason(device, device->import_resource, reason, sizeof reason);
+    return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_device_close: %zu freed imported buffer%s: %s",
+                   held_back, held_back == 1 ? "" : "s", reason);
+}
+
+static gpumem_status close_last(gpumem_device *device) {
+    gpumem_status status = not_busy(device);
+    if (status == GPUMEM_OK)
+        status = imports_ended(device);
+    if (status != GPUMEM_OK)
+        return status;
     struct gm_current current;
     if (gm_current_enter(&current, device) == GPUMEM_OK) {
         gm_drop_events(device);
         gm_current_leave(&current);
     }
-    if (cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)
+    if (device->cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->library->meter, 0);
     device->library->devices[device->ordinal] = NULL;
     discard(device);
     return GPUMEM_OK;
+}
+
+/* Without the library's lock: other devices can be opened and closed while work goes on here. */
+static void wait_for_imports(gpumem_device *device) {
+    pthread_mutex_lock(&device->lock);
+    const gpumem_resource *imports = device->import_resource;
+    pthread_mutex_unlock(&device->lock);
+    if (imports)
+        gm_wait_for_frees(device, imports);
 }
 
 gpumem_status gpumem_device_close(gpumem_device *device) {
@@ -199,7 +220,14 @@ gpumem_status gpumem_device_close(gpumem_device *device) {
         return GPUMEM_OK;
     GM_CHECK(device, "gpumem_device_close");
     gpumem_library *library = device->library;
-    gpumem_status status = GPUMEM_OK;
+    pthread_mutex_lock(&library->lock);
+    gpumem_status status = device->opened > 1 ? GPUMEM_OK : not_busy(device);
+    int last = device->opened == 1;
+    pthread_mutex_unlock(&library->lock);
+    if (status == GPUMEM_OK && last)
+        wait_for_imports(device);
+    if (status != GPUMEM_OK)
+        return status;
     pthread_mutex_lock(&library->lock);
     if (device->opened > 1)
         device->opened--;

@@ -97,7 +97,9 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
     l->level = options.level;
     snprintf(l->name, sizeof l->name, "%s", options.name ? options.name : upstream->kind);
     status = gm_resource_make(upstream->device, &ops, l, upstream, resource);
-    if (status != GPUMEM_OK)
+    if (status == GPUMEM_OK)
+        (*resource)->transparent = 1;
+    else
         free(l);
     return status;
 }

@@ -1,7 +1,7 @@
 /*
- * What the memory library's objects are inside. Lock order: library, device, resource; the drain
- * lock of a device comes before the last two. A resource's functions run under none but the drain
- * lock (deallocate) or the library's (stats, destroy), since they may be the user's.
+ * What the memory library's objects are inside. Lock order: library, device, resource. A resource's
+ * functions run under none but the library's (stats, destroy), since they may be the user's. No
+ * lock is held while queued work is waited for.
  */
 #ifndef GM_MEMORY_OBJECTS_H
 #define GM_MEMORY_OBJECTS_H
@@ -42,12 +42,16 @@ struct gpumem_device {
     size_t low_level;    /* live reservations, physical and mapping objects */
     CUevent *events;     /* unused ones */
     size_t event_count, event_room;
-    gpumem_buffer *deferred, **deferred_end;
-    struct gm_import *imports; /* share/import.c */
+    CUstream helper; /* an unused stream of ours, NULL when there is none: memory/waits.c */
+    gpumem_buffer *deferred, *deferred_last; /* in the order in which they were freed */
+    uint64_t deferred_number;                /* of the last one */
+    pthread_cond_t worked;                   /* a buffer of that list was looked at, or ended */
+    struct gm_import *imports;               /* share/import.c */
     gpumem_resource *import_resource;
     gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
 
-    pthread_mutex_t drain; /* one thread works off frees at a time */
+    atomic_size_t deferred_count; /* of that list: what every call looks at first */
+    atomic_flag polled;           /* a thread goes through the list; others need not */
 };
 
 /* One physical handle of a virtual allocation. */
@@ -75,6 +79,11 @@ struct gm_fast_ops {
     void (*take_back)(gpumem_buffer *buffer);
     /* Buffers that are not taken back. */
     size_t (*owned)(gpumem_resource *resource);
+    /* Waits until everything that was freed so far can be handed out or given back. No lock is
+     * held; the device's context is current. */
+    void (*settle)(gpumem_resource *resource);
+    /* The stream is about to end. */
+    void (*forget)(gpumem_resource *resource, CUstream stream);
 };
 
 struct gpumem_resource {
@@ -88,21 +97,36 @@ struct gpumem_resource {
     gpumem_resource_properties properties;
     gm_chunks_fn chunks;            /* NULL: not exportable */
     const struct gm_fast_ops *fast; /* or NULL */
+    int users;                      /* made of the user's functions */
+    int transparent;                /* a wrapper without a limit of its own */
     int imported;                   /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of those, not yet given up by all who refer to them */
     size_t wrappers;       /* under the device's lock, as the rest */
+    size_t ending;         /* deferred buffers whose memory is being taken back just now */
     size_t visitors;       /* threads in its trim or stats: it must stay */
     gpumem_resource *next; /* in the device's list */
 };
 
 #define GM_INLINE_STREAMS 4
 
+enum gm_wait_state {
+    GM_WAIT_NAMED = 0, /* the stream is known, and nothing of it is marked yet */
+    GM_WAIT_PASSED,
+    GM_WAIT_EVENT,     /* `event` marks the point */
+    GM_WAIT_CAPTURING, /* it captures: marked when that has ended */
+    GM_WAIT_ELSEWHERE, /* another thread's per-thread stream: that thread can mark it */
+    GM_WAIT_LOST,      /* the stream is gone; what it ran, only the whole context tells */
+};
+
 struct gm_wait {
     CUstream stream;
-    CUevent event; /* recorded on it; NULL: the stream itself is asked */
-    int passed;
+    unsigned long long id; /* cuStreamGetId, since handles are used again; 0: not known */
+    uint64_t thread;       /* that named CU_STREAM_PER_THREAD; 0 for other streams */
+    int task;              /* its Linux thread id */
+    enum gm_wait_state state;
+    CUevent event;
 };
 
 struct gpumem_buffer {
@@ -111,7 +135,7 @@ struct gpumem_buffer {
     gpumem_allocation allocation;
     atomic_uint references; /* owner, holds, exports */
     int freed;              /* the owner has let go */
-    CUstream free_stream;
+    size_t home;            /* which wait's stream the memory goes back on, if in stream order */
     /* Streams that use it, with that of allocation first. Grown when a stream is named, so that a
      * free needs no memory. */
     struct gm_wait inline_waits[GM_INLINE_STREAMS];
@@ -120,7 +144,10 @@ struct gpumem_buffer {
     pthread_mutex_t lock; /* waits */
     unsigned char id[16]; /* random, made at the first export */
     uint64_t layout;      /* counts the changes of its chunks */
-    gpumem_buffer *next;  /* in the device's deferred list */
+    /* In the device's deferred list, under the device's lock. */
+    gpumem_buffer *next, *previous;
+    uint64_t number; /* rises along the list */
+    int claimed;     /* a thread looks at it, without the lock; nobody else may */
 };
 
 #endif

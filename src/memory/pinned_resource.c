@@ -127,7 +127,7 @@ static gpumem_status make_slab(struct pinned_resource *p, size_t bytes, size_t a
     size_t pinned;
     size_t size = take_room(p, bytes + slack, &pinned);
     if (!size)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY,
+        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
                        "a slab for %zu bytes would bring pinned memory from %zu over its maximum "
                        "of %llu",
                        bytes, pinned, (unsigned long long)p->options.maximum_bytes);
@@ -335,6 +335,7 @@ static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_opti
         .kind = "pinned_pool",
         .own = 1,
         .host = 1,
+        .maximum = options->maximum_bytes,
         .location = options->numa_bind ? GPUMEM_LOCATION_HOST_NUMA : GPUMEM_LOCATION_HOST,
         .handle_type = options->ipc ? GPUMEM_HANDLE_POSIX_FD : GPUMEM_HANDLE_NONE,
     };

@@ -2,6 +2,8 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
+#include "memory/buffer.h"
+#include "memory/capture.h"
 #include "memory/current.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
@@ -42,6 +44,35 @@ static gpumem_status begin_pinning(const struct pool_resource *p, size_t bytes, 
     return status;
 }
 
+/* The driver says OUT_OF_MEMORY for both. */
+static int is_over_maximum(const struct pool_resource *p, CUresult result, size_t bytes) {
+    uint64_t maximum = p->settings.maximum;
+    return result == CUDA_ERROR_OUT_OF_MEMORY && maximum &&
+           (bytes > maximum || attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) > maximum - bytes);
+}
+
+static gpumem_status refuse(const struct pool_resource *p, CUresult result, size_t bytes) {
+    const gpumem_driver_api *cu = p->device->cu;
+    const char *call = "cuMemAllocFromPoolAsync";
+    if (is_over_maximum(p, result, bytes))
+        return gm_cu_fail_as(GPUMEM_ERROR_OUT_OF_CAPACITY, cu, result, call,
+                             "%zu bytes more would bring the %s over its maximum of %llu", bytes,
+                             p->resource->kind, (unsigned long long)p->settings.maximum);
+    if (p->settings.host)
+        return gm_cu_fail_host(cu, result, call, "cannot get %zu bytes of pinned host memory",
+                               bytes);
+    return gm_cu_fail(cu, result, call, "cannot get %zu bytes from the %s of device %d", bytes,
+                      p->resource->kind, p->device->ordinal);
+}
+
+/* The legacy stream is asked first: the driver would refuse, and spoil the capture for it. */
+static CUresult stream_allows(const struct pool_resource *p, CUstream stream) {
+    return gm_is_legacy(stream) &&
+                   gm_capture_state(p->device->cu, stream, NULL) == GM_CAPTURE_IMPLICIT
+               ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+               : CUDA_SUCCESS;
+}
+
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct pool_resource *p = user;
@@ -55,16 +86,13 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     gpumem_status begun = begin_pinning(p, bytes, &pinning);
     if (begun != GPUMEM_OK)
         return begun;
-    CUresult result = cu->cuMemAllocFromPoolAsync(&base, bytes, p->settings.pool, request->stream);
+    CUresult result = stream_allows(p, request->stream);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuMemAllocFromPoolAsync(&base, bytes, p->settings.pool, request->stream);
     if (pinning)
         gm_pinning_end(pinning);
     if (result != CUDA_SUCCESS) {
-        gpumem_status status =
-            p->settings.host ? gm_cu_fail_host(cu, result, "cuMemAllocFromPoolAsync",
-                                               "cannot get %zu bytes of pinned host memory", bytes)
-                             : gm_cu_fail(cu, result, "cuMemAllocFromPoolAsync",
-                                          "cannot get %zu bytes from the %s of device %d", bytes,
-                                          p->resource->kind, p->device->ordinal);
+        gpumem_status status = refuse(p, result, bytes);
         /* It may have taken effect: the driver reports earlier failures like this. */
         if (base && cu->cuMemFreeAsync(base, request->stream) != CUDA_SUCCESS)
             gm_meter_quarantine_memory(&p->resource->meter, bytes);
@@ -85,13 +113,48 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return GPUMEM_OK;
 }
 
+/* Memory of a graph, which what is allocated during a capture is, belongs to no pool. */
+static int is_of_a_pool(const gpumem_driver_api *cu, CUdeviceptr base) {
+    CUmemoryPool pool = NULL;
+    return cu->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, base) ==
+               CUDA_SUCCESS &&
+           pool;
+}
+
+/*
+ * What a refusal means. A stream that captures takes back only what was allocated in that capture:
+ * other memory waits until the capture has ended. Memory of a graph that has not run, or that was
+ * spoilt, is not there: the graph has it, and nothing is lost.
+ */
+enum outcome { GIVEN_BACK, PUT_OFF, KEPT_BY_DRIVER };
+
+static enum outcome outcome_of(struct pool_resource *p, const gpumem_allocation *allocation,
+                               CUstream stream, CUresult result) {
+    const gpumem_driver_api *cu = p->device->cu;
+    if (result == CUDA_SUCCESS)
+        return GIVEN_BACK;
+    if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED &&
+        result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return KEPT_BY_DRIVER;
+    if (!is_of_a_pool(cu, (CUdeviceptr)(uintptr_t)allocation->cookie))
+        return GIVEN_BACK;
+    int captures = gm_capture_state(cu, stream, NULL) != GM_CAPTURE_NONE;
+    return captures && gm_buffer_put_off(p->resource, allocation, stream) == 0 ? PUT_OFF
+                                                                               : KEPT_BY_DRIVER;
+}
+
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct pool_resource *p = user;
-    CUdeviceptr base = (CUdeviceptr)(uintptr_t)allocation->cookie;
+    CUresult result = stream_allows(p, stream);
+    if (result == CUDA_SUCCESS)
+        result = p->device->cu->cuMemFreeAsync((CUdeviceptr)(uintptr_t)allocation->cookie, stream);
+    enum outcome outcome = outcome_of(p, allocation, stream, result);
+    if (outcome == PUT_OFF)
+        return;
+    if (outcome == KEPT_BY_DRIVER)
+        gm_meter_quarantine_memory(&p->resource->meter, allocation->committed_bytes);
     if (p->settings.host)
         gm_meter_subtract(&p->resource->meter, GM_PINNED, allocation->committed_bytes);
-    if (p->device->cu->cuMemFreeAsync(base, stream) != CUDA_SUCCESS)
-        gm_meter_quarantine_memory(&p->resource->meter, allocation->committed_bytes);
 }
 
 static void properties(void *user, gpumem_resource_properties *out) {
@@ -108,8 +171,11 @@ static void stats(void *user, gpumem_stats *out) {
     const struct pool_resource *p = user;
     if (!p->settings.own)
         return;
+    struct gm_relaxed relaxed; /* these are called with nothing entered */
+    gm_relax(&relaxed, p->device->cu);
     uint64_t reserved = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    gm_unrelax(&relaxed, p->device->cu);
     if (reserved > used) {
         out->cached_bytes += reserved - used;
         out->committed_bytes += reserved - used;
@@ -205,6 +271,7 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
 static gpumem_status own_pool(gpumem_device *device, const gpumem_device_pool_options *options,
                               struct gm_pool_settings *settings) {
     settings->own = 1;
+    settings->maximum = options->maximum_bytes;
     settings->handle_type = options->ipc ? options->handle_type : GPUMEM_HANDLE_NONE;
     CUmemPoolProps props = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

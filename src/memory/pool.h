@@ -9,6 +9,7 @@ struct gm_pool_settings {
     CUmemoryPool pool;
     int own; /* destroyed with the resource */
     int host;
+    uint64_t maximum; /* of an own pool; 0: none */
     gpumem_location location;
     gpumem_handle_type handle_type;
 };

@@ -6,6 +6,7 @@
 #include "memory/current.h"
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
+#include "memory/reclaim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,11 +35,12 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
     return made;
 }
 
-gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
-                               gpumem_resource *upstream, gpumem_resource **resource) {
+static gpumem_status make_listed(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
+                                 gpumem_resource *upstream, int users, gpumem_resource **resource) {
     gpumem_resource *made = make(device, ops, user, upstream);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    made->users = users;
     pthread_mutex_lock(&device->lock);
     made->next = device->resources;
     device->resources = made;
@@ -47,6 +49,11 @@ gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops 
     pthread_mutex_unlock(&device->lock);
     *resource = made;
     return GPUMEM_OK;
+}
+
+gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
+                               gpumem_resource *upstream, gpumem_resource **resource) {
+    return make_listed(device, ops, user, upstream, 0, resource);
 }
 
 gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,
@@ -97,13 +104,13 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
         return status;
     GM_REQUIRE(ops.allocate && ops.deallocate && ops.properties,
                "gpumem_resource_create: allocate, deallocate and properties are needed");
-    gpumem_resource *upstream = ops.upstream, *made;
+    gpumem_resource *upstream = ops.upstream, *made = NULL;
     if (upstream) {
         GM_CHECK(upstream, "gpumem_resource_create");
         GM_REQUIRE(upstream->device == device,
                    "gpumem_resource_create: upstream is a resource of another device");
     }
-    status = gm_resource_make(device, &ops, user, upstream, &made);
+    status = make_listed(device, &ops, user, upstream, 1, &made);
     if (status != GPUMEM_OK)
         return status;
     if (made->properties.exportable && !(upstream && upstream->properties.exportable)) {
@@ -136,14 +143,14 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
         return gm_fail(GPUMEM_ERROR_BUSY,
                        "the %s resource still has %zu buffer%s (not freed, held or exported)",
                        resource->kind, owned, owned == 1 ? "" : "s");
-    if (atomic_load(&resource->live))
-        gm_drain(device, resource, 1);
-    if (atomic_load(&resource->live))
-        return gm_fail(GPUMEM_ERROR_BUSY,
-                       "the driver does not say whether work on %zu freed buffer%s of the %s "
-                       "resource is done; try again",
-                       atomic_load(&resource->live), atomic_load(&resource->live) == 1 ? "" : "s",
-                       resource->kind);
+    gm_wait_for_frees(device, resource);
+    size_t live = atomic_load(&resource->live);
+    if (live) {
+        char reason[160];
+        gm_deferred_reason(device, resource, reason, sizeof reason);
+        return gm_fail(GPUMEM_ERROR_BUSY, "%zu freed buffer%s of the %s resource cannot end: %s",
+                       live, live == 1 ? "" : "s", resource->kind, reason);
+    }
     gm_resource_discard(resource);
     return GPUMEM_OK;
 }
@@ -151,7 +158,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
 gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_trim");
-    gm_drain(resource->device, NULL, 0);
+    gm_work_off(resource->device);
     if (!resource->ops.trim)
         return GPUMEM_OK;
     struct gm_current current;
@@ -163,9 +170,10 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
     return GPUMEM_OK;
 }
 
-/* Calls `visit` for each resource but the library's own wrappers, with no lock held: a resource of
- * the user's may give buffers of another one back. */
-static void visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *), void *data) {
+/* For each resource but the library's own wrappers, with no lock held: a resource of the user's may
+ * give buffers of another one back. */
+void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
+                        void *data) {
     pthread_mutex_lock(&device->lock);
     for (gpumem_resource *r = device->resources; r; r = r->next) {
         if (r->upstream && !r->apart && !r->fast)
@@ -180,40 +188,13 @@ static void visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, vo
     pthread_mutex_unlock(&device->lock);
 }
 
-static void trim_one(gpumem_resource *resource, void *data) {
-    (void)data;
-    if (resource->ops.trim)
-        resource->ops.trim(resource->user, 0);
-}
-
-static void trim_all(gpumem_device *device) {
-    struct gm_current current;
-    if (gm_current_enter(&current, device) != GPUMEM_OK)
-        return;
-    visit_all(device, trim_one, NULL);
-    gm_drop_events(device);
-    gm_current_leave(&current);
-}
-
-int gm_reclaim(gpumem_device *device) {
-    struct gm_error_record saved;
-    gm_error_save(&saved);
-    size_t freed = gm_drain(device, NULL, 1);
-    gpumem_stats before, after;
-    gm_meter_read(&device->meter, &before);
-    gm_resources_add_stats(device, &before);
-    trim_all(device);
-    gm_meter_read(&device->meter, &after);
-    gm_resources_add_stats(device, &after);
-    gm_error_restore(&saved);
-    return freed || after.cached_bytes < before.cached_bytes;
-}
-
 gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
-    gm_drain(device, NULL, wait != 0);
-    trim_all(device);
+    gm_work_off(device);
+    if (wait)
+        gm_wait_for_frees(device, NULL);
+    gm_trim_all(device);
     return GPUMEM_OK;
 }
 
@@ -241,7 +222,7 @@ static void add_stats(gpumem_resource *resource, void *data) {
 }
 
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats) {
-    visit_all(device, add_stats, stats);
+    gm_resources_visit(device, add_stats, stats);
 }
 
 gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats *stats) {

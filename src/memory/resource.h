@@ -15,9 +15,10 @@ gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resour
 /* Ends a resource without buffers. */
 void gm_resource_discard(gpumem_resource *resource);
 
-/* What allocation does when memory runs out: waits for held-back frees and empties the caches of
- * the device. Returns whether there was anything to do. */
-int gm_reclaim(gpumem_device *device);
+/* Calls `visit` for each resource but wrappers, with no lock held: a resource of the user's may
+ * give buffers of another one back. */
+void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
+                        void *data);
 
 /* Adds what the device's resources know beside the meters. */
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats);

@@ -4,6 +4,7 @@
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
+#include "memory/resource.h"
 
 static gpumem_status make_stream(gpumem_device *device, const gpumem_stream_options *options,
                                  CUstream *stream) {
@@ -56,6 +57,11 @@ static gpumem_status finish(struct gm_current *current, CUresult result, const c
     return status;
 }
 
+static void forget(gpumem_resource *resource, void *stream) {
+    if (resource->fast)
+        resource->fast->forget(resource, stream);
+}
+
 gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
     GM_UNCANCELLED;
     struct gm_current current;
@@ -63,6 +69,7 @@ gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
     gpumem_status status = enter(&current, device, "gpumem_stream_destroy");
     if (status != GPUMEM_OK)
         return status;
+    gm_resources_visit(device, forget, stream);
     return finish(&current, device->cu->cuStreamDestroy_v2(stream), "cuStreamDestroy",
                   "cannot destroy a stream");
 }

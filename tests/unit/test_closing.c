@@ -1,6 +1,10 @@
 /* The last close of a device: what it may still touch, and when it must refuse. */
 #include "library_test.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
 /* A second buffer over the memory of `buffer`, as another process would have it. */
 static gpumem_buffer *import(gpumem_buffer *buffer) {
     gpumem_export *exported;
@@ -66,6 +70,44 @@ static void imports_that_work_still_uses_keep_the_device_open(void **state) {
     soft->free_text(leaks);
 }
 
+static void *close_it(void *unused) {
+    (void)unused;
+    return (void *)(uintptr_t)gpumem_device_close(device);
+}
+
+static void *read_stats(void *unused) {
+    gpumem_stats stats = {.size = sizeof stats};
+    (void)unused;
+    return (void *)(uintptr_t)gpumem_library_get_stats(library, &stats);
+}
+
+/* The lock of the library is free while a close waits for work. */
+static void a_waiting_close_keeps_no_other_call_waiting(void **state) {
+    assert_int_equal(open_device(state), 0);
+    gpumem_buffer *imported = only_an_import();
+    struct gate gate = close_gate();
+    OK(gpumem_buffer_free(imported, gate.stream));
+    uint64_t before = soft->call_count("cuEventSynchronize");
+    pthread_t closing, reading;
+    void *closed = NULL, *read = NULL;
+    assert_int_equal(pthread_create(&closing, NULL, close_it, NULL), 0);
+    while (soft->call_count("cuEventSynchronize") == before)
+        sched_yield();
+    assert_int_equal(pthread_create(&reading, NULL, read_stats, NULL), 0);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 10;
+    int apart = pthread_timedjoin_np(reading, &read, &until) == 0;
+    __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
+    pthread_join(closing, &closed);
+    if (!apart)
+        pthread_join(reading, &read);
+    assert_true(apart);
+    assert_null(closed);
+    assert_null(read);
+    OK(gpumem_close(library)); /* what is left of the gate went with the context */
+}
+
 static char logged[256];
 
 static void keep_line(void *user, gpumem_log_level level, const char *text) {
@@ -106,6 +148,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_released_context_is_not_made_current),
         cmocka_unit_test(imports_that_work_still_uses_keep_the_device_open),
+        cmocka_unit_test(a_waiting_close_keeps_no_other_call_waiting),
         cmocka_unit_test(a_pop_that_is_refused_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,8 +267,7 @@ static void too_little_staging(void **state) {
     OK(gpumem_pinned_resource_create(
         device, GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = MIB), &pinned));
     write_file(8 * MIB, 1);
-    REFUSED(OUT_OF_HOST_MEMORY, memory, path,
-            GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned));
+    REFUSED(OUT_OF_CAPACITY, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pinned));
     OK(gpumem_resource_destroy(pinned));
 }
 

@@ -109,7 +109,7 @@ static void a_maximum_is_kept(void **state) {
     gpumem_resource *resource = make(
         GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB));
     gpumem_buffer *a = allocate(resource, 2 * MIB), *b = allocate(resource, 2 * MIB), *c = a;
-    FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, 1, NULL, &c));
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 1, NULL, &c));
     SAYS("maximum of 4194304");
     assert_ptr_equal(c, a);
     OK(gpumem_buffer_free(a, NULL));

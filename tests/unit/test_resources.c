@@ -70,7 +70,7 @@ static void pools_of_others_are_not_changed(void **state) {
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .maximum_bytes = 64 * MIB), &own));
     assert_int_equal(soft->call_count("cuMemPoolCreate"), made + 1);
     gpumem_buffer *none;
-    FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(own, 65 * MIB, NULL, &none));
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(own, 65 * MIB, NULL, &none));
     OK(gpumem_resource_destroy(own));
 }
 

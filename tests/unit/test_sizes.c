@@ -26,6 +26,7 @@ static void check_refused(gpumem_resource *resource, size_t bytes, size_t alignm
 /* Destroys the resource. */
 static void refuse_huge(gpumem_resource *resource) {
     uint64_t failed = device_stats().allocations_failed;
+    OK(gpumem_device_trim(device, 0)); /* events of earlier frees: a refusal drops them too */
     char *before = soft->state_dump();
     for (size_t i = 0; i < COUNT(huge); i++) {
         check_refused(resource, huge[i], 0, 0);

@@ -1,0 +1,149 @@
+#include "memory/reclaim.h"
+
+#include "base/error.h"
+#include "memory/current.h"
+#include "memory/deferred.h"
+#include "memory/resource.h"
+
+struct gm_reclaim gm_reclaim_for(const gpumem_resource *resource, uint64_t bytes) {
+    return (struct gm_reclaim){.device = resource->device, .resource = resource, .bytes = bytes};
+}
+
+struct gm_reclaim gm_reclaim_for_device(gpumem_device *device, uint64_t bytes) {
+    return (struct gm_reclaim){.device = device, .bytes = bytes};
+}
+
+/* ---- What counts ----------------------------------------------------------------------------- */
+
+static int goes_through(const gpumem_resource *resource, const gpumem_resource *limit) {
+    while (resource && resource != limit)
+        resource = resource->upstream;
+    return resource != NULL;
+}
+
+/* The one that refused for its limit: not a wrapper that refuses nothing by itself. */
+static const gpumem_resource *limit_of(const gpumem_resource *resource) {
+    while (resource && resource->transparent && resource->upstream)
+        resource = resource->upstream;
+    return resource;
+}
+
+static int is_wanted(const gpumem_buffer *buffer, const void *data) {
+    const struct gm_reclaim *reclaim = data;
+    const gpumem_resource *resource = buffer->resource;
+    if (reclaim->within)
+        return goes_through(resource, reclaim->within);
+    if (resource->imported) /* memory of other processes */
+        return 0;
+    int on_device = resource->properties.location == GPUMEM_LOCATION_DEVICE;
+    return reclaim->host ? !on_device || resource->properties.host_accessible : on_device;
+}
+
+/* Whether everything that is held back would do. Where the driver does not say what is free, it
+ * may. */
+static int could_be_enough(const struct gm_reclaim *reclaim) {
+    if (reclaim->within || reclaim->host)
+        return 1;
+    uint64_t free_bytes = 0, total = 0;
+    if (gpumem_device_get_memory(reclaim->device, &free_bytes, &total) != GPUMEM_OK)
+        return 1;
+    return reclaim->bytes <= free_bytes + gm_deferred_bytes(reclaim->device, is_wanted, reclaim);
+}
+
+/* ---- Caches ---------------------------------------------------------------------------------- */
+
+static void trim_one(gpumem_resource *resource, void *unused) {
+    (void)unused;
+    if (resource->ops.trim)
+        resource->ops.trim(resource->user, 0);
+}
+
+/* A resource of the user's may have been built over the one with the limit. */
+static void trim_counted(gpumem_resource *resource, void *data) {
+    const struct gm_reclaim *reclaim = data;
+    if (resource->users || goes_through(reclaim->resource, resource))
+        trim_one(resource, NULL);
+}
+
+void gm_trim_all(gpumem_device *device) {
+    struct gm_current current;
+    if (gm_current_enter(&current, device) != GPUMEM_OK)
+        return;
+    gm_resources_visit(device, trim_one, NULL);
+    gm_drop_events(device);
+    gm_current_leave(&current);
+}
+
+/* What caches hold, as far as they tell, and what they took for it. */
+static uint64_t held(gpumem_device *device) {
+    gpumem_stats stats;
+    gm_meter_read(&device->meter, &stats);
+    gm_resources_add_stats(device, &stats);
+    return stats.cached_bytes + stats.committed_bytes;
+}
+
+/* Whether a cache became smaller. */
+static int trim(struct gm_reclaim *reclaim) {
+    uint64_t before = held(reclaim->device);
+    struct gm_current current;
+    if (!reclaim->within) {
+        gm_trim_all(reclaim->device);
+    } else if (gm_current_enter(&current, reclaim->device) == GPUMEM_OK) {
+        gm_resources_visit(reclaim->device, trim_counted, reclaim);
+        gm_current_leave(&current);
+    }
+    return held(reclaim->device) < before;
+}
+
+static void settle_one(gpumem_resource *resource, void *data) {
+    const struct gm_reclaim *reclaim = data;
+    if (resource->fast && (!reclaim->within || goes_through(reclaim->resource, resource) ||
+                           goes_through(resource, reclaim->within)))
+        resource->fast->settle(resource);
+}
+
+/* Caching resources wait for their own frees, all at once. */
+static int settle(struct gm_reclaim *reclaim) {
+    struct gm_current current;
+    if (reclaim->settled || gm_current_enter(&current, reclaim->device) != GPUMEM_OK)
+        return 0;
+    reclaim->settled = 1;
+    gm_resources_visit(reclaim->device, settle_one, reclaim);
+    gm_current_leave(&current);
+    return 1;
+}
+
+/* ---- Step by step ---------------------------------------------------------------------------- */
+
+/* What comes back may lie in a cache, and be of use only once that is emptied. */
+static int take_more(struct gm_reclaim *reclaim) {
+    size_t ended = gm_work_off(reclaim->device);
+    int trimmed = !reclaim->begun || ended ? trim(reclaim) : 0;
+    reclaim->begun = 1;
+    if (ended || trimmed)
+        return 1;
+    if (!could_be_enough(reclaim) || !gm_wait_for_one(reclaim->device, is_wanted, reclaim))
+        return settle(reclaim);
+    trim(reclaim);
+    return 1;
+}
+
+int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
+    switch (status) {
+    case GPUMEM_ERROR_OUT_OF_CAPACITY:
+        reclaim->within = limit_of(reclaim->resource);
+        break;
+    case GPUMEM_ERROR_OUT_OF_MEMORY:
+    case GPUMEM_ERROR_OUT_OF_HOST_MEMORY:
+        reclaim->within = NULL;
+        reclaim->host = status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+        break;
+    default:
+        return 0;
+    }
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    int more = take_more(reclaim);
+    gm_error_restore(&saved);
+    return more;
+}

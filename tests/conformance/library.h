@@ -1,0 +1,41 @@
+/* For tests of the memory library on any driver: it is opened beside the harness's driver. */
+#ifndef CONFORMANCE_LIBRARY_H
+#define CONFORMANCE_LIBRARY_H
+
+#include "harness.h"
+
+#include <gpumem/gpumem.h>
+
+static gpumem_library *library;
+static gpumem_device *device;
+
+static inline void check_status(gpumem_status got, const char *call, const char *file, int line) {
+    if (got == GPUMEM_OK)
+        return;
+    print_error("%s\n  answered %s: %s\n", call, gpumem_status_name(got),
+                gpumem_last_error()->message);
+    _fail(file, line);
+}
+
+#define DONE(call) check_status((call), #call, __FILE__, __LINE__)
+
+/* The harness's driver, so that both see the same contexts. */
+static inline void open_library(void) {
+    DONE(gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = soft ? "softgpu" : NULL),
+                     &library));
+    DONE(gpumem_device_open(library, 0, &device));
+    assert_ptr_equal(gpumem_device_context(device), ctx);
+}
+
+static inline void close_library(void) {
+    DONE(gpumem_device_close(device));
+    DONE(gpumem_close(library));
+}
+
+static inline gpumem_stats device_stats(void) {
+    gpumem_stats stats = {.size = sizeof stats};
+    DONE(gpumem_device_get_stats(device, &stats));
+    return stats;
+}
+
+#endif

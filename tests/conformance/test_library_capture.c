@@ -1,0 +1,473 @@
+/* The memory library beside stream captures: it disturbs none, and memory of a capture is the
+ * graph's. */
+#include "library.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#define MIB ((size_t)1 << 20)
+
+static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
+                                            CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                                            CU_STREAM_CAPTURE_MODE_RELAXED};
+
+static CUstream make_stream(unsigned flags) {
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, flags));
+    return stream;
+}
+
+static CUgraph end_capture(CUstream stream) {
+    CUgraph graph = NULL;
+    OK(cu.cuStreamEndCapture(stream, &graph));
+    return graph;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
+    gpumem_buffer *buffer;
+    DONE(gpumem_buffer_allocate(resource, 2 * MIB,
+                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static gpumem_resource *make_virtual(void) {
+    gpumem_resource *resource;
+    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    return resource;
+}
+
+static gpumem_resource *make_pinned(void) {
+    gpumem_resource *resource;
+    DONE(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .slab_bytes = 2 * MIB), &resource));
+    return resource;
+}
+
+/* The driver's own default pool, whose use it tells. */
+static gpumem_resource *make_pool(void) {
+    gpumem_resource *resource;
+    DONE(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_DEFAULT),
+        &resource));
+    return resource;
+}
+
+static uint64_t pool_used(void) {
+    CUmemoryPool pool;
+    cuuint64_t used = 0;
+    OK(cu.cuDeviceGetDefaultMemPool(&pool, dev));
+    OK(cu.cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used));
+    return used;
+}
+
+static uint64_t graph_memory_used(void) {
+    cuuint64_t used = 0;
+    OK(cu.cuDeviceGetGraphMemAttribute(dev, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used));
+    return used;
+}
+
+/* ---- Nothing is disturbed -------------------------------------------------------------------- */
+
+/* What a program does with the library while something else captures. */
+static void use_all(void) {
+    CUstream other;
+    int done;
+    char host[64] = {0};
+    DONE(gpumem_stream_create(device, NULL, &other));
+    gpumem_resource *resources[] = {make_virtual(), make_pinned(), make_pool()};
+    gpumem_resource *own;
+    DONE(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &own));
+    gpumem_buffer *buffer = allocate(own, other);
+    DONE(gpumem_buffer_free(buffer, other));
+    for (size_t i = 0; i < COUNT(resources); i++) {
+        buffer = allocate(resources[i], other);
+        if (i != 1)
+            DONE(gpumem_buffer_fill(buffer, 0, 4096, 1, other));
+        if (i != 1)
+            DONE(gpumem_buffer_read(buffer, 0, host, sizeof host, other));
+        DONE(gpumem_stream_query(device, other, &done));
+        DONE(gpumem_buffer_free(buffer, NULL));
+    }
+    DONE(gpumem_stream_synchronize(device, other));
+    (void)device_stats();
+    DONE(gpumem_device_trim(device, 1));
+    for (size_t i = 0; i < COUNT(resources); i++)
+        DONE(gpumem_resource_destroy(resources[i]));
+    DONE(gpumem_resource_destroy(own));
+    DONE(gpumem_stream_destroy(device, other));
+}
+
+static void *use_all_elsewhere(void *unused) {
+    (void)unused;
+    use_all();
+    return NULL;
+}
+
+static void everything_can_be_done_beside_a_capture(void **state) {
+    (void)state;
+    open_library();
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        CUstream stream = make_stream(CU_STREAM_DEFAULT);
+        pthread_t thread;
+        OK(cu.cuStreamBeginCapture_v2(stream, modes[i]));
+        use_all();
+        assert_int_equal(pthread_create(&thread, NULL, use_all_elsewhere, NULL), 0);
+        pthread_join(thread, NULL);
+        OK(cu.cuGraphDestroy(end_capture(stream)));
+        OK(cu.cuStreamDestroy_v2(stream));
+    }
+    assert_int_equal(device_stats().quarantined, 0);
+    close_library();
+}
+
+/* The thread's own mode is what it was. */
+static void the_mode_of_the_thread_stays(void **state) {
+    (void)state;
+    open_library();
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        CUstreamCaptureMode mode = modes[i];
+        OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+        use_all();
+        OK(cu.cuThreadExchangeStreamCaptureMode(&mode));
+        assert_int_equal(mode, modes[i]);
+    }
+    CUstreamCaptureMode usual = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    OK(cu.cuThreadExchangeStreamCaptureMode(&usual));
+    close_library();
+}
+
+struct freeing {
+    gpumem_buffer *buffers[3];
+    CUstream stream;
+};
+
+static void *free_them(void *data) {
+    struct freeing *freeing = data;
+    for (size_t i = 0; i < COUNT(freeing->buffers); i++)
+        DONE(gpumem_buffer_free(freeing->buffers[i], freeing->stream));
+    return NULL;
+}
+
+/* A blocking stream captures, so that nobody may touch the default stream: cuStreamQuery of it
+ * would spoil the capture. */
+static void free_during_a_capture(CUstreamCaptureMode mode, CUstream stream, bool elsewhere) {
+    gpumem_resource *resources[] = {make_virtual(), make_pinned(), make_pool()};
+    CUstream captured = make_stream(CU_STREAM_DEFAULT);
+    struct freeing freeing = {.stream = stream};
+    for (size_t i = 0; i < COUNT(resources); i++)
+        freeing.buffers[i] = allocate(resources[i], NULL);
+    OK(cu.cuStreamBeginCapture_v2(captured, mode));
+    pthread_t thread;
+    if (elsewhere) {
+        assert_int_equal(pthread_create(&thread, NULL, free_them, &freeing), 0);
+        pthread_join(thread, NULL);
+    } else {
+        free_them(&freeing);
+    }
+    OK(cu.cuGraphDestroy(end_capture(captured)));
+    DONE(gpumem_device_trim(device, 1));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    for (size_t i = 0; i < COUNT(resources); i++)
+        DONE(gpumem_resource_destroy(resources[i]));
+    OK(cu.cuStreamDestroy_v2(captured));
+}
+
+static void frees_on_the_default_stream_leave_captures_alone(void **state) {
+    (void)state;
+    open_library();
+    uint64_t used = pool_used();
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        free_during_a_capture(modes[i], NULL, false);
+        free_during_a_capture(modes[i], NULL, true);
+        free_during_a_capture(modes[i], CU_STREAM_LEGACY, true);
+    }
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(), used);
+    close_library();
+}
+
+/* The driver would refuse, and spoil the capture. */
+static void allocating_on_the_default_stream_is_refused_without_harm(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool();
+    CUstream captured = make_stream(CU_STREAM_DEFAULT);
+    gpumem_buffer *none = NULL;
+    OK(cu.cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_int_equal(gpumem_buffer_allocate(pool, MIB, NULL, &none), GPUMEM_ERROR_DRIVER);
+    assert_int_equal(gpumem_last_error()->driver_code, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    OK(cu.cuGraphDestroy(end_capture(captured)));
+    OK(cu.cuStreamDestroy_v2(captured));
+    DONE(gpumem_resource_destroy(pool));
+    close_library();
+}
+
+#define ROUNDS 300
+
+static bool stop;
+static unsigned frees;
+
+static void *allocate_and_free(void *data) {
+    gpumem_resource *resource = data;
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        DONE(gpumem_buffer_free(allocate(resource, NULL), NULL));
+        __atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+/* Until the other threads have freed a few more: some frees begin before the capture, some end
+ * after it. */
+static void let_them_free(void) {
+    unsigned until = __atomic_load_n(&frees, __ATOMIC_ACQUIRE) + 4;
+    while ((int)(until - __atomic_load_n(&frees, __ATOMIC_ACQUIRE)) > 0)
+        sched_yield();
+}
+
+/* A capture may begin between any two calls of a free. */
+static void captures_that_begin_during_a_free_are_not_spoilt(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *resources[] = {make_pinned(), make_virtual()};
+    CUstream captured = make_stream(CU_STREAM_DEFAULT);
+    pthread_t threads[2];
+    stop = false;
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, resources[i]), 0);
+    int spoilt = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        CUgraph graph = NULL;
+        OK(cu.cuStreamBeginCapture_v2(captured, modes[i % 3]));
+        let_them_free();
+        CUresult ended = cu.cuStreamEndCapture(captured, &graph);
+        spoilt += ended != CUDA_SUCCESS;
+        if (graph)
+            OK(cu.cuGraphDestroy(graph));
+    }
+    __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(spoilt, 0);
+    for (size_t i = 0; i < COUNT(resources); i++)
+        DONE(gpumem_resource_destroy(resources[i]));
+    OK(cu.cuStreamDestroy_v2(captured));
+    close_library();
+}
+
+/* ---- Memory of a capture --------------------------------------------------------------------- */
+
+static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
+    CUgraphNode nodes[16];
+    size_t count = COUNT(nodes), found = 0;
+    OK(cu.cuGraphGetNodes(graph, nodes, &count));
+    for (size_t i = 0; i < count; i++) {
+        CUgraphNodeType is;
+        OK(cu.cuGraphNodeGetType(nodes[i], &is));
+        found += is == type;
+    }
+    return found;
+}
+
+static void launch_and_end(CUgraph graph, CUstream stream) {
+    CUgraphExec exec;
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphLaunch(exec, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuGraphExecDestroy(exec));
+    OK(cu.cuGraphDestroy(graph));
+}
+
+static void allocated_and_freed_inside_becomes_nodes(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool();
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+        uint64_t used = pool_used();
+        OK(cu.cuStreamBeginCapture_v2(stream, modes[i]));
+        gpumem_buffer *buffer = allocate(pool, stream);
+        DONE(gpumem_buffer_fill(buffer, 0, 4096, 1, stream));
+        DONE(gpumem_buffer_free(buffer, stream));
+        CUgraph graph = end_capture(stream);
+        assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC), 1);
+        assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 1);
+        assert_int_equal(pool_used(), used);
+        launch_and_end(graph, stream);
+        OK(cu.cuStreamDestroy_v2(stream));
+    }
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    DONE(gpumem_resource_destroy(pool));
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    close_library();
+}
+
+/* A second stream of the capture: the free comes after what it did. */
+static void other_streams_of_the_capture_are_joined(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+    CUstream fork = make_stream(CU_STREAM_NON_BLOCKING);
+    CUevent event;
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gpumem_buffer *buffer = allocate(pool, stream);
+    OK(cu.cuEventRecord(event, stream));
+    OK(cu.cuStreamWaitEvent(fork, event, 0));
+    DONE(gpumem_buffer_fill(buffer, 0, 4096, 1, fork));
+    DONE(gpumem_buffer_free(buffer, stream));
+    CUgraph graph = end_capture(stream); /* UNJOINED if the fork was not joined */
+    assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 1);
+    launch_and_end(graph, stream);
+    assert_int_equal(device_stats().quarantined, 0);
+    DONE(gpumem_resource_destroy(pool));
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuStreamDestroy_v2(fork));
+    OK(cu.cuStreamDestroy_v2(stream));
+    close_library();
+}
+
+static void free_from_outside(gpumem_resource *resource, CUstreamCaptureMode mode) {
+    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+    gpumem_buffer *buffer = allocate(resource, stream);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamBeginCapture_v2(stream, mode));
+    DONE(gpumem_buffer_free(buffer, stream));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    assert_int_equal(gpumem_resource_destroy(resource), GPUMEM_ERROR_BUSY);
+    DONE(gpumem_device_trim(device, 1)); /* does not wait for the capture */
+    assert_int_equal(device_stats().deferred_frees, 1);
+    CUgraph graph = end_capture(stream);
+    assert_int_equal(count_nodes(graph, CU_GRAPH_NODE_TYPE_MEM_FREE), 0);
+    DONE(gpumem_device_trim(device, 1));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuStreamDestroy_v2(stream));
+}
+
+static void allocated_outside_and_freed_inside_waits_for_the_end(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool(), *big = make_virtual();
+    uint64_t used = pool_used();
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        free_from_outside(pool, modes[i]);
+        free_from_outside(big, modes[i]);
+    }
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(), used);
+    DONE(gpumem_resource_destroy(pool));
+    DONE(gpumem_resource_destroy(big));
+    close_library();
+}
+
+/* A wrapper has let go; the pool that it wraps has not. */
+static void memory_of_a_wrapped_pool_waits_too(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool(), *limit;
+    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+    uint64_t used = pool_used();
+    DONE(gpumem_limit_resource_create(pool, 4 * MIB, &limit));
+    gpumem_buffer *buffer = allocate(limit, stream);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    DONE(gpumem_buffer_free(buffer, stream));
+    DONE(gpumem_resource_destroy(limit));
+    assert_int_equal(gpumem_resource_destroy(pool), GPUMEM_ERROR_BUSY);
+    OK(cu.cuGraphDestroy(end_capture(stream)));
+    DONE(gpumem_resource_destroy(pool));
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(), used);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.quarantined, 0);
+    assert_int_equal(stats.committed_bytes, 0);
+    OK(cu.cuStreamDestroy_v2(stream));
+    close_library();
+}
+
+/* The capture comes to nothing; the memory does not. */
+static void a_spoilt_capture_loses_no_memory(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool();
+    uint64_t used = pool_used();
+    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+    gpumem_buffer *outside = allocate(pool, stream);
+    CUgraph graph = NULL;
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    gpumem_buffer *inside = allocate(pool, stream);
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cu.cuStreamQuery(stream));
+    DONE(gpumem_buffer_free(outside, stream));
+    DONE(gpumem_buffer_free(inside, stream));
+    FAILS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
+    DONE(gpumem_device_trim(device, 1));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(), used);
+    DONE(gpumem_resource_destroy(pool));
+    OK(cu.cuStreamDestroy_v2(stream));
+    close_library();
+}
+
+/* As the driver has it: before the launch there is no memory to free, after it there is. */
+static void allocated_inside_and_freed_outside(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gpumem_buffer *early = allocate(pool, stream);
+    CUgraph graph = end_capture(stream);
+    DONE(gpumem_buffer_free(early, stream));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    assert_int_equal(stats.committed_bytes, 0);
+    OK(cu.cuGraphDestroy(graph));
+
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    gpumem_buffer *late = allocate(pool, stream);
+    graph = end_capture(stream);
+    uint64_t used = graph_memory_used();
+    launch_and_end(graph, stream);
+    assert_true(graph_memory_used() > used);
+    DONE(gpumem_buffer_free(late, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    OK(cu.cuDeviceGraphMemTrim(dev));
+    assert_int_equal(graph_memory_used(), used);
+    DONE(gpumem_resource_destroy(pool));
+    OK(cu.cuStreamDestroy_v2(stream));
+    close_library();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(everything_can_be_done_beside_a_capture),
+        TEST(the_mode_of_the_thread_stays),
+        TEST(frees_on_the_default_stream_leave_captures_alone),
+        TEST(allocating_on_the_default_stream_is_refused_without_harm),
+        TEST(captures_that_begin_during_a_free_are_not_spoilt),
+        TEST(allocated_and_freed_inside_becomes_nodes),
+        TEST(other_streams_of_the_capture_are_joined),
+        TEST(allocated_outside_and_freed_inside_waits_for_the_end),
+        TEST(memory_of_a_wrapped_pool_waits_too),
+        TEST(a_spoilt_capture_loses_no_memory),
+        TEST(allocated_inside_and_freed_outside),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

@@ -1,0 +1,240 @@
+/* A handle is not a stream: each thread has its own per-thread default stream, and the values of
+ * destroyed ones are used again. */
+#include "library_test.h"
+#include "memory/objects.h"
+
+#include <pthread.h>
+
+static gpumem_resource *big, *pool;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    return gpumem_virtual_resource_create(device, NULL, &big) == GPUMEM_OK &&
+                   gpumem_device_pool_resource_create(
+                       device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
+                       &pool) == GPUMEM_OK
+               ? 0
+               : -1;
+}
+
+static int teardown(void **state) {
+    if (gpumem_resource_destroy(big) != GPUMEM_OK || gpumem_resource_destroy(pool) != GPUMEM_OK) {
+        print_error("%s\n", gpumem_last_error()->message);
+        return -1;
+    }
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate_on(gpumem_resource *resource, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 2 * MIB,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static int is_mapped(CUdeviceptr address) {
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                    .id = gpumem_device_handle(device)};
+    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+}
+
+static void push(void) {
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+}
+
+static void pop(void) {
+    CUcontext before;
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&before), CUDA_SUCCESS);
+}
+
+/* ---- The per-thread default stream ----------------------------------------------------------- */
+
+/* Another thread frees what this one has allocated. */
+static void *free_it(void *buffer) {
+    gpumem_resource *resource = gpumem_buffer_resource(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    SAYS("only the thread that named its per-thread default stream can tell");
+    return NULL;
+}
+
+static void free_elsewhere(gpumem_buffer *buffer) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_it, buffer), 0);
+    pthread_join(thread, NULL);
+}
+
+/* This thread's per-thread stream waits for a gate. */
+static struct gate hold_per_thread_stream(void) {
+    struct gate gate = close_gate();
+    CUdeviceptr address = 0;
+    push();
+    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&address, gate.flag, 0), CUDA_SUCCESS);
+    assert_int_equal(
+        cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ),
+        CUDA_SUCCESS);
+    pop();
+    return gate;
+}
+
+static void another_threads_free_waits_for_the_naming_thread(void **state) {
+    (void)state;
+    struct gate gate = hold_per_thread_stream();
+    gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
+    free_elsewhere(buffer); /* its own per-thread stream is idle */
+    assert_true(is_mapped(address));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    open_gate(gate);
+    synchronize(CU_STREAM_PER_THREAD); /* no fault: the fill found its memory */
+    OK(gpumem_device_trim(device, 0));
+    assert_false(is_mapped(address));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    remove_gate(gate);
+}
+
+/* In stream order: not in that of the thread that frees. */
+static void pool_memory_goes_back_on_the_stream_of_its_thread(void **state) {
+    (void)state;
+    struct gate gate = hold_per_thread_stream();
+    uint64_t frees = soft->call_count("cuMemFreeAsync");
+    gpumem_buffer *buffer = allocate_on(pool, CU_STREAM_PER_THREAD);
+    OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
+    free_elsewhere(buffer);
+    assert_int_equal(soft->call_count("cuMemFreeAsync"), frees);
+    assert_int_equal(device_stats().deferred_frees, 1);
+    OK(gpumem_device_trim(device, 0)); /* marks it */
+    assert_int_equal(soft->call_count("cuMemFreeAsync"), frees);
+    open_gate(gate);
+    synchronize(CU_STREAM_PER_THREAD);
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(soft->call_count("cuMemFreeAsync"), frees + 1);
+    assert_int_equal(device_stats().deferred_frees, 0);
+    remove_gate(gate);
+}
+
+static void the_naming_thread_frees_as_ever(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    gpumem_buffer *pooled = allocate_on(pool, CU_STREAM_PER_THREAD);
+    OK(gpumem_buffer_free(buffer, CU_STREAM_PER_THREAD));
+    OK(gpumem_buffer_free(pooled, NULL));
+    assert_int_equal(device_stats().deferred_frees, 0);
+}
+
+static void *allocate_and_end(void *buffer) {
+    *(gpumem_buffer **)buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+    return NULL;
+}
+
+/* Nobody can mark the stream of a thread that has ended: who waits explicitly waits for all. */
+static void a_thread_that_has_ended_is_noticed(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = NULL;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, &buffer), 0);
+    pthread_join(thread, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 0));
+    assert_true(is_mapped(address));
+    OK(gpumem_device_trim(device, 1));
+    assert_false(is_mapped(address));
+}
+
+/* ---- Handles that are used again ------------------------------------------------------------- */
+
+static unsigned long long number;
+
+static CUresult count_as(CUstream stream, unsigned long long *id) {
+    (void)stream;
+    *id = number;
+    return CUDA_SUCCESS;
+}
+
+/* softgpu never gives a value out twice; so the driver's number for the stream tells a story. */
+static void a_new_stream_of_the_same_value_is_another_one(void **state) {
+    (void)state;
+    gpumem_driver_api told = *cu;
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    told.cuStreamGetId = count_as;
+    device->cu = &told;
+    number = 1;
+    gpumem_buffer *same = allocate_on(big, stream), *other = allocate_on(big, stream);
+    CUdeviceptr address = gpumem_buffer_pointer(other);
+    OK(gpumem_buffer_free(same, NULL));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    number = 2;
+    OK(gpumem_buffer_free(other, NULL)); /* the new stream is idle, and says nothing of the old */
+    OK(gpumem_device_trim(device, 0));
+    assert_true(is_mapped(address));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    OK(gpumem_device_trim(device, 1)); /* the whole context is done */
+    assert_false(is_mapped(address));
+    device->cu = cu;
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+/* Its work still runs, on memory that must stay. */
+static void a_destroyed_stream_is_not_taken_for_done(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_on(big, gate.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, gate.stream));
+    OK(gpumem_stream_destroy(device, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 0));
+    assert_true(is_mapped(address));
+    __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
+    OK(gpumem_device_trim(device, 1));
+    assert_false(is_mapped(address));
+    push();
+    assert_int_equal(cu->cuCtxSynchronize(), CUDA_SUCCESS); /* no fault */
+    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    pop();
+}
+
+/* After the free the owner may destroy it. */
+static void a_stream_is_not_asked_after_the_free(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_on(big, gate.stream);
+    gpumem_buffer *pooled = allocate_on(pool, NULL);
+    OK(gpumem_buffer_use(pooled, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(pooled, NULL));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    OK(gpumem_stream_destroy(device, gate.stream));
+    uint64_t queries = soft->call_count("cuStreamQuery");
+    uint64_t captures = soft->call_count("cuStreamGetCaptureInfo");
+    OK(gpumem_device_trim(device, 0));
+    __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(soft->call_count("cuStreamQuery"), queries);
+    assert_int_equal(soft->call_count("cuStreamGetCaptureInfo"), captures);
+    assert_int_equal(device_stats().deferred_frees, 0);
+    push();
+    assert_int_equal(cu->cuMemFreeHost(gate.flag), CUDA_SUCCESS);
+    pop();
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(another_threads_free_waits_for_the_naming_thread),
+        T(pool_memory_goes_back_on_the_stream_of_its_thread),
+        T(the_naming_thread_frees_as_ever),
+        T(a_thread_that_has_ended_is_noticed),
+        T(a_new_stream_of_the_same_value_is_another_one),
+        T(a_destroyed_stream_is_not_taken_for_done),
+        T(a_stream_is_not_asked_after_the_free),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
