@@ -3,7 +3,10 @@
  *
  * Memory is never taken away under work that the library was told of: the stream of allocation, the
  * streams named with gpumem_buffer_use, and the one given to the call. It waits for those by
- * events, never for the device. They must exist until the buffer is freed.
+ * events, never for the device. They must exist until the buffer is freed; one that captures then,
+ * until the capture has ended and the free was worked off. CU_STREAM_PER_THREAD means the stream of
+ * the thread that names it: freed by another thread, the memory waits until the naming one has made
+ * a call of this library (docs/contexts.md, also on stream captures, which no call here disturbs).
  *
  * A buffer may be handed from thread to thread, and used by one at a time. Different buffers of one
  * resource may be used by different threads at once.
@@ -31,9 +34,11 @@ typedef struct gpumem_buffer_options {
  * usable on `stream` at once and elsewhere after what orders that; from others at once anywhere.
  * Content is undefined.
  * OUT_OF_MEMORY, OUT_OF_HOST_MEMORY: also after deferred frees were waited for and the device's
- * caches trimmed. OUT_OF_CAPACITY: a limit. INVALID_ARGUMENT, NOT_SUPPORTED: capacity from a
+ * caches trimmed. OUT_OF_CAPACITY: a limit, also after the frees that count against it were waited
+ * for; others' work is not. INVALID_ARGUMENT, NOT_SUPPORTED: capacity from a
  * resource that cannot grow. Blocks as the resource does, and when memory runs out until work that
- * holds freed memory is done. Driver: as the resource.
+ * holds enough of freed memory is done. Driver: as the resource, and cuStreamGetCaptureInfo and
+ * cuStreamGetId of `stream` where the resource is not stream-ordered.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
@@ -46,14 +51,15 @@ gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
  * that is GPUMEM_STREAM_LEGACY. Stream-ordered memory is freed on `stream`, or for NULL on the
  * stream of allocation, behind the others. Never blocks for that: what must wait is worked off by
  * later calls. Cannot fail but for FORKED: what the driver refuses to take back is counted as
- * quarantined. Driver: cuEventRecord, cuStreamWaitEvent, then as the resource.
+ * quarantined. Driver: cuStreamGetCaptureInfo, cuStreamGetId, cuStreamQuery, cuEventRecord,
+ * cuStreamWaitEvent, then as the resource.
  */
 GPUMEM_API gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream);
 
 /*
  * Tells that work on `stream` uses the buffer, now or later: free and shrink wait for it. NULL is
- * the legacy default stream, GPUMEM_STREAM_LEGACY. Naming a stream twice is the same as once. No
- * driver call.
+ * the legacy default stream, GPUMEM_STREAM_LEGACY. Naming a stream twice is the same as once.
+ * Driver, the first time: cuStreamGetCaptureInfo, cuStreamGetId.
  */
 GPUMEM_API gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream);
 
@@ -73,9 +79,9 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_grow(gpumem_buffer *buf
  * Shrinks to `bytes`, more than 0, and gives back the handles that lie wholly behind it. `bytes`
  * not below the present size: nothing happens. Waits, by events, for the streams that free waits
  * for, `stream` among them (NULL names none, as for free), which is remembered. BUSY while an
- * export or a hold exists. Whole or nothing; only where a driver that refuses everything will not
- * map again what it unmapped, size and committed tell what is left. Driver: cuMemUnmap,
- * cuMemRelease.
+ * export or a hold exists, or one of the streams captures or is another thread's per-thread stream.
+ * Whole or nothing; only where a driver that refuses everything will not map again what it
+ * unmapped, size and committed tell what is left. Driver: cuMemUnmap, cuMemRelease.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes,
                                                                 CUstream stream);

@@ -35,8 +35,9 @@ GPUMEM_API gpumem_status gpumem_resource_get_properties(gpumem_resource *resourc
                                                         gpumem_resource_properties *properties);
 
 /*
- * Destroys; NULL is allowed. BUSY while buffers are live or a wrapper holds it: the message says
- * how many, and nothing is changed. Waits, by events, for its frees that queued work holds back.
+ * Destroys; NULL is allowed. BUSY while buffers are live, a wrapper holds it, or a stream capture
+ * holds a free back: the message says what, and nothing is changed. Waits, by events, for its own
+ * frees that queued work holds back, and for nobody else's.
  * Cannot fail otherwise: what the driver refuses to take back is counted
  * (gpumem_stats.quarantined).
  */
@@ -273,8 +274,9 @@ typedef struct gpumem_resource_ops {
                               gpumem_allocation *allocation);
     /* Takes back; cannot fail. Without `stream_ordered` it is called when no stream that the
      * library was told of uses the memory any more, and `stream` is that of the allocation. With
-     * it, it is called at once, and the memory must stay whole until `stream` has got here. It may
-     * free buffers of other resources, but not allocate. */
+     * it, it is called at once, and the memory must stay whole until `stream` has got here; where
+     * that cannot be (captures, another thread's stream) it is called later with an idle stream of
+     * the library's. It may free buffers of other resources, but not allocate. */
     void (*deallocate)(void *user, const gpumem_allocation *allocation, CUstream stream);
     /* NULL if it cannot. Changes *allocation's bytes, committed_bytes, never pointer or capacity;
      * whole or nothing. `bytes` is more than 0 and at most the capacity. Shrinking is called when

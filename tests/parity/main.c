@@ -62,6 +62,7 @@ static const par_scenario *const chapters[] = {
     par_capture_scenarios,
     par_capture_fork_scenarios,
     par_capture_unsafe_scenarios,
+    par_capture_beside_scenarios,
     par_tensor_map_scenarios,
     par_texture_scenarios,
     par_texture_reference_scenarios,

@@ -91,6 +91,7 @@ extern const par_scenario par_null_scenarios[];
 extern const par_scenario par_capture_scenarios[];
 extern const par_scenario par_capture_fork_scenarios[];
 extern const par_scenario par_capture_unsafe_scenarios[];
+extern const par_scenario par_capture_beside_scenarios[];
 extern const par_scenario par_graph_exec_scenarios[];
 extern const par_scenario par_graph_launch_scenarios[];
 extern const par_scenario par_graph_memory_scenarios[];
