@@ -51,12 +51,19 @@ gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason,
     return status;
 }
 
+/* As far as the text goes: each free of a buffer saves the record, and mostly there is none. */
+static void copy(struct gm_error_record *to, const struct gm_error_record *from) {
+    to->error = from->error;
+    memcpy(to->call, from->call, strlen(from->call) + 1);
+    memcpy(to->message, from->message, strlen(from->message) + 1);
+}
+
 void gm_error_save(struct gm_error_record *saved) {
-    *saved = last;
+    copy(saved, &last);
 }
 
 void gm_error_restore(const struct gm_error_record *saved) {
-    last = *saved;
+    copy(&last, saved);
 }
 
 const gpumem_error *gpumem_last_error(void) {

@@ -1,0 +1,113 @@
+/* Which stream a handle means to the memory library, on any driver: the per-thread default stream
+ * of the thread that named it, and never a new stream in place of a destroyed one. */
+#include "library.h"
+
+#include <pthread.h>
+
+#define MIB ((size_t)1 << 20)
+
+static gpumem_buffer *allocate(gpumem_resource *resource, CUstream stream) {
+    gpumem_buffer *buffer;
+    DONE(gpumem_buffer_allocate(resource, 2 * MIB,
+                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static bool is_mapped(CUdeviceptr address) {
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev};
+    return cu.cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+}
+
+static void *free_and_trim(void *buffer) {
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_device_trim(device, 1));
+    return NULL;
+}
+
+static void free_elsewhere(gpumem_buffer *buffer) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_and_trim, buffer), 0);
+    pthread_join(thread, NULL);
+}
+
+/* Work of this thread's stream is held, and the stream of the thread that frees is idle. */
+static void another_threads_free_leaves_the_work_its_memory(void **state) {
+    (void)state;
+    struct gate gate;
+    open_library();
+    gpumem_resource *resource;
+    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    gate_make(&gate);
+    gpumem_buffer *buffer = allocate(resource, CU_STREAM_PER_THREAD);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    gate_hold(&gate, CU_STREAM_PER_THREAD);
+    DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, CU_STREAM_PER_THREAD));
+    free_elsewhere(buffer);
+    assert_true(is_mapped(address));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(CU_STREAM_PER_THREAD)); /* no fault */
+    DONE(gpumem_device_trim(device, 1));
+    assert_false(is_mapped(address));
+    DONE(gpumem_resource_destroy(resource));
+    gate_free(&gate);
+    close_library();
+}
+
+#define TRIES 64
+
+/* Destroys the stream and makes others until one has its value, which is returned. */
+static CUstream make_again(CUstream destroyed) {
+    CUstream made[TRIES], found = NULL;
+    int count = 0;
+    OK(cu.cuStreamDestroy_v2(destroyed));
+    while (!found && count < TRIES) {
+        OK(cu.cuStreamCreate(&made[count], CU_STREAM_NON_BLOCKING));
+        found = made[count] == destroyed ? destroyed : NULL;
+        count++;
+    }
+    for (int i = 0; i < count; i++)
+        if (made[i] != found)
+            OK(cu.cuStreamDestroy_v2(made[i]));
+    return found;
+}
+
+/* What the old one ran is not known any more, so that its memory is kept until all is done. */
+static void a_new_stream_of_an_old_value_is_not_asked_for_it(void **state) {
+    (void)state;
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamDestroy_v2(stream));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    CUstream again = make_again(stream);
+    if (!again)
+        SKIP("this driver does not use the values of streams again");
+    OK(cu.cuStreamDestroy_v2(again));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    open_library();
+    gpumem_resource *resource;
+    DONE(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_buffer *buffer = allocate(resource, stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    again = make_again(stream);
+    assert_non_null(again); /* a buffer cannot be freed whose stream is not there at all */
+    DONE(gpumem_buffer_free(buffer, NULL));
+    assert_true(is_mapped(address));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    DONE(gpumem_device_trim(device, 0));
+    assert_true(is_mapped(address));
+    DONE(gpumem_device_trim(device, 1));
+    assert_false(is_mapped(address));
+    DONE(gpumem_resource_destroy(resource));
+    OK(cu.cuStreamDestroy_v2(again));
+    close_library();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(another_threads_free_leaves_the_work_its_memory),
+        TEST(a_new_stream_of_an_old_value_is_not_asked_for_it),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
