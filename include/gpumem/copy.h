@@ -55,7 +55,8 @@ typedef struct gpumem_stream_options {
 /* The caller destroys the stream. Driver: cuStreamCreateWithPriority. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_stream_create(gpumem_device *device, const gpumem_stream_options *options, CUstream *stream);
-/* Returns at once; queued work still runs. Free the buffers that use it first. */
+/* Returns at once; queued work still runs. Free the buffers that use it first: frees that waited
+ * for a capture of it are worked off here. */
 GPUMEM_API gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream);
 /* Blocks until all queued work is done. Driver: cuStreamSynchronize. */
 GPUMEM_API gpumem_status gpumem_stream_synchronize(gpumem_device *device, CUstream stream);

@@ -3,6 +3,7 @@
 #include "base/fork.h"
 #include "base/options.h"
 #include "memory/current.h"
+#include "memory/deferred.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 
@@ -70,6 +71,7 @@ gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
     if (status != GPUMEM_OK)
         return status;
     gm_resources_visit(device, forget, stream);
+    gm_work_off(device); /* frees that waited for a capture of it can be marked only now */
     return finish(&current, device->cu->cuStreamDestroy_v2(stream), "cuStreamDestroy",
                   "cannot destroy a stream");
 }

@@ -369,6 +369,27 @@ static void allocated_outside_and_freed_inside_waits_for_the_end(void **state) {
     close_library();
 }
 
+/* Its owner may end the stream once the capture is over. */
+static void the_stream_may_end_after_the_capture(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make_pool();
+    uint64_t used = pool_used();
+    CUstream stream;
+    DONE(gpumem_stream_create(device, NULL, &stream));
+    gpumem_buffer *buffer = allocate(pool, stream);
+    OK(cu.cuStreamSynchronize(stream));
+    OK(cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    DONE(gpumem_buffer_free(buffer, stream));
+    OK(cu.cuGraphDestroy(end_capture(stream)));
+    DONE(gpumem_stream_destroy(device, stream));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    OK(cu.cuCtxSynchronize());
+    assert_int_equal(pool_used(), used);
+    DONE(gpumem_resource_destroy(pool));
+    close_library();
+}
+
 /* A wrapper has let go; the pool that it wraps has not. */
 static void memory_of_a_wrapped_pool_waits_too(void **state) {
     (void)state;
@@ -465,6 +486,7 @@ int main(int argc, char **argv) {
         TEST(allocated_and_freed_inside_becomes_nodes),
         TEST(other_streams_of_the_capture_are_joined),
         TEST(allocated_outside_and_freed_inside_waits_for_the_end),
+        TEST(the_stream_may_end_after_the_capture),
         TEST(memory_of_a_wrapped_pool_waits_too),
         TEST(a_spoilt_capture_loses_no_memory),
         TEST(allocated_inside_and_freed_outside),
