@@ -264,7 +264,7 @@ static int keep(struct gm_cache *cache, struct gm_thread_cache *thread, struct g
     struct gm_hold *hold = NULL;
     if (cache->host && block->buffer.wait_count) {
         hold = find_hold(thread, block->buffer.waits[0].stream);
-        if (!hold || block->buffer.waits[0].thread)
+        if (!hold || block->buffer.waits[0].stream == GPUMEM_STREAM_PER_THREAD)
             return 0;
         block->next = hold->filling;
         hold->filling = block;
@@ -289,7 +289,7 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
     /* While its stream is captured, memory outside of the capture rests. */
     if (lane->ended || gm_capture_lane(cache, lane->stream))
         return 0;
-    if (block->buffer.wait_count && block->buffer.waits[0].thread)
+    if (block->buffer.wait_count && block->buffer.waits[0].stream == GPUMEM_STREAM_PER_THREAD)
         return 0; /* another stream in each thread */
     if (cache->host && block->buffer.wait_count)
         open_hold(cache, thread, block->buffer.waits[0].stream);

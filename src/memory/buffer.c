@@ -90,6 +90,7 @@ int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *alloca
     atomic_fetch_add(&resource->live, 1);
     held->allocation = *allocation;
     held->freed = 1;
+    gm_wait_is_shared(&held->waits[0]); /* the buffer may have come from another thread */
     gm_meter_add(&resource->meter, GM_RESERVED, reserved(held));
     gm_meter_add(&resource->meter, GM_COMMITTED, allocation->committed_bytes);
     gm_waits_mark(held);

@@ -123,7 +123,7 @@ enum gm_wait_state {
 struct gm_wait {
     CUstream stream;
     unsigned long long id; /* cuStreamGetId, since handles are used again; 0: not known */
-    uint64_t thread;       /* that named CU_STREAM_PER_THREAD; 0 for other streams */
+    uint64_t namer;        /* the thread that named it */
     int task;              /* its Linux thread id */
     enum gm_wait_state state;
     CUevent event;

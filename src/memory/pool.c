@@ -121,6 +121,19 @@ static int is_of_a_pool(const gpumem_driver_api *cu, CUdeviceptr base) {
            pool;
 }
 
+/* The driver's address, and in its lowest bit whether it was put off before. */
+#define PUT_OFF_BIT ((uintptr_t)1)
+
+static CUdeviceptr base_of(const gpumem_allocation *allocation) {
+    return (CUdeviceptr)((uintptr_t)allocation->cookie & ~PUT_OFF_BIT);
+}
+
+static int put_off(struct pool_resource *p, const gpumem_allocation *allocation, CUstream stream) {
+    gpumem_allocation marked = *allocation;
+    marked.cookie = (void *)((uintptr_t)allocation->cookie | PUT_OFF_BIT);
+    return gm_buffer_put_off(p->resource, &marked, stream);
+}
+
 /*
  * What a refusal means. A stream that captures takes back only what was allocated in that capture:
  * other memory waits until the capture has ended. Memory of a graph that has not run, or that was
@@ -130,24 +143,24 @@ enum outcome { GIVEN_BACK, PUT_OFF, KEPT_BY_DRIVER };
 
 static enum outcome outcome_of(struct pool_resource *p, const gpumem_allocation *allocation,
                                CUstream stream, CUresult result) {
-    const gpumem_driver_api *cu = p->device->cu;
     if (result == CUDA_SUCCESS)
         return GIVEN_BACK;
     if (result != CUDA_ERROR_INVALID_VALUE && result != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED &&
         result != CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
         return KEPT_BY_DRIVER;
-    if (!is_of_a_pool(cu, (CUdeviceptr)(uintptr_t)allocation->cookie))
+    if (!is_of_a_pool(p->device->cu, base_of(allocation)))
         return GIVEN_BACK;
-    int captures = gm_capture_state(cu, stream, NULL) != GM_CAPTURE_NONE;
-    return captures && gm_buffer_put_off(p->resource, allocation, stream) == 0 ? PUT_OFF
-                                                                               : KEPT_BY_DRIVER;
+    /* Put off also where no capture is seen: it may have ended since. What comes back from there is
+     * freed on a stream of ours, which never captures, so that a second refusal is final. */
+    int again = ((uintptr_t)allocation->cookie & PUT_OFF_BIT) != 0;
+    return !again && put_off(p, allocation, stream) == 0 ? PUT_OFF : KEPT_BY_DRIVER;
 }
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct pool_resource *p = user;
     CUresult result = stream_allows(p, stream);
     if (result == CUDA_SUCCESS)
-        result = p->device->cu->cuMemFreeAsync((CUdeviceptr)(uintptr_t)allocation->cookie, stream);
+        result = p->device->cu->cuMemFreeAsync(base_of(allocation), stream);
     enum outcome outcome = outcome_of(p, allocation, stream, result);
     if (outcome == PUT_OFF)
         return;

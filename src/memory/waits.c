@@ -122,21 +122,23 @@ static unsigned long long number_of(const gpumem_driver_api *cu, CUstream stream
 }
 
 struct gm_wait gm_wait_for(gpumem_device *device, CUstream stream, int identify) {
-    struct gm_wait wait = {.stream = stream};
-    if (stream == CU_STREAM_PER_THREAD) {
-        wait.thread = this_thread();
-        wait.task = self.task;
-    } else if (identify && !gm_is_legacy(stream) &&
-               gm_capture_state(device->cu, stream, NULL) == GM_CAPTURE_NONE) {
+    struct gm_wait wait = {.stream = stream, .namer = this_thread(), .task = self.task};
+    if (identify && !gm_is_legacy(stream) && stream != CU_STREAM_PER_THREAD &&
+        gm_capture_state(device->cu, stream, NULL) == GM_CAPTURE_NONE)
         wait.id = number_of(device->cu, stream);
-    }
     return wait;
 }
 
+void gm_wait_is_shared(struct gm_wait *wait) {
+    if (wait->stream != CU_STREAM_PER_THREAD)
+        wait->namer = 0;
+}
+
 int gm_wait_same(const struct gm_wait *wait, const struct gm_wait *other) {
-    int same = wait->stream == other->stream ||
-               (gm_is_legacy(wait->stream) && gm_is_legacy(other->stream));
-    return same && wait->thread == other->thread;
+    if (gm_is_legacy(wait->stream) && gm_is_legacy(other->stream))
+        return 1;
+    return wait->stream == other->stream &&
+           (wait->stream != CU_STREAM_PER_THREAD || wait->namer == other->namer);
 }
 
 /* ---- Marking --------------------------------------------------------------------------------- */
@@ -165,10 +167,13 @@ void gm_wait_drop(gpumem_device *device, struct gm_wait *wait) {
 static void ask_event(gpumem_device *device, struct gm_wait *wait, int block) {
     const gpumem_driver_api *cu = device->cu;
     CUresult result = block ? cu->cuEventSynchronize(wait->event) : cu->cuEventQuery(wait->event);
-    if (result != CUDA_SUCCESS && !gm_code_is_sticky(result))
+    int passed = result == CUDA_SUCCESS || gm_code_is_sticky(result);
+    /* A capture began before the record and has ended since: it marks nothing. */
+    int captured = result == CUDA_ERROR_INVALID_VALUE;
+    if (!passed && !captured)
         return;
     gm_wait_drop(device, wait);
-    wait->state = GM_WAIT_PASSED;
+    wait->state = passed ? GM_WAIT_PASSED : GM_WAIT_NAMED;
 }
 
 /* The legacy stream itself cannot be touched while a blocking stream captures, and another thread
@@ -199,21 +204,22 @@ static void lose(struct gm_wait *wait) {
            "until the whole context is waited for (gpumem_device_trim)");
 }
 
-static void mark_created(gpumem_device *device, struct gm_wait *wait) {
-    const gpumem_driver_api *cu = device->cu;
-    switch (gm_capture_state(cu, wait->stream, NULL)) {
-    case GM_CAPTURE_UNDER_WAY:
+/* What the state of a stream decides; 0 when it can be asked for more. */
+static int settled_by(struct gm_wait *wait, enum gm_capture_state state) {
+    if (state == GM_CAPTURE_UNDER_WAY)
         wait->state = GM_WAIT_CAPTURING;
-        return;
-    case GM_CAPTURE_LOST:
+    else if (state == GM_CAPTURE_LOST)
         lose(wait);
-        return;
-    case GM_CAPTURE_FAULT:
+    else if (state == GM_CAPTURE_FAULT)
         wait->state = GM_WAIT_PASSED;
+    return state != GM_CAPTURE_NONE;
+}
+
+/* In the thread that named it, no other one begins a capture on the stream meanwhile. */
+static void mark_own(gpumem_device *device, struct gm_wait *wait) {
+    const gpumem_driver_api *cu = device->cu;
+    if (settled_by(wait, gm_capture_state(cu, wait->stream, NULL)))
         return;
-    default:
-        break;
-    }
     if (is_another_now(cu, wait)) {
         lose(wait);
         return;
@@ -225,13 +231,29 @@ static void mark_created(gpumem_device *device, struct gm_wait *wait) {
         record(device, wait, wait->stream);
 }
 
+/* In another thread, while the stream's own may begin a capture at any time. A record does no harm
+ * to one; whether it fell into one is known afterwards, and then the event must not be asked. */
+static void mark_foreign(gpumem_device *device, struct gm_wait *wait) {
+    record(device, wait, wait->stream);
+    if (wait->state == GM_WAIT_PASSED)
+        return;
+    enum gm_wait_state recorded = wait->state;
+    if (settled_by(wait, gm_capture_state(device->cu, wait->stream, NULL)))
+        gm_wait_drop(device, wait);
+    else if (recorded == GM_WAIT_EVENT)
+        ask_event(device, wait, 0);
+}
+
 static void mark(gpumem_device *device, struct gm_wait *wait) {
-    if (wait->thread && wait->thread != this_thread())
-        wait->state = GM_WAIT_ELSEWHERE;
-    else if (gm_is_legacy(wait->stream))
+    int own = wait->namer == this_thread();
+    if (gm_is_legacy(wait->stream))
         mark_legacy(device, wait);
+    else if (own)
+        mark_own(device, wait);
+    else if (wait->stream == CU_STREAM_PER_THREAD)
+        wait->state = GM_WAIT_ELSEWHERE;
     else
-        mark_created(device, wait);
+        mark_foreign(device, wait);
 }
 
 int gm_wait_mark(gpumem_device *device, struct gm_wait *wait) {
@@ -251,12 +273,15 @@ int gm_waits_mark(gpumem_buffer *buffer) {
 
 /* ---- Joining --------------------------------------------------------------------------------- */
 
-/* Whether the home stream may be given work from here. Pools look at the legacy one themselves. */
-static int home_is_usable(const gpumem_resource *resource, const struct gm_wait *home) {
-    if (home->thread && home->thread != this_thread())
-        return 0;
-    return !resource->users || !gm_is_legacy(home->stream) ||
-           gm_capture_state(resource->device->cu, home->stream, NULL) != GM_CAPTURE_IMPLICIT;
+/* Whether the home stream may be given work from here: not another thread's per-thread stream, nor
+ * waits where that thread may be beginning a capture. Pools look at the legacy one themselves. */
+static int home_is_usable(const gpumem_buffer *buffer, const struct gm_wait *home) {
+    const gpumem_resource *resource = buffer->resource;
+    if (gm_is_legacy(home->stream))
+        return !resource->users ||
+               gm_capture_state(resource->device->cu, home->stream, NULL) != GM_CAPTURE_IMPLICIT;
+    return home->namer == this_thread() ||
+           (home->stream != CU_STREAM_PER_THREAD && buffer->wait_count == 1);
 }
 
 /* Both streams are part of one capture: an event recorded there stands for its nodes. */
@@ -295,7 +320,7 @@ static int join(gpumem_device *device, const struct gm_wait *home, struct gm_wai
 int gm_waits_join(gpumem_buffer *buffer) {
     gpumem_device *device = buffer->resource->device;
     struct gm_wait *home = &buffer->waits[buffer->home];
-    int joined = home_is_usable(buffer->resource, home);
+    int joined = home_is_usable(buffer, home);
     for (size_t i = 0; joined && i < buffer->wait_count; i++)
         if (i != buffer->home)
             joined = join(device, home, &buffer->waits[i]) == 0;
@@ -313,6 +338,16 @@ static void look_for_thread(struct gm_wait *wait) {
         wait->state = GM_WAIT_LOST;
 }
 
+/* Waits for all work of the context. cuCtxSynchronize would spoil its captures; to free plain
+ * memory waits for as much (seen on an H200) and does them no harm. */
+static int wait_for_context(const gpumem_driver_api *cu) {
+    CUdeviceptr some = 0;
+    CUresult result = cu->cuMemAlloc_v2(&some, 1);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuMemFree_v2(some);
+    return result == CUDA_SUCCESS || gm_code_is_sticky(result);
+}
+
 static void ask(gpumem_device *device, struct gm_wait *wait, int block) {
     if (wait->state == GM_WAIT_NAMED || wait->state == GM_WAIT_CAPTURING ||
         wait->state == GM_WAIT_ELSEWHERE)
@@ -320,11 +355,8 @@ static void ask(gpumem_device *device, struct gm_wait *wait, int block) {
     look_for_thread(wait);
     if (wait->state == GM_WAIT_EVENT)
         ask_event(device, wait, block);
-    if (wait->state == GM_WAIT_LOST && block) {
-        CUresult result = device->cu->cuCtxSynchronize();
-        if (result == CUDA_SUCCESS || gm_code_is_sticky(result))
-            wait->state = GM_WAIT_PASSED;
-    }
+    if (wait->state == GM_WAIT_LOST && block && wait_for_context(device->cu))
+        wait->state = GM_WAIT_PASSED;
 }
 
 int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block) {

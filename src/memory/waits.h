@@ -13,6 +13,8 @@
  * each; with `identify` the driver's number for it, which two driver calls give.
  */
 struct gm_wait gm_wait_for(gpumem_device *device, CUstream stream, int identify);
+/* Of a stream that another thread may be using just now, whoever names it here. */
+void gm_wait_is_shared(struct gm_wait *wait);
 int gm_wait_same(const struct gm_wait *wait, const struct gm_wait *other);
 
 /* One wait: marks the stream's present end, whatever an earlier mark found; asks, or sleeps until it

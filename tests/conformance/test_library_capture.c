@@ -257,6 +257,99 @@ static void captures_that_begin_during_a_free_are_not_spoilt(void **state) {
     close_library();
 }
 
+struct exchange {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer; /* handed from one thread to the other; NULL: taken */
+};
+
+static void *free_what_comes(void *data) {
+    struct exchange *exchange = data;
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        gpumem_buffer *taken = __atomic_exchange_n(&exchange->buffer, NULL, __ATOMIC_ACQ_REL);
+        if (taken)
+            DONE(gpumem_buffer_free(taken, NULL));
+        else
+            sched_yield();
+    }
+    return NULL;
+}
+
+static int capture_while_others_free(struct exchange *exchanges, size_t count, CUstream stream) {
+    int spoilt = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        CUgraph graph = NULL;
+        for (size_t n = 0; n < count; n++) {
+            gpumem_buffer *made = allocate(exchanges[n].resource, stream);
+            DONE(gpumem_buffer_free(
+                __atomic_exchange_n(&exchanges[n].buffer, made, __ATOMIC_ACQ_REL), NULL));
+        }
+        OK(cu.cuStreamBeginCapture_v2(stream, modes[i % 3]));
+        sched_yield();
+        spoilt += cu.cuStreamEndCapture(stream, &graph) != CUDA_SUCCESS;
+        if (graph)
+            OK(cu.cuGraphDestroy(graph));
+    }
+    return spoilt;
+}
+
+/* What one thread has allocated on its stream another one frees, while that stream begins to
+ * capture. */
+static void frees_in_other_threads_leave_the_streams_captures_alone(void **state) {
+    (void)state;
+    open_library();
+    struct exchange exchanges[] = {
+        {make_pinned(), NULL}, {make_virtual(), NULL}, {make_pool(), NULL}};
+    CUstream stream = make_stream(CU_STREAM_NON_BLOCKING);
+    pthread_t threads[COUNT(exchanges)];
+    stop = false;
+    for (size_t i = 0; i < COUNT(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, free_what_comes, &exchanges[i]), 0);
+    int spoilt = capture_while_others_free(exchanges, COUNT(exchanges), stream);
+    __atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        pthread_join(threads[i], NULL);
+        DONE(gpumem_buffer_free(exchanges[i].buffer, NULL));
+    }
+    DONE(gpumem_device_trim(device, 1));
+    assert_int_equal(spoilt, 0);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.deferred_frees, 0);
+    assert_int_equal(stats.quarantined, 0);
+    for (size_t i = 0; i < COUNT(exchanges); i++)
+        DONE(gpumem_resource_destroy(exchanges[i].resource));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuStreamDestroy_v2(stream));
+    close_library();
+}
+
+static void *allocate_and_end(void *exchange) {
+    struct exchange *made = exchange;
+    made->buffer = allocate(made->resource, CU_STREAM_PER_THREAD);
+    return NULL;
+}
+
+/* Where only the whole context can tell that memory is unused, it is waited for without harm. */
+static void waiting_for_the_context_leaves_captures_alone(void **state) {
+    (void)state;
+    open_library();
+    struct exchange exchange = {.resource = make_virtual()};
+    CUstream captured = make_stream(CU_STREAM_DEFAULT);
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, &exchange), 0);
+        pthread_join(thread, NULL);
+        OK(cu.cuStreamBeginCapture_v2(captured, modes[i]));
+        DONE(gpumem_buffer_free(exchange.buffer, NULL));
+        assert_int_equal(device_stats().deferred_frees, 1);
+        DONE(gpumem_device_trim(device, 1));
+        assert_int_equal(device_stats().deferred_frees, 0);
+        OK(cu.cuGraphDestroy(end_capture(captured)));
+    }
+    DONE(gpumem_resource_destroy(exchange.resource));
+    OK(cu.cuStreamDestroy_v2(captured));
+    close_library();
+}
+
 /* ---- Memory of a capture --------------------------------------------------------------------- */
 
 static size_t count_nodes(CUgraph graph, CUgraphNodeType type) {
@@ -483,6 +576,8 @@ int main(int argc, char **argv) {
         TEST(frees_on_the_default_stream_leave_captures_alone),
         TEST(allocating_on_the_default_stream_is_refused_without_harm),
         TEST(captures_that_begin_during_a_free_are_not_spoilt),
+        TEST(frees_in_other_threads_leave_the_streams_captures_alone),
+        TEST(waiting_for_the_context_leaves_captures_alone),
         TEST(allocated_and_freed_inside_becomes_nodes),
         TEST(other_streams_of_the_capture_are_joined),
         TEST(allocated_outside_and_freed_inside_waits_for_the_end),
