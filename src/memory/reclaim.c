@@ -102,6 +102,15 @@ static void settle_one(gpumem_resource *resource, void *data) {
         resource->fast->settle(resource);
 }
 
+void gm_settle_all(gpumem_device *device) {
+    struct gm_reclaim all = gm_reclaim_for_device(device, 0);
+    struct gm_current current;
+    if (gm_current_enter(&current, device) != GPUMEM_OK)
+        return;
+    gm_resources_visit(device, settle_one, &all);
+    gm_current_leave(&current);
+}
+
 /* Caching resources wait for their own frees, all at once. */
 static int settle(struct gm_reclaim *reclaim) {
     struct gm_current current;

@@ -192,8 +192,10 @@ gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_trim");
     gm_work_off(device);
-    if (wait)
+    if (wait) {
         gm_wait_for_frees(device, NULL);
+        gm_settle_all(device);
+    }
     gm_trim_all(device);
     return GPUMEM_OK;
 }

@@ -87,24 +87,55 @@ static void its_own_stream_gets_memory_back_at_once(void **state) {
     remove_gate(gate);
 }
 
+struct asking {
+    gpumem_resource *cache;
+    CUstream stream;
+    gpumem_status status;
+};
+
+static void *ask_for_a_mib(void *data) {
+    struct asking *asking = data;
+    gpumem_buffer *buffer = NULL;
+    asking->status = try_allocate(asking->cache, MIB, asking->stream, &buffer);
+    gpumem_buffer_free(buffer, NULL);
+    return NULL;
+}
+
+/* A limit leaves no other memory: the call waits for the first stream, and then has it. */
 static void another_stream_gets_it_when_the_first_has_passed(void **state) {
     (void)state;
     gpumem_resource *cache = cache_of(pool, 2 * MIB);
-    CUstream other = make_stream();
+    struct asking asking = {.cache = cache, .stream = make_stream()};
     struct gate gate = close_gate();
     gpumem_buffer *first = allocate(cache, MIB, gate.stream);
     gpumem_buffer *second = allocate(cache, MIB, gate.stream);
     OK(gpumem_buffer_free(first, NULL));
     OK(gpumem_buffer_free(second, NULL));
-    gpumem_buffer *buffer = NULL;
-    FAILS(OUT_OF_CAPACITY, try_allocate(cache, MIB, other, &buffer));
-    assert_null(buffer);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask_for_a_mib, &asking), 0);
     open_gate(gate);
-    buffer = allocate(cache, MIB, other);
-    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    OK(asking.status);
     assert_int_equal(info_of(cache).segment_bytes, 2 * MIB);
     OK(gpumem_resource_destroy(cache));
-    OK(gpumem_stream_destroy(device, other));
+    OK(gpumem_stream_destroy(device, asking.stream));
+    remove_gate(gate);
+}
+
+static void without_a_limit_another_stream_gets_other_memory(void **state) {
+    (void)state;
+    gpumem_resource *cache = cache_of(pool, 0);
+    CUstream stream = make_stream();
+    struct gate gate = close_gate();
+    gpumem_buffer *first = allocate(cache, MIB, gate.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(first);
+    OK(gpumem_buffer_free(first, NULL));
+    gpumem_buffer *second = allocate(cache, MIB, stream);
+    assert_false(gpumem_buffer_pointer(second) == address);
+    OK(gpumem_buffer_free(second, NULL));
+    open_gate(gate);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_stream_destroy(device, stream));
     remove_gate(gate);
 }
 
@@ -316,8 +347,7 @@ static void numbers_add_up(void **state) {
     stats = stats_of(cache);
     assert_int_equal(stats.allocations + stats.in_use_bytes, 0);
     assert_int_equal(stats.cached_bytes, stats.committed_bytes);
-    OK(gpumem_resource_trim(cache, 0));
-    OK(gpumem_resource_trim(pool, 0));
+    OK(gpumem_device_trim(device, 1));
     all = device_stats();
     assert_int_equal(all.committed_bytes + all.cached_bytes + all.reserved_bytes, 0);
     OK(gpumem_resource_destroy(cache));
@@ -532,6 +562,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_own_stream_gets_memory_back_at_once),
         cmocka_unit_test(another_stream_gets_it_when_the_first_has_passed),
+        cmocka_unit_test(without_a_limit_another_stream_gets_other_memory),
         cmocka_unit_test(named_streams_must_pass_first),
         cmocka_unit_test(streams_without_an_order_are_refused),
         cmocka_unit_test(a_forgotten_stream_is_another_one),
