@@ -117,9 +117,10 @@ static int settle(struct gm_reclaim *reclaim) {
     if (reclaim->settled || gm_current_enter(&current, reclaim->device) != GPUMEM_OK)
         return 0;
     reclaim->settled = 1;
+    uint64_t before = held(reclaim->device);
     gm_resources_visit(reclaim->device, settle_one, reclaim);
     gm_current_leave(&current);
-    return 1;
+    return held(reclaim->device) < before;
 }
 
 /* ---- Step by step ---------------------------------------------------------------------------- */

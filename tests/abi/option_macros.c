@@ -32,6 +32,8 @@ static void macros_say_what_was_written(void) {
     SAYS(gpumem_pinned_options, keep_nothing, 1, ipc, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1));
     SAYS(gpumem_managed_options, read_mostly, 1, preferred,
          GPUMEM_MANAGED_OPTIONS(.read_mostly = 1));
+    SAYS(gpumem_caching_options, maximum_bytes, 7, thread_bytes,
+         GPUMEM_CACHING_OPTIONS(.maximum_bytes = 7));
     SAYS(gpumem_virtual_options, capacity, 9, exact_growth, GPUMEM_VIRTUAL_OPTIONS(.capacity = 9));
     SAYS(gpumem_logging_options, name, name, user, GPUMEM_LOGGING_OPTIONS(.name = name));
     SAYS(gpumem_stream_options, priority, -1, blocking, GPUMEM_STREAM_OPTIONS(.priority = -1));

@@ -4,6 +4,7 @@
  * left held would stop all that comes after.
  */
 #include "harness.h"
+#include "temporary.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -23,7 +24,7 @@ static CUdeviceptr bytes;
 static CUarray array;
 static void *pinned;
 static unsigned char plain[4096] __attribute__((aligned(4096)));
-static char file_name[] = "/tmp/gpumem-cancel-XXXXXX";
+static char file_name[TEMPORARY_ROOM];
 
 /* ---- Calls that wait for the gate ------------------------------------------------------------ */
 
@@ -170,7 +171,7 @@ static void make_objects(void) {
     OK(cu.cuMemHostRegister_v2(plain, sizeof plain, 0));
     OK(cu.cuArrayCreate_v2(&array, &shape));
     gate_make(&gate);
-    close(mkstemp(file_name));
+    close(temporary_file(file_name, "gpumem-cancel"));
 }
 
 static const struct call *call_of(const char *name) {

@@ -3,6 +3,7 @@
  * its own, which get the numbers: nothing that the driver does reaches those files.
  */
 #include "harness.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,10 +30,10 @@ static void close_all(void) {
 }
 
 static void take_all_numbers(void) {
-    char path[] = "/tmp/gpumem-own-XXXXXX";
+    char path[TEMPORARY_ROOM];
     fill_pattern(own_bytes, sizeof own_bytes, 3);
     close_all();
-    assert_int_equal(mkstemp(path), 3);
+    assert_int_equal(temporary_file(path, "gpumem-own"), 3);
     assert_int_equal(write(3, own_bytes, sizeof own_bytes), (ssize_t)sizeof own_bytes);
     for (int fd = 4; fd <= OWN_LAST; fd++)
         assert_int_equal(open(path, O_RDWR), fd);
@@ -203,9 +204,9 @@ static int writes(int argc, char **argv) {
 static void lines_go_nowhere(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its trace");
-    char trace[] = "/tmp/gpumem-trace-XXXXXX", log[] = "/tmp/gpumem-log-XXXXXX";
-    close(mkstemp(trace));
-    close(mkstemp(log));
+    char trace[TEMPORARY_ROOM], log[TEMPORARY_ROOM];
+    close(temporary_file(trace, "gpumem-trace"));
+    close(temporary_file(log, "gpumem-log"));
     setenv("SOFTGPU_TRACE", trace, 1);
     setenv("CUDA_LOG_FILE", log, 1);
     int status = run_child("writes", NULL);

@@ -3,6 +3,7 @@
  * program, is none of 0, 1 and 2, and is closed by exec. A line printed there lands nowhere.
  */
 #include "harness.h"
+#include "temporary.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -157,8 +158,8 @@ static void none_is_a_standard_one(void **state) {
     (void)state;
     NEEDS_SOFTGPU("where another driver puts its descriptors is its own choice");
     for (int closed = 0; closed < 8; closed++) {
-        char folder[] = "/tmp/softgpu-descriptors-XXXXXX", path[64], bits[12];
-        assert_non_null(mkdtemp(folder));
+        char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8], bits[12];
+        assert_non_null(temporary_folder(folder, "softgpu-descriptors"));
         snprintf(path, sizeof path, "%s/trace", folder);
         setenv("SOFTGPU_TRACE", path, 1);
         snprintf(path, sizeof path, "%s/log", folder);

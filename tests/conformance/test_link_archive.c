@@ -1,6 +1,7 @@
 /* Objects and archives of a host's compiler as inputs of a link. */
 #include "harness.h"
 #include "image_archive.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,9 +82,8 @@ static void an_object_alone_misses_it(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void write_file(char *path, const void *data, size_t size) {
-    strcpy(path, "/tmp/gpumem-link-XXXXXX");
-    int fd = mkstemp(path);
+static void write_file(char path[TEMPORARY_ROOM], const void *data, size_t size) {
+    int fd = temporary_file(path, "gpumem-link");
     assert_true(fd >= 0);
     assert_int_equal(write(fd, data, size), size);
     close(fd);
@@ -91,7 +91,7 @@ static void write_file(char *path, const void *data, size_t size) {
 
 static void files_are_taken(void **state) {
     (void)state;
-    char object[64], archive[64];
+    char object[TEMPORARY_ROOM], archive[TEMPORARY_ROOM];
     CUlinkState link = create();
     write_file(object, image_caller_object, sizeof image_caller_object);
     write_file(archive, image_archive, sizeof image_archive);

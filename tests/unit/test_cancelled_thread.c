@@ -1,5 +1,6 @@
 /* A thread that is cancelled within a call of the library ends the call first. */
 #include "library_test.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <gpumem/load.h>
@@ -14,7 +15,7 @@
 
 #define FILE_BYTES (3 * MIB + 5)
 
-static char path[64];
+static char path[TEMPORARY_ROOM];
 static gpumem_resource *memory;
 
 /* ---- A driver whose calls are cancellation points -------------------------------------------- */
@@ -36,8 +37,7 @@ static CUresult CUDAAPI make_or_end(CUmemGenericAllocationHandle *handle, size_t
 }
 
 static int begin(void **state) {
-    snprintf(path, sizeof path, "/tmp/gpumem-cancelled-%d", (int)getpid());
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int fd = temporary_file(path, "gpumem-cancelled");
     if (fd < 0 || ftruncate(fd, FILE_BYTES) != 0 || close(fd) != 0 || open_device(state) != 0)
         return -1;
     gpumem_driver_api *table = (gpumem_driver_api *)(uintptr_t)cu;

@@ -1,5 +1,6 @@
 /* Making descriptors: above the standard ones, close-on-exec, and none left when it fails. */
 #include "library_test.h"
+#include "temporary.h"
 
 #include "base/descriptor.h"
 
@@ -192,7 +193,7 @@ static atomic_long landed;
 static void *make_many(void *unused) {
     (void)unused;
     for (int i = 0; i < 4000; i++) {
-        int fd = gm_fd_open("/tmp", O_TMPFILE | O_RDWR, 0600);
+        int fd = gm_fd_open(getenv("TMPDIR") ? getenv("TMPDIR") : ".", O_TMPFILE | O_RDWR, 0600);
         if (!is_good(fd))
             atomic_fetch_add(&landed, 1);
         close(fd);
@@ -271,8 +272,9 @@ static int close_meanwhile = -1;
 int memfd_create(const char *name, unsigned flags) {
     if (close_meanwhile >= 0)
         close(close_meanwhile);
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/%s-XXXXXX", name);
+    char path[TEMPORARY_ROOM];
+    if (!temporary_name(path, name))
+        return -1;
     int fd = mkostemp(path, flags ? O_CLOEXEC : 0);
     if (fd >= 0)
         unlink(path);

@@ -137,7 +137,7 @@ static void a_maximum_below_the_slab_makes_smaller_slabs(void **state) {
         check_shared(rest);
         check_pinned(rest);
         assert_int_equal(device_stats().pinned_bytes, MIB + 4096);
-        FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, 8192, NULL, &none));
+        FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 8192, NULL, &none));
         SAYS("maximum of 1053576");
         OK(gpumem_buffer_free(first, NULL));
         OK(gpumem_buffer_free(rest, NULL));

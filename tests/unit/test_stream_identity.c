@@ -4,6 +4,9 @@
 #include "memory/objects.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 static gpumem_resource *big, *pool;
 
@@ -126,18 +129,32 @@ static void the_naming_thread_frees_as_ever(void **state) {
     assert_int_equal(device_stats().deferred_frees, 0);
 }
 
-static void *allocate_and_end(void *buffer) {
-    *(gpumem_buffer **)buffer = allocate_on(big, CU_STREAM_PER_THREAD);
+static struct {
+    gpumem_buffer *buffer;
+    int task;
+} ended;
+
+static void *allocate_and_end(void *unused) {
+    (void)unused;
+    ended.task = (int)syscall(SYS_gettid);
+    ended.buffer = allocate_on(big, CU_STREAM_PER_THREAD);
     return NULL;
+}
+
+/* A joined thread is the kernel's for a moment longer. */
+static void wait_until_gone(int task) {
+    while (syscall(SYS_tgkill, getpid(), task, 0) == 0)
+        sched_yield();
 }
 
 /* Nobody can mark the stream of a thread that has ended: who waits explicitly waits for all. */
 static void a_thread_that_has_ended_is_noticed(void **state) {
     (void)state;
-    gpumem_buffer *buffer = NULL;
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, &buffer), 0);
+    assert_int_equal(pthread_create(&thread, NULL, allocate_and_end, NULL), 0);
     pthread_join(thread, NULL);
+    wait_until_gone(ended.task);
+    gpumem_buffer *buffer = ended.buffer;
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 0));

@@ -8,6 +8,7 @@
 #include "image_kernels.h"
 #include "image_parts.h"
 #include "module_texts.h"
+#include "temporary.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -121,8 +122,8 @@ static void object_twice(void) {
 
 static void add_file(const char *cls, CUlinkState s, CUjitInputType type, const void *data,
                      size_t size) {
-    char path[] = "/tmp/parity-link-XXXXXX";
-    int fd = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "parity-link");
     if (fd < 0 || write(fd, data, size) != (ssize_t)size) {
         par_see("setup", "SETUP_FAILED file");
         return;

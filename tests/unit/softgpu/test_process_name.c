@@ -1,5 +1,6 @@
 /* Names of processes and of their descriptors, when ids and numbers are reused. */
 #include "softgpu/ipc/process.h"
+#include "temporary.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -104,10 +105,10 @@ static void another_file_with_the_same_inode_is_not_opened(void **state) {
 /* SIGALRM ends the test where opening waits. */
 static void a_fifo_under_the_number_keeps_nobody_waiting(void **state) {
     (void)state;
-    char folder[] = "/tmp/softgpu-fifo-XXXXXX", path[64];
+    char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8];
     int fd;
     struct sg_process_fd name = name_memory_file(&fd);
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(temporary_folder(folder, "softgpu-fifo"));
     snprintf(path, sizeof path, "%s/fifo", folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     int fifo = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
