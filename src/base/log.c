@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/printable.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,8 +11,10 @@
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
 static void to_stderr(void *user, gpumem_log_level level, const char *text) {
+    char shown[2048];
     (void)user;
-    fprintf(stderr, "gpumem: %s: %s\n", level_names[level], text);
+    gm_printable(text, shown, sizeof shown);
+    fprintf(stderr, "gpumem: %s: %s\n", level_names[level], shown);
 }
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

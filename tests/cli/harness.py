@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import traceback
 from pathlib import Path
 
 SOURCE = Path(os.environ.get("GPUMEM_SOURCE_DIR", Path(__file__).resolve().parents[2]))
@@ -49,6 +50,12 @@ def expect_nothing_left(process):
            f"left behind:\n{process.stderr}")
 
 
+def report_failure(number, name, text):
+    for line in text.splitlines():
+        print(f"# {line}")
+    print(f"not ok {number} - {name}", flush=True)
+
+
 def main(tests):
     """Each test is a function of a temporary folder; its name is the test's."""
     print(f"1..{len(tests)}")
@@ -63,7 +70,8 @@ def main(tests):
                 print(f"ok {number} - {name} # SKIP {reason}", flush=True)
             except (Failure, subprocess.TimeoutExpired) as failure:
                 failed += 1
-                for line in str(failure).splitlines():
-                    print(f"# {line}")
-                print(f"not ok {number} - {name}", flush=True)
+                report_failure(number, name, str(failure))
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                report_failure(number, name, traceback.format_exc())
     sys.exit(1 if failed else 0)

@@ -88,6 +88,46 @@ def test_verdict_is_heard_where_child_signals_are_ignored(folder):
     expect_status(process, 7)
 
 
+def ignored_while_it_hangs(folder, number):
+    """An interrupt that whoever started this has ignored ends nothing: nohup, or cmd & in a script."""
+    marker, gate = folder / "pid", folder / "gate"
+    os.mkfifo(gate)
+    receiver = make_receiver(
+        folder, f'echo $$ > "{marker}.new"\nmv "{marker}.new" "{marker}"\nread line < "{gate}"\n'
+                f'exec "{harness.COMMAND}" "$@"\n')
+    process = start("--receiver", receiver, make_file(folder, MIB),
+                    preexec_fn=lambda: signal.signal(number, signal.SIG_IGN))
+    wait_for(marker.exists, "the second process")
+    process.send_signal(number)
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        ignored = int(re.search(r"SigIgn:\s+(\w+)", file.read())[1], 16)
+    gate.write_text("go\n")
+    expect_status(finish(process), 0)
+    expect(ignored >> (number - 1) & 1, f"signal {number} is not ignored any more")
+
+
+def test_an_inherited_ignored_interrupt_stays_ignored(folder):
+    ignored_while_it_hangs(folder, signal.SIGINT)
+
+
+def test_an_inherited_ignored_termination_stays_ignored(folder):
+    ignored_while_it_hangs(folder, signal.SIGTERM)
+
+
+def test_second_process_ends_where_termination_is_ignored(folder):
+    """It is told by SIGTERM to end, whatever disposition it would have inherited."""
+    marker = folder / "pid"
+    receiver = make_receiver(
+        folder, f'echo $$ > "{marker}.new"\nmv "{marker}.new" "{marker}"\nexec sleep 100\n')
+    process = start("--receiver", receiver, make_file(folder, MIB),
+                    preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+    wait_for(marker.exists, "the second process")
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    expect_status(finish(process), 130)
+    expect(time.monotonic() - begin < 15, "the second process did not hear")
+
+
 def test_message_begins_a_line_on_a_terminal(folder):
     """The progress line is rewritten in place; what is said after it does not hang on its end."""
     path = make_file(folder, 512 * MIB)
@@ -108,7 +148,7 @@ def test_message_begins_a_line_on_a_terminal(folder):
         pass
     os.close(ours)
     expect(process.wait(timeout=50) == 130, f"exit status {process.returncode}: {text!r}")
-    expect(re.search(rb"(^|\n)gpumem: ", text), f"{text!r}")
+    expect(re.search(rb"(^|\n)(\x1b\[\d+m)?gpumem:", text), f"{text!r}")
 
 
 harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])

@@ -147,7 +147,7 @@ static int use(int argc, char **argv) {
 static void remove_folder(const char *folder) {
     static const char *const names[] = {"graph.dot", "dumped", "trace", "log"};
     for (size_t i = 0; i < COUNT(names); i++) {
-        char path[128];
+        char path[TEMPORARY_ROOM + 16];
         snprintf(path, sizeof path, "%s/%s", folder, names[i]);
         assert_int_equal(unlink(path), 0);
     }

@@ -1,19 +1,39 @@
 #include "cli.h"
 
+#include "json.h"
+#include "terminal.h"
+
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+/* The first error, for --json; what follows from it is only said. */
+static struct {
+    char *text;
+    bool of_library; /* the rest holds */
+    gpumem_status status;
+    int driver_code, system_code;
+    char call[64];
+} first_error;
+
+static bool json_wanted;
+
 int cli_error(int status, const char *format, ...) {
     va_list args;
+    char *text = NULL;
     va_start(args, format);
-    fputs("gpumem: ", stderr);
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    if (vasprintf(&text, format, args) < 0)
+        text = NULL;
     va_end(args);
+    cli_line_painted(stderr, CLI_RED, strlen("gpumem:"), "gpumem: %s", text ? text : format);
+    if (first_error.text)
+        free(text);
+    else
+        first_error.text = text;
     return status;
 }
 
@@ -42,8 +62,78 @@ static int exit_status(gpumem_status status) {
 int cli_fail(gpumem_status status) {
     const gpumem_error *error = gpumem_last_error();
     const char *text = error->message[0] ? error->message : gpumem_status_string(status);
+    if (!first_error.text) {
+        first_error.of_library = true;
+        first_error.status = status;
+        first_error.driver_code = error->driver_code;
+        first_error.system_code = error->system_code;
+        snprintf(first_error.call, sizeof first_error.call, "%s", error->call);
+    }
     return cli_error(exit_status(status), "%s", text);
 }
+
+void cli_json_wanted(void) {
+    json_wanted = true;
+}
+
+void cli_print_failure(int status) {
+    if (!json_wanted || json_was_printed())
+        return;
+    struct json json;
+    json_begin(&json);
+    json_open(&json, NULL, '{');
+    json_string(&json, "error", first_error.text ? first_error.text : "failed");
+    json_integer(&json, "code", status);
+    if (first_error.of_library) {
+        json_string(&json, "status", gpumem_status_name(first_error.status));
+        json_string(&json, "call", first_error.call[0] ? first_error.call : NULL);
+        json_integer(&json, "driver_code", first_error.driver_code);
+        json_integer(&json, "system_code", first_error.system_code);
+    }
+    json_close(&json, '}');
+    (void)json_print(&json);
+}
+
+/* ---- Options --------------------------------------------------------------------------------- */
+
+static size_t count_matches(const struct option *options, const char *word, size_t length) {
+    size_t count = 0;
+    for (const struct option *at = options; at->name; at++)
+        count += strncmp(at->name, word, length) == 0;
+    return count;
+}
+
+/* getopt does not say what was wrong, only of which kind it may have been. */
+static void refuse_option(const char *command, char **argv, const struct option *options,
+                          bool value_missing) {
+    const char *word = argv[optind - 1];
+    if (optopt > 0 && optopt < 256)
+        cli_error(CLI_USAGE, "%s: unknown option '-%c'; try 'gpumem help %s'", command, optopt,
+                  command);
+    else if (value_missing)
+        cli_error(CLI_USAGE, "%s: option '%s' needs a value", command, word);
+    else if (optopt)
+        cli_error(CLI_USAGE, "%s: option '%.*s' takes no value", command, (int)strcspn(word, "="),
+                  word);
+    else if (count_matches(options, word + 2, strcspn(word + 2, "=")) > 1)
+        cli_error(CLI_USAGE, "%s: option '%s' could be several; try 'gpumem help %s'", command,
+                  word, command);
+    else
+        cli_error(CLI_USAGE, "%s: unknown option '%s'; try 'gpumem help %s'", command, word,
+                  command);
+}
+
+int cli_option(const char *command, int argc, char **argv, const struct option *options,
+               bool stop) {
+    opterr = 0;
+    int option = getopt_long(argc, argv, stop ? "+:" : ":", options, NULL);
+    if (option != '?' && option != ':')
+        return option;
+    refuse_option(command, argv, options, option == ':');
+    return '?';
+}
+
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 bool cli_parse_size(const char *text, uint64_t *bytes) {
     char *end;

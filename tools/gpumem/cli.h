@@ -51,6 +51,19 @@ int cli_error(int status, const char *format, ...) __attribute__((format(printf,
 /* Reports gpumem_last_error() and returns the exit status that fits `status`. */
 int cli_fail(gpumem_status status);
 
+/* With --json a failure is an object too. A command that ends with a failure and has printed no
+ * JSON of its own gets one, with the first error that it reported. */
+void cli_json_wanted(void);
+void cli_print_failure(int status);
+
+/*
+ * The next option, as getopt_long has it, or -1 after the last. Other than getopt_long, it speaks
+ * in the program's name: after '?' only the exit status is left to do. Values of `options` are
+ * above 255, so that no letter is taken for one. `stop` ends at the first word that is no option.
+ */
+struct option;
+int cli_option(const char *command, int argc, char **argv, const struct option *options, bool stop);
+
 /* "64M" and so on to bytes (K, M, G, T are powers of 1024). False when it is no size. */
 bool cli_parse_size(const char *text, uint64_t *bytes);
 

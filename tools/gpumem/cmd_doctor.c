@@ -2,6 +2,7 @@
 #include "cli.h"
 #include "descriptor.h"
 #include "json.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -165,14 +166,22 @@ static void check_memory(void) {
 
 static const char *const verdict_names[] = {"ok", "note", "bad"};
 
-static void print_findings(bool as_json) {
+static void print_finding(const struct finding *finding) {
+    static const enum cli_colour colours[] = {CLI_GREEN, CLI_YELLOW, CLI_RED};
+    const char *verdict = verdict_names[finding->verdict];
+    cli_line_painted(stdout, colours[finding->verdict], strlen(verdict), "%-4s  %-16s  %s", verdict,
+                     finding->topic, finding->text);
+}
+
+/* Returns an exit status. */
+static int print_findings(bool as_json) {
     if (!as_json) {
         for (size_t i = 0; i < finding_count; i++)
-            printf("%-4s  %-16s %s\n", verdict_names[findings[i].verdict], findings[i].topic,
-                   findings[i].text);
-        return;
+            print_finding(&findings[i]);
+        return CLI_OK;
     }
-    struct json json = json_to(stdout);
+    struct json json;
+    json_begin(&json);
     json_open(&json, NULL, '[');
     for (size_t i = 0; i < finding_count; i++) {
         json_open(&json, NULL, '{');
@@ -182,25 +191,29 @@ static void print_findings(bool as_json) {
         json_close(&json, '}');
     }
     json_close(&json, ']');
+    return json_print(&json);
 }
 
 int cmd_doctor(int argc, char **argv) {
+    enum { DRIVER = 256, JSON };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'},
-        {"json", no_argument, NULL, 'j'},
+        {"driver", required_argument, NULL, DRIVER},
+        {"json", no_argument, NULL, JSON},
         {0},
     };
     const char *choice = NULL;
     bool as_json = false;
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (option == 'd')
+    while ((option = cli_option("doctor", argc, argv, options, false)) != -1) {
+        if (option == DRIVER)
             choice = optarg;
-        else if (option == 'j')
+        else if (option == JSON)
             as_json = true;
         else
             return CLI_USAGE;
     }
+    if (as_json)
+        cli_json_wanted();
     if (optind < argc)
         return cli_error(CLI_USAGE, "doctor: unexpected argument '%s'", argv[optind]);
 
@@ -210,7 +223,9 @@ int cmd_doctor(int argc, char **argv) {
     check_driver(choice, &usable);
     check_limits();
     check_memory();
-    print_findings(as_json);
+    int printed = print_findings(as_json);
+    if (printed != CLI_OK)
+        return printed;
     bool bad = false;
     for (size_t i = 0; i < finding_count; i++)
         bad = bad || findings[i].verdict == BAD;

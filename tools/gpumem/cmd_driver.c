@@ -1,6 +1,7 @@
 /* gpumem driver: the table of the driver API, as the opened driver answers it. */
 #include "cli.h"
 #include "json.h"
+#include "terminal.h"
 
 #include <getopt.h>
 #include <gpumem/driver.h>
@@ -47,8 +48,9 @@ static struct row describe(const gpumem_driver *driver, const softgpu_control *c
     return row;
 }
 
-static void print_json(const struct row *rows, size_t count) {
-    struct json json = json_to(stdout);
+static int print_json(const struct row *rows, size_t count) {
+    struct json json;
+    json_begin(&json);
     json_open(&json, NULL, '[');
     for (size_t i = 0; i < count; i++) {
         json_open(&json, NULL, '{');
@@ -60,19 +62,20 @@ static void print_json(const struct row *rows, size_t count) {
         json_close(&json, '}');
     }
     json_close(&json, ']');
+    return json_print(&json);
 }
 
 static void print_text(const gpumem_driver *driver, const struct row *rows, size_t count) {
     unsigned real = 0, refused = 0, missing = 0;
     for (size_t i = 0; i < count; i++) {
-        printf("%-44s %6d  %-8s %s\n", rows[i].info->symbol, rows[i].info->version, rows[i].status,
-               rows[i].test);
+        cli_line(stdout, "%-44s %6d  %-8s %s", rows[i].info->symbol, rows[i].info->version,
+                 rows[i].status, rows[i].test);
         real += strcmp(rows[i].status, "real") == 0;
         refused += strcmp(rows[i].status, "refused") == 0;
         missing += strcmp(rows[i].status, "missing") == 0;
     }
-    printf("%s: %u real, %u refused, %u missing\n", gpumem_driver_path(driver), real, refused,
-           missing);
+    cli_line(stdout, "%s: %u real, %u refused, %u missing", gpumem_driver_path(driver), real,
+             refused, missing);
 }
 
 static int list(const gpumem_driver *driver, const char *status, bool as_json) {
@@ -85,32 +88,33 @@ static int list(const gpumem_driver *driver, const char *status, bool as_json) {
             rows[count++] = row;
     }
     if (as_json)
-        print_json(rows, count);
-    else
-        print_text(driver, rows, count);
+        return print_json(rows, count);
+    print_text(driver, rows, count);
     return CLI_OK;
 }
 
 int cmd_driver(int argc, char **argv) {
+    enum { DRIVER = 256, STATUS, JSON };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'},
-        {"status", required_argument, NULL, 's'},
-        {"json", no_argument, NULL, 'j'},
+        {"driver", required_argument, NULL, DRIVER},
+        {"status", required_argument, NULL, STATUS},
+        {"json", no_argument, NULL, JSON},
         {0},
     };
     const char *choice = NULL, *status = NULL;
     bool as_json = false;
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = cli_option("driver", argc, argv, options, false)) != -1) {
         switch (option) {
-        case 'd':
+        case DRIVER:
             choice = optarg;
             break;
-        case 's':
+        case STATUS:
             status = optarg;
             break;
-        case 'j':
+        case JSON:
             as_json = true;
+            cli_json_wanted();
             break;
         default:
             return CLI_USAGE;

@@ -1,6 +1,7 @@
 /* gpumem info: driver, devices, and what each can do or why not. */
 #include "cli.h"
 #include "json.h"
+#include "terminal.h"
 
 #include <getopt.h>
 #include <gpumem/gpumem.h>
@@ -42,8 +43,8 @@ static gpumem_status print_capabilities(gpumem_device *device, struct json *json
             json_string(json, "reason", report.supported ? NULL : report.reason);
             json_close(json, '}');
         } else {
-            printf("  %-32s %s%s\n", name,
-                   report.supported ? "yes" : "no: ", report.supported ? "" : report.reason);
+            cli_line(stdout, "  %-32s  %s%s", name,
+                     report.supported ? "yes" : "no: ", report.supported ? "" : report.reason);
         }
     }
     return GPUMEM_OK;
@@ -52,14 +53,15 @@ static gpumem_status print_capabilities(gpumem_device *device, struct json *json
 static void print_device_text(const gpumem_device_info *info, uint64_t free_bytes) {
     char uuid[37], total[32], unused[32], granularity[32];
     print_uuid(info->uuid, uuid);
-    printf("device %d: %s\n", info->ordinal, info->name);
-    printf("  %-32s %s\n", "uuid", uuid);
-    printf("  %-32s %s\n", "pci bus id", info->pci_bus_id);
-    printf("  %-32s %d.%d\n", "compute capability", info->compute_major, info->compute_minor);
-    printf("  %-32s %s, %s free\n", "memory", cli_format_size(info->memory_bytes, total),
-           cli_format_size(free_bytes, unused));
-    printf("  %-32s %s\n", "virtual memory granularity",
-           cli_format_size(info->granularity_recommended, granularity));
+    cli_line(stdout, "device %d: %s", info->ordinal, info->name);
+    cli_line(stdout, "  %-32s  %s", "uuid", uuid);
+    cli_line(stdout, "  %-32s  %s", "pci bus id", info->pci_bus_id);
+    cli_line(stdout, "  %-32s  %d.%d", "compute capability", info->compute_major,
+             info->compute_minor);
+    cli_line(stdout, "  %-32s  %s, %s free", "memory", cli_format_size(info->memory_bytes, total),
+             cli_format_size(free_bytes, unused));
+    cli_line(stdout, "  %-32s  %s", "virtual memory granularity",
+             cli_format_size(info->granularity_recommended, granularity));
 }
 
 static void print_device_json(struct json *json, const gpumem_device_info *info,
@@ -117,18 +119,21 @@ static gpumem_status print_devices(gpumem_library *library, const struct argumen
     return GPUMEM_OK;
 }
 
-static gpumem_status print_library(gpumem_library *library, const struct arguments *arguments) {
+/* Returns an exit status. */
+static int print_library(gpumem_library *library, const struct arguments *arguments) {
     gpumem_library_info info = {.size = sizeof info};
     gpumem_status status = gpumem_library_get_info(library, &info);
     if (status != GPUMEM_OK)
-        return status;
+        return cli_fail(status);
     if (!arguments->json) {
-        printf("driver: %s (%s), API %d.%d, %d device(s)\n", info.driver_path,
-               info.softgpu ? "softgpu, a software GPU" : "NVIDIA", info.driver_version / 1000,
-               info.driver_version % 1000 / 10, info.device_count);
-        return print_devices(library, arguments, info.device_count, NULL);
+        cli_line(stdout, "driver: %s (%s), API %d.%d, %d device(s)", info.driver_path,
+                 info.softgpu ? "softgpu, a software GPU" : "NVIDIA", info.driver_version / 1000,
+                 info.driver_version % 1000 / 10, info.device_count);
+        status = print_devices(library, arguments, info.device_count, NULL);
+        return status == GPUMEM_OK ? CLI_OK : cli_fail(status);
     }
-    struct json json = json_to(stdout);
+    struct json json;
+    json_begin(&json);
     json_open(&json, NULL, '{');
     json_string(&json, "driver_path", info.driver_path);
     json_string(&json, "driver_kind", info.driver_kind);
@@ -138,28 +143,34 @@ static gpumem_status print_library(gpumem_library *library, const struct argumen
     status = print_devices(library, arguments, info.device_count, &json);
     json_close(&json, ']');
     json_close(&json, '}');
-    return status;
+    if (status != GPUMEM_OK) {
+        json_discard(&json);
+        return cli_fail(status);
+    }
+    return json_print(&json);
 }
 
 static int parse(int argc, char **argv, struct arguments *arguments) {
+    enum { DRIVER = 256, DEVICE, JSON };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'},
-        {"device", required_argument, NULL, 'n'},
-        {"json", no_argument, NULL, 'j'},
+        {"driver", required_argument, NULL, DRIVER},
+        {"device", required_argument, NULL, DEVICE},
+        {"json", no_argument, NULL, JSON},
         {0},
     };
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = cli_option("info", argc, argv, options, false)) != -1) {
         switch (option) {
-        case 'd':
+        case DRIVER:
             arguments->driver = optarg;
             break;
-        case 'n':
+        case DEVICE:
             if (!cli_parse_ordinal(optarg, &arguments->device))
                 return cli_error(CLI_USAGE, "info: '%s' is no device number", optarg);
             break;
-        case 'j':
+        case JSON:
             arguments->json = true;
+            cli_json_wanted();
             break;
         default:
             return CLI_USAGE;
@@ -186,11 +197,8 @@ int cmd_info(int argc, char **argv) {
     if (status == GPUMEM_OK && arguments.device >= count)
         result =
             cli_error(CLI_NO_DEVICE, "no device %d: the driver has %d", arguments.device, count);
-    else {
-        if (status == GPUMEM_OK)
-            status = print_library(library, &arguments);
-        result = status == GPUMEM_OK ? CLI_OK : cli_fail(status);
-    }
+    else
+        result = status == GPUMEM_OK ? print_library(library, &arguments) : cli_fail(status);
     gpumem_close(library);
     return result;
 }

@@ -1,6 +1,7 @@
 /* gpumem load: stream a file into device memory and prove that it arrived. */
 #include "cli.h"
 #include "load.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -52,10 +53,16 @@ void load_pass_signals_to(pid_t group) {
         kill(-group, SIGTERM);
 }
 
+/* Whoever started this with a signal ignored (nohup, a script's background) wants it to go on. */
+static void catch_unless_ignored(int number) {
+    struct sigaction action = {.sa_handler = on_signal}, inherited;
+    if (sigaction(number, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+        sigaction(number, &action, NULL);
+}
+
 void load_catch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_unless_ignored(SIGINT);
+    catch_unless_ignored(SIGTERM);
     /* Who starts this may ignore it, and the second process's verdict would be lost with it. */
     signal(SIGCHLD, SIG_DFL);
 }
@@ -194,12 +201,12 @@ static void announce(const struct load_arguments *arguments, const struct load_o
     if (arguments->json)
         return;
     char unused[32];
-    printf("driver    %s (%s), API %d.%d\n", outcome->driver_path,
-           outcome->softgpu ? "softgpu, a software GPU" : "NVIDIA", outcome->driver_version / 1000,
-           outcome->driver_version % 1000 / 10);
-    printf("device    %d: %s, %s free\n", outcome->device.ordinal, outcome->device.name,
-           cli_format_size(outcome->free_bytes, unused));
-    printf("file      %s\n", arguments->path);
+    cli_line(stdout, "driver    %s (%s), API %d.%d", outcome->driver_path,
+             outcome->softgpu ? "softgpu, a software GPU" : "NVIDIA",
+             outcome->driver_version / 1000, outcome->driver_version % 1000 / 10);
+    cli_line(stdout, "device    %d: %s, %s free", outcome->device.ordinal, outcome->device.name,
+             cli_format_size(outcome->free_bytes, unused));
+    cli_line(stdout, "file      %s", arguments->path);
     fflush(stdout);
 }
 
@@ -244,48 +251,50 @@ static int with_library(const struct load_arguments *arguments, gpumem_library *
 }
 
 static int parse(int argc, char **argv, struct load_arguments *arguments) {
+    enum { DRIVER = 256, DEVICE, THREADS, CHUNK, RECEIVER, NO_SHARE, QUIET, JSON };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'},
-        {"device", required_argument, NULL, 'n'},
-        {"threads", required_argument, NULL, 't'},
-        {"chunk", required_argument, NULL, 'c'},
-        {"receiver", required_argument, NULL, 'r'},
-        {"no-share", no_argument, NULL, 's'},
-        {"quiet", no_argument, NULL, 'q'},
-        {"json", no_argument, NULL, 'j'},
+        {"driver", required_argument, NULL, DRIVER},
+        {"device", required_argument, NULL, DEVICE},
+        {"threads", required_argument, NULL, THREADS},
+        {"chunk", required_argument, NULL, CHUNK},
+        {"receiver", required_argument, NULL, RECEIVER},
+        {"no-share", no_argument, NULL, NO_SHARE},
+        {"quiet", no_argument, NULL, QUIET},
+        {"json", no_argument, NULL, JSON},
         {0},
     };
     int option, number;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = cli_option("load", argc, argv, options, false)) != -1) {
         switch (option) {
-        case 'd':
+        case DRIVER:
             arguments->driver = optarg;
             break;
-        case 'n':
+        case DEVICE:
             if (!cli_parse_ordinal(optarg, &arguments->device))
                 return cli_error(CLI_USAGE, "load: '%s' is no device number", optarg);
             break;
-        case 't':
+        case THREADS:
             if (!cli_parse_ordinal(optarg, &number) || number < 1 || number > 16)
                 return cli_error(CLI_USAGE, "load: --threads is 1 to 16, not '%s'", optarg);
             arguments->threads = (unsigned)number;
             break;
-        case 'c':
+        case CHUNK:
             if (!cli_parse_size(optarg, &arguments->chunk_bytes) ||
                 arguments->chunk_bytes < 64 << 10 || arguments->chunk_bytes > 1 << 30)
                 return cli_error(CLI_USAGE, "load: --chunk is 64K to 1G, not '%s'", optarg);
             break;
-        case 'r':
+        case RECEIVER:
             arguments->receiver = optarg;
             break;
-        case 's':
+        case NO_SHARE:
             arguments->no_share = true;
             break;
-        case 'q':
+        case QUIET:
             arguments->quiet = true;
             break;
-        case 'j':
+        case JSON:
             arguments->json = true;
+            cli_json_wanted();
             break;
         default:
             return CLI_USAGE;
@@ -320,8 +329,7 @@ int cmd_load(int argc, char **argv) {
     if (result != CLI_OK)
         return result;
     if (arguments.json)
-        load_print_json(&arguments, &outcome);
-    else
-        load_print_text(&arguments, &outcome);
+        return load_print_json(&arguments, &outcome);
+    load_print_text(&arguments, &outcome);
     return CLI_OK;
 }

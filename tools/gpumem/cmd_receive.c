@@ -53,24 +53,25 @@ static bool parse_checksum(const char *text, uint64_t *value) {
 }
 
 static int parse(int argc, char **argv, struct receive_arguments *arguments) {
+    enum { DRIVER = 256, DEVICE, SOCKET, EXPECT };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, 'd'},
-        {"device", required_argument, NULL, 'n'},
-        {"socket", required_argument, NULL, 's'},
-        {"expect", required_argument, NULL, 'e'},
+        {"driver", required_argument, NULL, DRIVER},
+        {"device", required_argument, NULL, DEVICE},
+        {"socket", required_argument, NULL, SOCKET},
+        {"expect", required_argument, NULL, EXPECT},
         {0},
     };
     bool complete = false;
     int option;
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+    while ((option = cli_option("receive", argc, argv, options, false)) != -1) {
         bool valid = true;
-        if (option == 'd')
+        if (option == DRIVER)
             arguments->driver = optarg;
-        else if (option == 'n')
+        else if (option == DEVICE)
             valid = cli_parse_ordinal(optarg, &arguments->device);
-        else if (option == 's')
+        else if (option == SOCKET)
             valid = cli_parse_ordinal(optarg, &arguments->socket);
-        else if (option == 'e')
+        else if (option == EXPECT)
             valid = complete = parse_checksum(optarg, &arguments->expected);
         else
             return CLI_USAGE;

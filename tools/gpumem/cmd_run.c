@@ -57,7 +57,7 @@ static const struct setting {
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
-enum { OPTION_SOFTGPU = 1, OPTION_DRIVER };
+enum { OPTION_SOFTGPU = FIRST + SETTING_COUNT, OPTION_DRIVER };
 static const struct option options[] = {
     {"devices", required_argument, NULL, FIRST + 0},
     {"memory", required_argument, NULL, FIRST + 1},
@@ -147,10 +147,10 @@ static int parse(int argc, char **argv, int *command) {
     bool softgpu = false;
     int option;
     optind = 1;
-    while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1) {
+    while ((option = cli_option("run", argc, argv, options, true)) != -1) {
         int status = CLI_OK;
         if (option == '?')
-            return CLI_USAGE; /* getopt has said why. */
+            return CLI_USAGE;
         if (option == OPTION_DRIVER && strcmp(optarg, "softgpu") != 0)
             return cli_error(CLI_USAGE,
                              "--driver %s: run knows only softgpu; without gpumem run, "

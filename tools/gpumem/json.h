@@ -1,22 +1,36 @@
-/* Writes JSON: commas, quoting and indentation, nothing else. */
+/* Writes JSON: commas, quoting and indentation, nothing else. It is gathered and printed whole, so
+ * that a failure in the middle leaves no half of it. */
 #ifndef CLI_JSON_H
 #define CLI_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 struct json {
-    FILE *out;
+    FILE *out; /* NULL when out of memory: nothing is written then */
+    char *text;
+    size_t size;
     int depth;
     bool first; /* nothing written yet at this depth */
 };
 
-struct json json_to(FILE *out);
+void json_begin(struct json *json);
+/* To standard output. Returns CLI_OK, or an exit status, having said why. */
+int json_print(struct json *json);
+/* Whether json_print was called. */
+bool json_was_printed(void);
+/* Instead of printing. */
+void json_discard(struct json *json);
+
 /* `key` is NULL inside arrays and at the top. */
-void json_open(struct json *json, const char *key, char bracket);        /* '{' or '[' */
-void json_close(struct json *json, char bracket);                        /* '}' or ']' */
-void json_string(struct json *json, const char *key, const char *value); /* NULL writes null */
+void json_open(struct json *json, const char *key, char bracket); /* '{' or '[' */
+void json_close(struct json *json, char bracket);                 /* '}' or ']' */
+/* NULL writes null. What is no UTF-8 becomes U+FFFD. */
+void json_string(struct json *json, const char *key, const char *value);
+/* Of a text that json_string cannot give whole: its bytes in hexadecimal; else null. */
+void json_bytes(struct json *json, const char *key, const char *value);
 void json_integer(struct json *json, const char *key, int64_t value);
 void json_unsigned(struct json *json, const char *key, uint64_t value);
 void json_number(struct json *json, const char *key, double value);

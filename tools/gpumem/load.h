@@ -41,7 +41,8 @@ void load_catch_signals(void);
 void load_pass_signals_to(pid_t group);
 
 void load_print_text(const struct load_arguments *arguments, const struct load_outcome *outcome);
-void load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome);
+/* Returns an exit status. */
+int load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome);
 
 /*
  * Exports the buffer, starts the second process, hands it over and waits until it has checked it

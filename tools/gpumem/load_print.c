@@ -29,10 +29,11 @@ void load_print_text(const struct load_arguments *arguments, const struct load_o
            rate(load->bytes, outcome->total_seconds));
 }
 
-void load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome) {
+int load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome) {
     const gpumem_load_report *load = &outcome->load;
     char checksum[17];
-    struct json json = json_to(stdout);
+    struct json json;
+    json_begin(&json);
     json_open(&json, NULL, '{');
     json_string(&json, "driver_path", outcome->driver_path);
     json_bool(&json, "softgpu", outcome->softgpu);
@@ -40,6 +41,7 @@ void load_print_json(const struct load_arguments *arguments, const struct load_o
     json_integer(&json, "device", outcome->device.ordinal);
     json_string(&json, "device_name", outcome->device.name);
     json_string(&json, "file", arguments->path);
+    json_bytes(&json, "file_bytes", arguments->path);
     json_unsigned(&json, "bytes", load->bytes);
     json_number(&json, "load_seconds", load->seconds);
     json_number(&json, "load_gb_per_s", rate(load->bytes, load->seconds));
@@ -62,4 +64,5 @@ void load_print_json(const struct load_arguments *arguments, const struct load_o
     json_number(&json, "total_seconds", outcome->total_seconds);
     json_number(&json, "total_gb_per_s", rate(load->bytes, outcome->total_seconds));
     json_close(&json, '}');
+    return json_print(&json);
 }

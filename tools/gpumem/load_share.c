@@ -41,8 +41,18 @@ static int spawn_receiver(const struct load_arguments *arguments,
         posix_spawn_file_actions_destroy(&actions);
         return error;
     }
-    /* A group of its own, so that a signal passed on reaches what it starts in its turn. */
-    error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    /* A group of its own, so that a signal passed on reaches what it starts in its turn; and
+     * SIGTERM as it was, because that is how it is told to end. */
+    sigset_t passed_on, blocked;
+    sigemptyset(&blocked);
+    sigemptyset(&passed_on);
+    sigaddset(&passed_on, SIGTERM);
+    error = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
+                                                      POSIX_SPAWN_SETSIGMASK);
+    if (!error)
+        error = posix_spawnattr_setsigdefault(&attributes, &passed_on);
+    if (!error)
+        error = posix_spawnattr_setsigmask(&attributes, &blocked);
     /* dup2 onto itself would keep close-on-exec; the descriptor is moved out of the way before. */
     if (!error)
         error = posix_spawn_file_actions_adddup2(&actions, socket, RECEIVER_SOCKET);

@@ -2,6 +2,8 @@
 #include "cli.h"
 #include "descriptor.h"
 
+#include "terminal.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,19 +27,20 @@ static const struct cli_command *find_command(const char *name) {
 }
 
 static void print_help(FILE *out) {
-    fputs("usage: gpumem COMMAND [OPTION...]\n\n", out);
+    cli_lines(out, "usage: gpumem COMMAND [OPTION...]\n\n");
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (!c->hidden)
-            fprintf(out, "  %-8s %s\n", c->name, c->summary);
-    fputs("\n"
-          "  help COMMAND   its options\n"
-          "  --version\n\n"
-          "Every command takes --driver CHOICE (nvidia, softgpu, or a path); else GPUMEM_DRIVER\n"
-          "chooses, else libcuda.so.1 is opened by name.\n\n"
-          "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
-          "be read, 5 the file changed while it was read, 6 too little memory, 7 bytes differ,\n"
-          "8 the second process failed, 130 interrupted.\n",
-          out);
+            cli_line(out, "  %-8s %s", c->name, c->summary);
+    cli_lines(
+        out,
+        "\n"
+        "  help COMMAND   its options\n"
+        "  --version\n\n"
+        "Every command takes --driver CHOICE (nvidia, softgpu, or a path); else GPUMEM_DRIVER\n"
+        "chooses, else libcuda.so.1 is opened by name.\n\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
+        "be read, 5 the file changed while it was read, 6 too little memory, 7 bytes differ,\n"
+        "8 the second process failed, 130 interrupted.\n");
 }
 
 static int help(int argc, char **argv) {
@@ -48,12 +51,11 @@ static int help(int argc, char **argv) {
     const struct cli_command *command = find_command(argv[1]);
     if (!command)
         return cli_error(CLI_USAGE, "no command is called '%s'; try 'gpumem help'", argv[1]);
-    fputs(command->usage, stdout);
+    cli_lines(stdout, command->usage);
     return CLI_OK;
 }
 
-int main(int argc, char **argv) {
-    cli_hold_standard();
+static int run_command(int argc, char **argv) {
     if (argc < 2) {
         print_help(stderr);
         return CLI_USAGE;
@@ -69,10 +71,30 @@ int main(int argc, char **argv) {
     if (!command)
         return cli_error(CLI_USAGE, "no command is called '%s'; try 'gpumem help'", name);
     if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
-        fputs(command->usage, stdout);
+        cli_lines(stdout, command->usage);
         return CLI_OK;
     }
-    int status = command->run(argc - 1, argv + 1);
+    return command->run(argc - 1, argv + 1);
+}
+
+/* Before the options are read, so that a wrong one is told as an object too. What follows run is
+ * another program's command line. */
+static bool asks_for_json(int argc, char **argv) {
+    if (argc < 2 || strcmp(argv[1], "run") == 0)
+        return false;
+    for (int i = 2; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv) {
+    cli_hold_standard();
+    if (asks_for_json(argc, argv))
+        cli_json_wanted();
+    int status = run_command(argc, argv);
+    if (status != CLI_OK)
+        cli_print_failure(status);
     if (fflush(stdout) != 0 || ferror(stdout))
         return cli_error(CLI_FAILED, "cannot write to standard output");
     return status;

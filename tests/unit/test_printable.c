@@ -1,0 +1,66 @@
+/* Text from outside, before it goes to a terminal. */
+#include "base/printable.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka wants the three above before it. */
+#include <cmocka.h>
+#include <string.h>
+
+static void becomes(const char *text, const char *expected) {
+    char shown[256];
+    assert_int_equal(gm_printable(text, shown, sizeof shown), strlen(expected));
+    assert_string_equal(shown, expected);
+}
+
+static void text_stays_as_it_is(void **state) {
+    (void)state;
+    becomes("", "");
+    becomes("plain \\ \"text\" ~", "plain \\ \"text\" ~");
+    becomes("gr\xc3\xbcn \xe6\x96\x87 \xf0\x9f\x98\x80",
+            "gr\xc3\xbcn \xe6\x96\x87 \xf0\x9f\x98\x80");
+}
+
+static void commands_to_a_terminal_are_shown(void **state) {
+    (void)state;
+    becomes("a\x1b[2J\n\t\x7f", "a\\x1b[2J\\x0a\\x09\\x7f");
+    becomes("\xc2\x9b"
+            "31m",
+            "\\xc2\\x9b31m");
+    becomes("\xe2\x80\xae", "\\xe2\\x80\\xae");
+}
+
+static void bytes_that_are_no_utf8_are_shown(void **state) {
+    (void)state;
+    becomes("\xff", "\\xff");
+    becomes("\xc3", "\\xc3");
+    becomes("\xc0\xaf", "\\xc0\\xaf");
+    becomes("\xed\xa0\x80", "\\xed\\xa0\\x80");
+    becomes("\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80");
+    becomes("\xe2\x82z", "\\xe2\\x82z");
+}
+
+/* Nothing is written past the end, and no character is cut. */
+static void what_does_not_fit_is_left_out(void **state) {
+    (void)state;
+    char shown[8];
+    memset(shown, '#', sizeof shown);
+    assert_int_equal(gm_printable("abc\x1b", shown, 7), 3);
+    assert_string_equal(shown, "abc");
+    assert_int_equal(shown[7], '#');
+    assert_int_equal(gm_printable("abc\xe6\x96\x87z", shown, 6), 3);
+    assert_string_equal(shown, "abc");
+    assert_int_equal(gm_printable("x", shown, 1), 0);
+    assert_string_equal(shown, "");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(text_stays_as_it_is),
+        cmocka_unit_test(commands_to_a_terminal_are_shown),
+        cmocka_unit_test(bytes_that_are_no_utf8_are_shown),
+        cmocka_unit_test(what_does_not_fit_is_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
