@@ -83,10 +83,11 @@ typedef struct softgpu_control {
     size_t size; /* of this struct, as built */
 
     /*
-     * Arms one fault: the n-th call (from 1; 0 means each call) of `function` (exported name; "*"
-     * counts every call but cuGetErrorName and cuGetErrorString, which no driver fails) made from
-     * now on by any thread answers `error` (a CUresult). Replaces the armed one. Returns 0, or -1
-     * when the name is not in the table or the mode is none.
+     * Arms one fault: the n-th call (from 1; 0 means each call) of `function` (exported name, that
+     * version alone, other than in SOFTGPU_FAULT; "*" counts every call but cuGetErrorName and
+     * cuGetErrorString, which no driver fails) made from now on by any thread answers `error` (a
+     * CUresult). Replaces the armed one. Returns 0, or -1 when the name is not in the table or the
+     * mode is none.
      */
     int (*fault_arm)(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
     /* Disarms. Returns how often the fault fired. */
@@ -125,6 +126,12 @@ typedef struct softgpu_control {
     /* A descriptor of a new semaphore at `value`, to be closed by the caller unless
      * cuImportExternalSemaphore takes it over; -1 with errno set. */
     int (*semaphore_create)(softgpu_semaphore_kind kind, uint64_t value);
+
+    /* Reads the SOFTGPU_* variables of the environment as it is now, without acting on them. Writes
+     * a line for each that is not understood (cuInit of a process with such an environment answers
+     * CUDA_ERROR_SYSTEM_NOT_READY), as many as `size` bytes hold; returns how many there are, or -1
+     * without a place to write to. The file of SOFTGPU_TRACE exists afterwards. */
+    int (*settings_check)(char *text, size_t size);
 } softgpu_control;
 
 typedef const softgpu_control *(*softgpu_get_control_fn)(int version);

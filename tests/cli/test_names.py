@@ -38,7 +38,9 @@ def test_of_the_loaded_file(folder):
 def test_in_errors(folder):
     path = os.path.join(os.fsencode(folder), HOSTILE)
     # run looks for softgpu's libcuda.so.1 first, which a sanitizer's build does not have.
-    of_run = (("run", "--softgpu", HOSTILE), ("run", "--softgpu", "--log", HOSTILE, "true"))
+    of_run = (("run", "--softgpu", HOSTILE), ("run", "--softgpu", "--fault", HOSTILE, "false"),
+              ("run", "--softgpu", "--profile", b"/" + HOSTILE, "false"),
+              ("run", "--softgpu", "--log", HOSTILE, "true"))
     for arguments in (("load", path), ("load", "--receiver", path, path), ("info", path),
                       ("info", "--driver", path), ("info", "--driver", b"/" + HOSTILE),
                       ("driver", "--status", HOSTILE), ("doctor", HOSTILE), (HOSTILE,),

@@ -205,13 +205,45 @@ static void a_refused_call_can_abort(void **state) {
     assert_int_equal(run_with("SOFTGPU_ABORT", "0", "refused_call"), 0);
 }
 
+#define SETTINGS_STATUS 2 /* docs/softgpu.md */
+
+/* No job with a wrong setting is a success, even where every test of it is skipped. */
+static int refused_init(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    FAILS(CUDA_ERROR_SYSTEM_NOT_READY, cu.cuInit(0));
+    FAILS(CUDA_ERROR_SYSTEM_NOT_READY, cu.cuInit(0));
+    return 0;
+}
+
+static void settings_can_be_checked_beforehand(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("reads its environment");
+    char text[2048] = "";
+    const char *given = getenv("SOFTGPU_SEED");
+    assert_null(given);
+    assert_int_equal(soft->settings_check(text, sizeof text), 0);
+    assert_string_equal(text, "");
+    setenv("SOFTGPU_SEED", "x", 1);
+    setenv("SOFTGPU_PROFILE", "a100", 1);
+    assert_int_equal(soft->settings_check(text, sizeof text), 2);
+    assert_non_null(strstr(text, "SOFTGPU_SEED='x' is not understood"));
+    assert_non_null(strstr(text, "there is no profile a100"));
+    char little[4] = "";
+    assert_int_equal(soft->settings_check(little, sizeof little), 2);
+    unsetenv("SOFTGPU_SEED");
+    unsetenv("SOFTGPU_PROFILE");
+    assert_int_equal(soft->settings_check(NULL, 0), -1);
+}
+
 static void nonsense_in_the_environment_is_explained(void **state) {
     (void)state;
     NEEDS_SOFTGPU("reads its environment");
-    assert_int_equal(run_with("SOFTGPU_MEMORY", "lots", "leave_memory"), 3);
-    assert_non_null(strstr(output, "SOFTGPU_MEMORY='lots' is ignored: it takes a number of bytes"));
-    assert_int_equal(run_with("SOFTGPU_FAULT", "cuMemAlloc_v2:x:UNKNOWN:before", "leave_memory"),
-                     3);
+    assert_int_equal(run_with("SOFTGPU_MEMORY", "lots", "refused_init"), SETTINGS_STATUS);
+    assert_non_null(
+        strstr(output, "SOFTGPU_MEMORY='lots' is not understood: it takes a number of bytes"));
+    assert_int_equal(run_with("SOFTGPU_FAULT", "cuMemAlloc_v2:x:UNKNOWN:before", "refused_init"),
+                     SETTINGS_STATUS);
     assert_non_null(strstr(output, "no count 'x'"));
 }
 
@@ -262,10 +294,12 @@ int main(int argc, char **argv) {
         TEST(a_refused_call_can_abort),
         TEST(nonsense_in_the_environment_is_explained),
         TEST(too_many_addresses_are_explained),
+        TEST(settings_can_be_checked_beforehand),
     };
     const struct child children[] = {{"dump_before_init", dump_before_init},
                                      {"leave_memory", leave_memory},
                                      {"refused_call", refused_call},
-                                     {"reserve", reserve}};
+                                     {"reserve", reserve},
+                                     {"refused_init", refused_init}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

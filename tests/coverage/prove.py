@@ -2,7 +2,7 @@
 """Computes which functions of softgpu are real, instead of believing a list.
 
 A function is real when a conformance test of it passes, and fails once every call of that function
-answers success without doing anything (SOFTGPU_FAULT=function:*:SUCCESS:skip). The harness overlooks
+answers success without doing anything (SOFTGPU_FAULT==function:*:SUCCESS:skip). The harness overlooks
 bad calls that are no longer refused, so that only a missing effect counts. Functions that answer an
 error to whatever is asked for (entry/refused.def) must never be seen to succeed, or only where a
 stream is captured, and those whose
@@ -121,7 +121,7 @@ class Runner:
         if test:
             environment["GPUMEM_TEST"] = test
         if skip:
-            environment["SOFTGPU_FAULT"] = f"{skip}:*:SUCCESS:skip"
+            environment["SOFTGPU_FAULT"] = f"={skip}:*:SUCCESS:skip"
         if trace:
             environment["SOFTGPU_TRACE"] = trace
         # A test that fails half way leaves its files: in a folder that goes with it.

@@ -47,14 +47,18 @@ static void read_environment(const char *text) {
             unsetenv(names[i]);
     }
     struct sg_config config;
-    sg_config_read(&config);
+    struct sg_complaints complaints;
+    sg_config_examine(&config, &complaints);
+    require(complaints.count <= SG_COMPLAINT_LIMIT);
     require(config.devices >= 0 && config.devices <= SG_MAX_DEVICES);
     require(config.workers >= 1 && config.workers <= 64);
     require(config.memory <= INT64_MAX && config.address_space <= INT64_MAX);
     require(config.schedule <= SG_SCHEDULE_RANDOM);
     require(config.log_level >= -1 && config.log_level <= 3);
     require(config.profile && config.profile[0]);
-    sg_fault_parse(text);
+    char why[512];
+    bool armed = sg_fault_parse(text, why, sizeof why);
+    require(armed == sg_fault_understood(text, why, sizeof why));
     sg_fault_disarm();
     for (size_t i = 0; i < count; i++)
         unsetenv(names[i]);

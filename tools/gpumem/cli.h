@@ -19,6 +19,7 @@ enum cli_exit {
     CLI_NO_MEMORY = 6,     /* the device (or the host) has too little memory */
     CLI_MISMATCH = 7,      /* bytes on the device differ from the file */
     CLI_PEER = 8,          /* the second process failed */
+    CLI_JUDGED = 9,        /* run --fail-on: the command succeeded, and the job has not */
     CLI_INTERRUPTED = 130, /* SIGINT or SIGTERM: undone and ended */
 };
 

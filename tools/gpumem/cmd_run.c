@@ -1,14 +1,18 @@
 /* gpumem run: any program, and its children, on softgpu instead of the machine's driver. */
 #include "cli.h"
+#include "job.h"
+#include "terminal.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <getopt.h>
 #include <gpumem/driver.h>
+#include <gpumem/softgpu.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 const char cmd_run_usage[] =
@@ -20,18 +24,22 @@ const char cmd_run_usage[] =
     "  --memory SIZE      bytes of each, with suffix K, M, G or T (as the machine allows)\n"
     "  --profile P        which device: a name (h200), or the path of an .ini file\n"
     "  --schedule S       when queued work runs: eager, late (as late as allowed), random (eager)\n"
-    "  --seed N           repeats a random schedule\n"
-    "  --fault SPEC       makes a call fail: FUNCTION:N:ERROR:MODE, the N-th call of FUNCTION\n"
-    "                     (* for any), MODE before, after (the effect), from (then on), skip or "
-    "sticky\n"
+    "  --seed N           repeats a random schedule, whose seed is printed first\n"
+    "  --fault SPEC       makes a call fail: FUNCTION:N:ERROR:MODE, the N-th call (* for each)\n"
+    "                     of FUNCTION (as in cuda.h, or an exported name, * for any), MODE\n"
+    "                     before, after (the effect), from (then on), skip or sticky\n"
     "  --trace FILE       writes every call to FILE, - for standard error\n"
-    "  --leaks            reports at exit what was not freed\n"
+    "  --leaks            reports what was not freed, when its context ends and at exit\n"
+    "  --fail-on WHAT     leaks, fault, or leaks,fault: exit status 9 where something was not\n"
+    "                     freed, or the fault of --fault was never reached\n"
     "  --poison           fills fresh and freed memory with a pattern\n"
     "  --abort-on-error   a refused call aborts the program\n"
     "  --log LEVEL        off, error, warning, info or debug (warning)\n\n"
-    "Each option is an environment variable of softgpu, SOFTGPU_DEVICES and so on.\n"
+    "Each option is an environment variable of softgpu, SOFTGPU_DEVICES and so on. All are\n"
+    "checked before COMMAND is started.\n"
     "Exit status: that of COMMAND; 127 when it is not found, 126 when it cannot be run, 2 for a\n"
-    "wrong command line, 3 when softgpu is not installed beside gpumem.\n";
+    "wrong command line or variable, 3 when softgpu is not installed beside gpumem, 9 by\n"
+    "--fail-on.\n";
 
 enum kind { NUMBER, SIZE, CHOICE, PATH_OR_NAME, FILE_OR_DASH, TEXT, FLAG };
 
@@ -54,6 +62,7 @@ static const struct setting {
     {"SOFTGPU_POISON", FLAG, 0, NULL},
     {"SOFTGPU_ABORT", FLAG, 0, NULL},
     {"SOFTGPU_LOG", CHOICE, 0, " off error warning info debug "},
+    {"SOFTGPU_FAIL_ON", TEXT, 0, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -70,6 +79,7 @@ static const struct option options[] = {
     {"poison", no_argument, NULL, FIRST + 8},
     {"abort-on-error", no_argument, NULL, FIRST + 9},
     {"log", required_argument, NULL, FIRST + 10},
+    {"fail-on", required_argument, NULL, FIRST + 11},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},
@@ -219,6 +229,53 @@ static int put_on_library_path(const char *folder) {
     return status;
 }
 
+/* softgpu reads its variables itself; so it is asked, before anything is started, whether it will
+ * understand them. Those that were set already count too. */
+static int check_settings(const char *folder) {
+    char path[2 * PATH_MAX], text[8192];
+    snprintf(path, sizeof path, "%s/libsoftgpu.so.0", folder);
+    void *engine = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = engine ? dlsym(engine, "softgpu_get_control") : NULL;
+    softgpu_get_control_fn get;
+    memcpy(&get, &symbol, sizeof get);
+    const softgpu_control *control = get ? get(SOFTGPU_CONTROL_VERSION) : NULL;
+    if (!control || control->size < sizeof *control)
+        return cli_error(CLI_NO_DEVICE, "%s does not belong to this gpumem: is it installed twice?",
+                         path);
+    if (control->settings_check(text, sizeof text) == 0)
+        return CLI_OK;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        cli_error(CLI_USAGE, "run: %s", line);
+    return CLI_USAGE;
+}
+
+/* Drawn here and printed before anything else: what softgpu prints later, a test runner may
+ * capture. One seed holds for all processes of the job. */
+static int settle_seed(void) {
+    const char *schedule = getenv("SOFTGPU_SCHEDULE"), *given = getenv("SOFTGPU_SEED");
+    if (!schedule || strcmp(schedule, "random") != 0)
+        return CLI_OK;
+    char text[16];
+    uint32_t drawn = 0;
+    if (!given || !given[0]) {
+        /* 32 bits tell runs apart and are short enough to be typed again. */
+        if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
+            return cli_error(CLI_FAILED, "cannot draw a seed: %s", strerror(errno));
+        snprintf(text, sizeof text, "%u", (unsigned)drawn);
+        int status = set("SOFTGPU_SEED", text);
+        if (status != CLI_OK)
+            return status;
+        given = text;
+    }
+    cli_line(stderr, "gpumem: random schedule; --seed %s repeats it", given);
+    return CLI_OK;
+}
+
+static bool is_set(const char *variable) {
+    const char *value = getenv(variable);
+    return value && value[0];
+}
+
 int cmd_run(int argc, char **argv) {
     char folder[PATH_MAX];
     int command = argc;
@@ -226,13 +283,15 @@ int cmd_run(int argc, char **argv) {
     if (status == CLI_OK)
         status = find_softgpu(folder);
     if (status == CLI_OK)
+        status = check_settings(folder);
+    if (status == CLI_OK)
+        status = settle_seed();
+    if (status == CLI_OK)
         status = put_on_library_path(folder);
     if (status == CLI_OK)
         status = set("GPUMEM_DRIVER", "softgpu");
     if (status != CLI_OK)
         return status;
-    execvp(argv[command], argv + command);
-    int error = errno;
-    return cli_error(error == ENOENT ? 127 : 126, "cannot run %s: %s", argv[command],
-                     strerror(error));
+    bool judged = is_set("SOFTGPU_FAULT") || is_set("SOFTGPU_FAIL_ON");
+    return judged ? job_run(argv + command) : job_become(argv + command);
 }

@@ -40,7 +40,8 @@ static void print_help(FILE *out) {
         "chooses, else libcuda.so.1 is opened by name.\n\n"
         "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
         "be read, 5 the file changed while it was read, 6 too little memory, 7 bytes differ,\n"
-        "8 the second process failed, 130 interrupted.\n");
+        "8 the second process failed, 9 run --fail-on: something was left or not reached, 130\n"
+        "interrupted.\n");
 }
 
 static int help(int argc, char **argv) {

@@ -7,23 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 static struct sg_config config;
 
-/* sg_log needs the configuration that is being read here, so complaints wait until it is there. */
-#define COMPLAINT_LIMIT 16
-struct complaints {
-    char text[COMPLAINT_LIMIT][256];
-    unsigned count;
-};
-
-static void complain(struct complaints *complaints, const char *variable, const char *value,
+static void complain(struct sg_complaints *complaints, const char *variable, const char *value,
                      const char *accepted) {
-    if (complaints->count == COMPLAINT_LIMIT)
+    if (complaints->count == SG_COMPLAINT_LIMIT)
         return;
     snprintf(complaints->text[complaints->count++], sizeof complaints->text[0],
-             "%s='%.64s' is ignored: it takes %s", variable, value, accepted);
+             "%s='%.64s' is not understood: it takes %s", variable, value, accepted);
 }
 
 /* An empty value is as good as none: that is how shells clear a variable for one command. */
@@ -67,7 +62,7 @@ bool sg_config_size(const char *text, uint64_t *bytes) {
     return true;
 }
 
-static void read_int(struct complaints *complaints, const char *variable, int low, int high,
+static void read_int(struct sg_complaints *complaints, const char *variable, int low, int high,
                      int *field) {
     const char *value = lookup(variable);
     uint64_t number;
@@ -82,14 +77,14 @@ static void read_int(struct complaints *complaints, const char *variable, int lo
     complain(complaints, variable, value, accepted);
 }
 
-static void read_size(struct complaints *complaints, const char *variable, uint64_t *field) {
+static void read_size(struct sg_complaints *complaints, const char *variable, uint64_t *field) {
     const char *value = lookup(variable);
     if (value && !sg_config_size(value, field))
         complain(complaints, variable, value,
                  "a number of bytes, with K, M, G or T for powers of 1024");
 }
 
-static void read_flag(struct complaints *complaints, const char *variable, bool *field) {
+static void read_flag(struct sg_complaints *complaints, const char *variable, bool *field) {
     const char *value = lookup(variable);
     if (!value)
         return;
@@ -100,7 +95,7 @@ static void read_flag(struct complaints *complaints, const char *variable, bool 
 }
 
 /* Sets *field to the index of the value among `names`, plus `first`. */
-static void read_choice(struct complaints *complaints, const char *variable,
+static void read_choice(struct sg_complaints *complaints, const char *variable,
                         const char *const *names, unsigned count, int first, int *field) {
     const char *value = lookup(variable);
     if (!value)
@@ -117,7 +112,7 @@ static void read_choice(struct complaints *complaints, const char *variable,
     complain(complaints, variable, value, accepted);
 }
 
-static void read_schedule(struct complaints *complaints, struct sg_config *into) {
+static void read_schedule(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const names[] = {"eager", "late", "random"};
     int schedule = SG_SCHEDULE_EAGER;
     read_choice(complaints, "SOFTGPU_SCHEDULE", names, 3, 0, &schedule);
@@ -135,12 +130,48 @@ static void read_schedule(struct complaints *complaints, struct sg_config *into)
     if (getrandom(&drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn)
         drawn = (uint32_t)sg_now();
     into->seed = drawn;
-    if (complaints->count < COMPLAINT_LIMIT)
-        snprintf(complaints->text[complaints->count++], sizeof complaints->text[0],
-                 "random schedule; SOFTGPU_SEED=%u repeats it", (unsigned)drawn);
+    complaints->seed_drawn = true;
 }
 
-static void read_all(struct complaints *complaints, struct sg_config *into) {
+/* "leaks", "fault", or both between a comma. */
+static void read_fail_on(struct sg_complaints *complaints, struct sg_config *into) {
+    const char *value = lookup("SOFTGPU_FAIL_ON");
+    for (const char *at = value; at && *at;) {
+        size_t length = strcspn(at, ",");
+        if (length == 5 && memcmp(at, "leaks", 5) == 0)
+            into->fail_on_leaks = into->leaks = true;
+        else if (length == 5 && memcmp(at, "fault", 5) == 0)
+            into->fail_on_fault = true;
+        else
+            complain(complaints, "SOFTGPU_FAIL_ON", value, "leaks, fault, or leaks,fault");
+        at += length + (at[length] == ',');
+    }
+    if (into->fail_on_fault && !lookup("SOFTGPU_FAULT"))
+        complain(complaints, "SOFTGPU_FAIL_ON", value, "fault only with SOFTGPU_FAULT");
+}
+
+/* A misspelt name is as wrong as a misspelt value. */
+static void look_for_others(struct sg_complaints *complaints) {
+    static const char *const names[] = {"LOG",     "DEVICES",  "PROFILE", "MEMORY", "ADDRESS_SPACE",
+                                        "WORKERS", "SCHEDULE", "SEED",    "LEAKS",  "POISON",
+                                        "ABORT",   "FAIL_ON",  "FAULT",   "TRACE",  "JOB"};
+    const size_t count = sizeof names / sizeof names[0];
+    for (char **at = environ; at && *at; at++) {
+        if (strncmp(*at, "SOFTGPU_", 8) != 0)
+            continue;
+        const char *name = *at + 8;
+        size_t length = strcspn(name, "="), i = 0;
+        while (i < count && (strlen(names[i]) != length || memcmp(name, names[i], length) != 0))
+            i++;
+        bool known = i < count || !name[length] || !name[length + 1];
+        if (!known && complaints->count < SG_COMPLAINT_LIMIT)
+            snprintf(complaints->text[complaints->count++], sizeof complaints->text[0],
+                     "SOFTGPU_%.*s is no variable of softgpu; docs/softgpu.md lists them",
+                     length > 64 ? 64 : (int)length, name);
+    }
+}
+
+static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     static const char *const levels[] = {"off", "error", "warning", "info", "debug"};
     *into = (struct sg_config){.devices = 1, .profile = "h200", .workers = 2, .log_level = 1};
     read_choice(complaints, "SOFTGPU_LOG", levels, 5, -1, &into->log_level);
@@ -152,6 +183,9 @@ static void read_all(struct complaints *complaints, struct sg_config *into) {
     read_flag(complaints, "SOFTGPU_LEAKS", &into->leaks);
     read_flag(complaints, "SOFTGPU_POISON", &into->poison);
     read_flag(complaints, "SOFTGPU_ABORT", &into->abort_on_error);
+    read_fail_on(complaints, into);
+    if (getauxval(AT_SECURE) == 0)
+        look_for_others(complaints);
     const char *profile = lookup("SOFTGPU_PROFILE");
     if (profile)
         into->profile = profile;
@@ -159,7 +193,7 @@ static void read_all(struct complaints *complaints, struct sg_config *into) {
     into->trace = lookup("SOFTGPU_TRACE");
 }
 
-static struct complaints first_complaints;
+static struct sg_complaints first_complaints;
 
 static void read_first(void) {
     read_all(&first_complaints, &config);
@@ -167,19 +201,18 @@ static void read_first(void) {
 
 const struct sg_config *sg_config(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    static atomic_bool said;
     pthread_once(&once, read_first);
-    if (first_complaints.count && !atomic_exchange(&said, true))
-        for (unsigned i = 0; i < first_complaints.count; i++)
-            sg_log(1, "%s", first_complaints.text[i]);
     return &config;
 }
 
-void sg_config_read(struct sg_config *into) {
-    struct complaints complaints = {.count = 0};
-    read_all(&complaints, into);
-    for (unsigned i = 0; i < complaints.count; i++)
-        sg_log(1, "%s", complaints.text[i]);
+const struct sg_complaints *sg_config_complaints(void) {
+    (void)sg_config();
+    return &first_complaints;
+}
+
+void sg_config_examine(struct sg_config *into, struct sg_complaints *complaints) {
+    *complaints = (struct sg_complaints){.count = 0};
+    read_all(complaints, into);
 }
 
 void sg_config_schedule(enum sg_schedule schedule, uint64_t seed) {

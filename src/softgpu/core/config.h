@@ -1,7 +1,8 @@
 /*
  * What the environment asks of softgpu, read once, at the first driver call of the process
  * (secure_getenv). docs/softgpu.md lists the variables; each is named SOFTGPU_<field>. A value that
- * is not understood gets one warning that says what is accepted, and the default.
+ * is not understood, and a SOFTGPU_ variable that does not exist, is an error: cuInit fails
+ * (entry/verdict.h), because a job that goes on with the default would prove something else.
  */
 #ifndef SG_CORE_CONFIG_H
 #define SG_CORE_CONFIG_H
@@ -28,9 +29,11 @@ struct sg_config {
     const char *trace;         /* SOFTGPU_TRACE: file, or "-" for standard error */
     bool leaks;                /* SOFTGPU_LEAKS=1: report live objects at exit */
     bool poison;               /* SOFTGPU_POISON=1: fill fresh and freed memory with a pattern */
-    bool abort_on_error;       /* SOFTGPU_ABORT=1: a refused call aborts the process */
-    int log_level;             /* SOFTGPU_LOG: off, error, warning (default), info, debug:
-                                  -1 to 3 */
+    bool fail_on_leaks;        /* SOFTGPU_FAIL_ON: leaks and fault, between commas */
+    bool fail_on_fault;
+    bool abort_on_error; /* SOFTGPU_ABORT=1: a refused call aborts the process */
+    int log_level;       /* SOFTGPU_LOG: off, error, warning (default), info, debug:
+                            -1 to 3 */
 };
 
 /* Thread-safe. Constant after the first call, but for what sg_config_schedule changes. */
@@ -39,8 +42,18 @@ const struct sg_config *sg_config(void);
 /* With the lock. */
 void sg_config_schedule(enum sg_schedule schedule, uint64_t seed);
 
-/* Reads the environment as it is now; for sg_config and for tests of the parser. */
-void sg_config_read(struct sg_config *config);
+/* What is not understood, a line each; further ones than fit are left out. */
+#define SG_COMPLAINT_LIMIT 16
+struct sg_complaints {
+    char text[SG_COMPLAINT_LIMIT][384];
+    unsigned count;
+    bool seed_drawn;
+};
+
+/* Reads the environment as it is now. What is not understood leaves the default. */
+void sg_config_examine(struct sg_config *config, struct sg_complaints *complaints);
+/* The complaints that sg_config had. */
+const struct sg_complaints *sg_config_complaints(void);
 
 /* "64M" and the like; false when it is no size or more than 2^63 - 1. */
 bool sg_config_size(const char *text, uint64_t *bytes);
@@ -48,5 +61,9 @@ bool sg_config_size(const char *text, uint64_t *bytes);
 /* "softgpu: <level>: <text>" on standard error when the level is wanted. Levels: 0 error,
  * 1 warning, 2 info, 3 debug. */
 void sg_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same for what must not be missed: where standard error is another file at the end of the
+ * process, as after a test runner's capture, sg_log_repeat says it again. Thread-safe. */
+void sg_log_lasting(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sg_log_repeat(void);
 
 #endif

@@ -1,24 +1,95 @@
 #include "base/printable.h"
 #include "softgpu/core/config.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One write a line, so that lines of threads and of child processes do not mix. */
-void sg_log(int level, const char *format, ...) {
+static void write_line(int level, const char *text) {
     static const char *const names[] = {"error", "warning", "info", "debug"};
-    if (level < 0 || level > 3 || level > sg_config()->log_level)
-        return;
-    char text[1024], line[2048];
+    char line[2048];
     int used = snprintf(line, sizeof line, "softgpu: %s: ", names[level]);
-    va_list arguments;
-    va_start(arguments, format);
-    (void)vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     size_t length = (size_t)used;
     length += gm_printable(text, line + length, sizeof line - length - 1);
     line[length++] = '\n';
     ssize_t written = write(STDERR_FILENO, line, length);
     (void)written; /* nobody is left to tell */
+}
+
+static bool is_wanted(int level) {
+    return level >= 0 && level <= 3 && level <= sg_config()->log_level;
+}
+
+void sg_log(int level, const char *format, ...) {
+    if (!is_wanted(level))
+        return;
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    write_line(level, text);
+}
+
+/* ---- What is said again ---------------------------------------------------------------------- */
+
+#define LASTING_LIMIT 1000 /* lines: a test run that leaks everywhere must not fill the memory */
+
+struct said {
+    struct said *next;
+    int level;
+    struct stat where;
+    char text[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct said *first, **last = &first;
+static unsigned said_count;
+
+static void remember(int level, const char *text) {
+    size_t size = strlen(text) + 1;
+    struct said *said = malloc(sizeof *said + size);
+    if (!said)
+        return;
+    *said = (struct said){.level = level};
+    memcpy(said->text, text, size);
+    (void)fstat(STDERR_FILENO, &said->where); /* one that is closed is no file: all zero */
+    pthread_mutex_lock(&lock);
+    bool room = said_count < LASTING_LIMIT;
+    if (room) {
+        said_count++;
+        *last = said;
+        last = &said->next;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!room)
+        free(said);
+}
+
+void sg_log_lasting(int level, const char *format, ...) {
+    if (!is_wanted(level))
+        return;
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    write_line(level, text);
+    remember(level, text);
+}
+
+void sg_log_repeat(void) {
+    struct stat now;
+    if (fstat(STDERR_FILENO, &now) != 0)
+        return;
+    pthread_mutex_lock(&lock);
+    for (const struct said *said = first; said; said = said->next)
+        if (said->where.st_dev != now.st_dev || said->where.st_ino != now.st_ino)
+            write_line(said->level, said->text);
+    pthread_mutex_unlock(&lock);
 }

@@ -2,6 +2,7 @@
 
 #include "softgpu/core/config.h"
 #include "softgpu/device/profile.h"
+#include "softgpu/entry/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +78,7 @@ CUresult sg_devices_init(void) {
     char message[1024];
     if (!sg_profile_load(&profile, config->profile ? config->profile : "h200", message,
                          sizeof message)) {
-        sg_log(0, "%s", message);
+        sg_verdict_wrong(message);
         return CUDA_ERROR_SYSTEM_NOT_READY;
     }
 

@@ -6,6 +6,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
+#include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
 #include "softgpu/memory/memory.h"
 #include "softgpu/stream/stream.h"
@@ -123,6 +124,10 @@ static int semaphore_create(softgpu_semaphore_kind kind, uint64_t value) {
     return sg_semaphore_fd_new(kind, value);
 }
 
+static int settings_check(char *text, size_t size) {
+    return text && size ? sg_settings_check(text, size) : -1;
+}
+
 static const softgpu_control control = {
     .size = sizeof(softgpu_control),
     .fault_arm = fault_arm,
@@ -136,6 +141,7 @@ static const softgpu_control control = {
     .context_poison = context_poison,
     .memory_info = memory_info,
     .semaphore_create = semaphore_create,
+    .settings_check = settings_check,
 };
 
 EXPORT const softgpu_control *softgpu_get_control(int version);

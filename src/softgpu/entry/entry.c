@@ -6,9 +6,11 @@
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/fault.h"
+#include "softgpu/entry/job.h"
 #include "softgpu/entry/life.h"
 #include "softgpu/entry/rules.h"
 #include "softgpu/entry/trace.h"
+#include "softgpu/entry/verdict.h"
 #include "softgpu/graph/capture.h"
 #include "softgpu/memory/old.h"
 #include "softgpu/report/coredump.h"
@@ -74,15 +76,30 @@ uint64_t sg_call_count(gpumem_driver_fn fn) {
     return all;
 }
 
+static void say_settings(const struct sg_config *config) {
+    const struct sg_complaints *complaints = sg_config_complaints();
+    for (unsigned i = 0; i < complaints->count; i++)
+        sg_verdict_wrong(complaints->text[i]);
+    if (complaints->seed_drawn)
+        sg_log_lasting(1, "random schedule; SOFTGPU_SEED=%llu repeats it",
+                       (unsigned long long)config->seed);
+}
+
 static void configure(void) {
     const struct sg_config *config = sg_config();
     sg_watch(SG_WATCH_CONFIGURE, false);
+    sg_verdict_watch();
+    say_settings(config);
     if (config->abort_on_error)
         sg_watch(SG_WATCH_ABORT, true);
-    if (config->trace && sg_trace_open(config->trace))
+    char why[512];
+    if (config->trace && sg_trace_open(config->trace, why, sizeof why))
         sg_watch(SG_WATCH_TRACE, true);
-    if (config->fault)
-        sg_fault_parse(config->fault);
+    else if (config->trace)
+        sg_verdict_wrong(why);
+    if (config->fault && !sg_fault_parse(config->fault, why, sizeof why))
+        sg_verdict_wrong(why);
+    sg_job_note(SG_JOB_PROCESS);
 }
 
 /* What only a watched process pays for. False when *result is the answer. */

@@ -1,9 +1,10 @@
 #include "softgpu/entry/fault.h"
 
 #include "softgpu/context/context.h"
-#include "softgpu/core/config.h"
+#include "softgpu/entry/job.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,33 +12,55 @@
 static pthread_mutex_t fault_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     bool armed;
-    gpumem_driver_fn fn; /* GPUMEM_FN_COUNT: any */
-    uint64_t n;          /* 0: every call */
+    bool any;                    /* every function that counts */
+    bool meant[GPUMEM_FN_COUNT]; /* else these */
+    uint64_t n;                  /* 0: every call */
     CUresult error;
     softgpu_fault_mode mode;
     uint64_t seen, fired;
-    bool poisoned; /* SOFTGPU_FAULT_FROM has begun */
+    bool poisoned;  /* SOFTGPU_FAULT_FROM has begun */
+    char text[256]; /* of SOFTGPU_FAULT; "" for one that was armed by a call */
 } fault;
 
-bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
-    gpumem_driver_fn fn = GPUMEM_FN_COUNT;
-    if (!function || mode < SOFTGPU_FAULT_BEFORE || mode > SOFTGPU_FAULT_STICKY)
-        return false;
-    if (strcmp(function, "*") != 0) {
-        fn = sg_row_find(function);
-        if (fn == GPUMEM_FN_COUNT)
-            return false;
-    }
+struct spec {
+    bool any, meant[GPUMEM_FN_COUNT];
+    uint64_t n;
+    CUresult error;
+    softgpu_fault_mode mode;
+};
+
+static void arm(const struct spec *spec, const char *text) {
     pthread_mutex_lock(&fault_lock);
     fault.armed = true;
-    fault.fn = fn;
-    fault.n = n;
-    fault.error = (CUresult)error;
-    fault.mode = mode;
+    fault.any = spec->any;
+    memcpy(fault.meant, spec->meant, sizeof fault.meant);
+    fault.n = spec->n;
+    fault.error = spec->error;
+    fault.mode = spec->mode;
     fault.seen = fault.fired = 0;
     fault.poisoned = false;
+    snprintf(fault.text, sizeof fault.text, "%s", text);
     pthread_mutex_unlock(&fault_lock);
     sg_watch(SG_WATCH_FAULT, true);
+}
+
+/* By exported name. False when there is none. */
+static bool mean_symbol(struct spec *spec, const char *symbol) {
+    gpumem_driver_fn fn = sg_row_find(symbol);
+    if (fn == GPUMEM_FN_COUNT)
+        return false;
+    spec->meant[fn] = true;
+    return true;
+}
+
+bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode) {
+    struct spec spec = {.n = n, .error = (CUresult)error, .mode = mode};
+    if (!function || mode < SOFTGPU_FAULT_BEFORE || mode > SOFTGPU_FAULT_STICKY)
+        return false;
+    spec.any = strcmp(function, "*") == 0;
+    if (!spec.any && !mean_symbol(&spec, function))
+        return false;
+    arm(&spec, "");
     return true;
 }
 
@@ -56,8 +79,7 @@ static bool hits(gpumem_driver_fn fn, bool counted) {
         return false;
     if (fault.poisoned)
         return counted;
-    bool meant = fault.fn == GPUMEM_FN_COUNT ? counted : fault.fn == fn;
-    if (!meant)
+    if (!(fault.any ? counted : fault.meant[fn]))
         return false;
     fault.seen++;
     if (fault.n != 0 && fault.seen != fault.n)
@@ -76,10 +98,10 @@ static void poison_current(CUresult error) {
 }
 
 bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
-    bool go_on = true, poisons = false;
+    bool go_on = true, poisons = false, first = false;
     pthread_mutex_lock(&fault_lock);
     if (hits(call->fn, counted)) {
-        fault.fired++;
+        first = fault.fired++ == 0;
         call->fault = fault.error;
         call->fault_after = fault.mode == SOFTGPU_FAULT_AFTER;
         go_on = call->fault_after;
@@ -87,6 +109,8 @@ bool sg_fault_enter(struct sg_call *call, bool counted, CUresult *result) {
         poisons = fault.mode == SOFTGPU_FAULT_STICKY;
     }
     pthread_mutex_unlock(&fault_lock);
+    if (first)
+        sg_job_note(SG_JOB_FAULT);
     if (poisons)
         poison_current(*result);
     return go_on;
@@ -123,42 +147,78 @@ static bool parse_mode(const char *text, softgpu_fault_mode *mode) {
     return false;
 }
 
-static bool refuse(const char *text, const char *why, const char *part) {
-    sg_log(1,
-           "SOFTGPU_FAULT='%s' is ignored: %s '%s'; it takes FUNCTION:N:ERROR:MODE, with an "
-           "exported name or *, a number from 1 or *, the name of a CUresult, and before, after, "
-           "from, skip or sticky",
-           text, why, part);
+static bool refuse(char *why, size_t size, const char *text, const char *what, const char *part) {
+    snprintf(why, size,
+             "SOFTGPU_FAULT='%.160s' is not understood: %s '%.100s'; it takes "
+             "FUNCTION:N:ERROR:MODE, with a name of cuda.h (all its versions), an exported name or "
+             "*, a number from 1 or *, the name of a CUresult, and before, after, from, skip or "
+             "sticky",
+             text, what, part);
     return false;
 }
 
-bool sg_fault_parse(const char *text) {
+/* What cuda.h calls a function is all its versions: which one a program was compiled to call cannot
+ * be seen in its source. */
+static bool mean_name(struct spec *spec, const char *name) {
+    if (strcmp(name, "*") == 0)
+        return spec->any = true;
+    if (name[0] == '=')
+        return mean_symbol(spec, name + 1);
+    bool found = false;
+    for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++)
+        if (strcmp(sg_rows[i].name, name) == 0)
+            spec->meant[i] = found = true;
+    return found || mean_symbol(spec, name);
+}
+
+static bool parse(const char *text, struct spec *spec, char *why, size_t size) {
     char copy[256];
     char *parts[4] = {copy};
+    *spec = (struct spec){.n = 0};
     if (strlen(text) >= sizeof copy)
-        return refuse(text, "too long", "");
+        return refuse(why, size, text, "too long", "");
     memcpy(copy, text, strlen(text) + 1);
     unsigned count = 1;
     for (char *at = copy; *at; at++)
         if (*at == ':') {
             *at = '\0';
             if (count == 4)
-                return refuse(text, "more than four parts:", at + 1);
+                return refuse(why, size, text, "more than four parts:", at + 1);
             parts[count++] = at + 1;
         }
     if (count != 4)
-        return refuse(text, "fewer than four parts:", parts[count - 1]);
-
-    uint64_t n;
-    CUresult error;
-    softgpu_fault_mode mode;
-    if (!parse_count(parts[1], &n))
-        return refuse(text, "no count", parts[1]);
-    if (!sg_result_parse(parts[2], &error))
-        return refuse(text, "no result", parts[2]);
-    if (!parse_mode(parts[3], &mode))
-        return refuse(text, "no mode", parts[3]);
-    if (!sg_fault_arm(parts[0], n, (int)error, mode))
-        return refuse(text, "no function", parts[0]);
+        return refuse(why, size, text, "fewer than four parts:", parts[count - 1]);
+    if (!mean_name(spec, parts[0]))
+        return refuse(why, size, text, "no function", parts[0]);
+    if (!parse_count(parts[1], &spec->n))
+        return refuse(why, size, text, "no count", parts[1]);
+    if (!sg_result_parse(parts[2], &spec->error))
+        return refuse(why, size, text, "no result", parts[2]);
+    if (!parse_mode(parts[3], &spec->mode))
+        return refuse(why, size, text, "no mode", parts[3]);
     return true;
+}
+
+bool sg_fault_understood(const char *text, char *why, size_t size) {
+    struct spec spec;
+    return parse(text, &spec, why, size);
+}
+
+bool sg_fault_parse(const char *text, char *why, size_t size) {
+    struct spec spec;
+    if (!parse(text, &spec, why, size))
+        return false;
+    arm(&spec, text);
+    return true;
+}
+
+bool sg_fault_missed(char *text, size_t size) {
+    pthread_mutex_lock(&fault_lock);
+    bool missed = fault.armed && fault.text[0] && fault.fired == 0;
+    if (missed)
+        snprintf(text, size,
+                 "SOFTGPU_FAULT='%s' was never reached: its function was called %llu time%s",
+                 fault.text, (unsigned long long)fault.seen, fault.seen == 1 ? "" : "s");
+    pthread_mutex_unlock(&fault_lock);
+    return missed;
 }

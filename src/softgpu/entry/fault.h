@@ -5,12 +5,21 @@
 #include "softgpu/entry/entry.h"
 
 #include <gpumem/softgpu.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* False when the name is unknown or the mode none. n 0 means every call. */
+/* `function` is an exported name or "*". False when it is unknown or the mode none. n 0 means every
+ * call. */
 bool sg_fault_arm(const char *function, uint64_t n, int error, softgpu_fault_mode mode);
-/* From "function:n:error:mode"; n may be "*". Says on the log what it does not understand. */
-bool sg_fault_parse(const char *text);
+/* From "function:n:error:mode". `function` is an API name, which means all its versions and twins,
+ * an exported name, "=" and an exported name where a version has the plain name, or "*"; n may be
+ * "*". False, with what it does not understand in `why`. */
+bool sg_fault_parse(const char *text, char *why, size_t size);
+/* Whether sg_fault_parse would arm it. */
+bool sg_fault_understood(const char *text, char *why, size_t size);
+/* Whether the fault that sg_fault_parse armed is still armed and no call has reached it; then
+ * `text` says so. */
+bool sg_fault_missed(char *text, size_t size);
 /* Answers how often the fault fired. */
 uint64_t sg_fault_disarm(void);
 

@@ -7,6 +7,7 @@
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
+#include "softgpu/entry/verdict.h"
 #include "softgpu/image/loading.h"
 #include "softgpu/memory/memory.h"
 #include "softgpu/report/coredump.h"
@@ -28,6 +29,7 @@ static void report_leaks(void) {
         free(text);
         return;
     }
+    sg_verdict_leak();
     unsigned lines = 0;
     for (const char *at = text; *at; at++)
         lines += *at == '\n';
@@ -72,7 +74,10 @@ CUresult sg_cuInit(unsigned int Flags) {
         return CUDA_ERROR_INVALID_VALUE;
     if (atomic_load(&sg_initialized))
         return CUDA_SUCCESS;
+    if (sg_verdict_is_wrong())
+        return CUDA_ERROR_SYSTEM_NOT_READY;
     atomic_store(&begun, true);
+    sg_verdict_begin();
     CUresult result = initialize();
     atomic_store(result == CUDA_SUCCESS ? &sg_initialized : &begun, result == CUDA_SUCCESS);
     return result;

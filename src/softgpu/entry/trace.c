@@ -2,7 +2,6 @@
 
 #include "base/descriptor.h"
 #include "base/kept_file.h"
-#include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"
 
@@ -17,15 +16,25 @@
 static struct gm_kept_file trace = GM_NO_KEPT_FILE;
 static uint64_t trace_start;
 
-bool sg_trace_open(const char *file) {
+static int open_file(const char *file, char *why, size_t size) {
+    int fd = gm_fd_open(file, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (fd < 0)
+        snprintf(why, size, "SOFTGPU_TRACE='%.200s' cannot be written: %s", file, strerror(errno));
+    return fd;
+}
+
+bool sg_trace_possible(const char *file, char *why, size_t size) {
+    if (strcmp(file, "-") == 0)
+        return true;
+    int fd = open_file(file, why, size);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
+bool sg_trace_open(const char *file, char *why, size_t size) {
     trace_start = sg_now();
-    if (strcmp(file, "-") == 0) {
-        return true;
-    }
-    if (gm_kept_file_set(gm_fd_open(file, O_WRONLY | O_CREAT | O_APPEND, 0666), &trace))
-        return true;
-    sg_log(1, "SOFTGPU_TRACE='%s' is ignored: %s", file, strerror(errno));
-    return false;
+    return strcmp(file, "-") == 0 || gm_kept_file_set(open_file(file, why, size), &trace);
 }
 
 /* -1 when the file is closed: that is somebody's who has closed all that it did not know. */

@@ -7,11 +7,14 @@
 /* cmocka wants the three above before it. */
 #include <cmocka.h>
 #include <stdlib.h>
+#include <string.h>
+
+static struct sg_complaints complaints; /* of the last read_with */
 
 static struct sg_config read_with(const char *variable, const char *value) {
     struct sg_config config;
     setenv(variable, value, 1);
-    sg_config_read(&config);
+    sg_config_examine(&config, &complaints);
     unsetenv(variable);
     return config;
 }
@@ -55,7 +58,8 @@ static void other_sizes_are_refused(void **state) {
 static void nothing_said_is_the_default(void **state) {
     (void)state;
     struct sg_config config;
-    sg_config_read(&config);
+    sg_config_examine(&config, &complaints);
+    assert_int_equal(complaints.count, 0);
     assert_int_equal(config.devices, 1);
     assert_string_equal(config.profile, "h200");
     assert_int_equal(config.memory, 0);
@@ -84,6 +88,39 @@ static void values_are_taken(void **state) {
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
     assert_string_equal(read_with("SOFTGPU_TRACE", "-").trace, "-");
     assert_string_equal(read_with("SOFTGPU_PROFILE", "other").profile, "other");
+}
+
+/* One complaint that names the variable and the value, and says what is taken. */
+static void complains(const char *variable, const char *value, const char *takes) {
+    (void)read_with(variable, value);
+    assert_int_equal(complaints.count, 1);
+    if (!strstr(complaints.text[0], variable) || !strstr(complaints.text[0], takes))
+        fail_msg("'%s' does not say '%s' of %s", complaints.text[0], takes, variable);
+}
+
+static void bad_values_and_names_are_told(void **state) {
+    (void)state;
+    complains("SOFTGPU_DEVICES", "9", "'9' is not understood: it takes a number from 0 to 8");
+    complains("SOFTGPU_MEMORY", "lots", "a number of bytes");
+    complains("SOFTGPU_SCHEDULE", "EAGER", "one of eager, late, random");
+    complains("SOFTGPU_SEED", "x", "a number below 2^64");
+    complains("SOFTGPU_LEAKS", "yes", "0 or 1");
+    complains("SOFTGPU_FAIL_ON", "leeks", "leaks, fault, or leaks,fault");
+    complains("SOFTGPU_FAIL_ON", "fault", "only with SOFTGPU_FAULT");
+    complains("SOFTGPU_FALUT", "x", "is no variable of softgpu");
+    (void)read_with("SOFTGPU_FALUT", ""); /* as good as not set */
+    assert_int_equal(complaints.count, 0);
+}
+
+static void what_may_fail_a_process(void **state) {
+    (void)state;
+    struct sg_config config = read_with("SOFTGPU_FAIL_ON", "leaks");
+    assert_true(config.leaks && config.fail_on_leaks && !config.fail_on_fault);
+    setenv("SOFTGPU_FAULT", "cuInit:1:UNKNOWN:before", 1);
+    config = read_with("SOFTGPU_FAIL_ON", "fault,leaks");
+    unsetenv("SOFTGPU_FAULT");
+    assert_true(config.leaks && config.fail_on_leaks && config.fail_on_fault);
+    assert_int_equal(complaints.count, 0);
 }
 
 static void bad_values_leave_the_default(void **state) {
@@ -117,6 +154,8 @@ int main(void) {
         cmocka_unit_test(nothing_said_is_the_default),
         cmocka_unit_test(values_are_taken),
         cmocka_unit_test(bad_values_leave_the_default),
+        cmocka_unit_test(bad_values_and_names_are_told),
+        cmocka_unit_test(what_may_fail_a_process),
         cmocka_unit_test(a_random_schedule_draws_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""A wrong option never gives a green job: settings are checked before anything is started, a fault
+that was never reached is told, and what a test runner captured is said again at the end."""
+import os
+import re
+import subprocess
+import sys
+
+import harness
+from harness import expect, expect_status
+
+SOFTGPU = harness.BUILD / "lib" / "gpumem" / "softgpu"
+
+# Calls the driver as often as it is told to, with standard error captured as pytest does it, and
+# ends with success whatever is answered: a job of tests that are skipped.
+PROGRAM = """
+import ctypes, os, subprocess, sys, tempfile
+words = sys.argv[1:]
+saved, capture = os.dup(2), tempfile.TemporaryFile()
+if "capture" in words:
+    os.dup2(capture.fileno(), 2)
+if "idle" not in words:
+    cuda = ctypes.CDLL("libcuda.so.1")
+    pointer, context = ctypes.c_uint64(), ctypes.c_void_p()
+    print("init", cuda.cuInit(0))
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+    cuda.cuCtxSetCurrent(context)
+    for word in words:
+        if word.startswith("cuMemAlloc"):
+            print(word, getattr(cuda, word)(ctypes.byref(pointer), ctypes.c_size_t(4096)))
+    if "leak" not in words:
+        cuda.cuMemFree_v2(pointer)
+        cuda.cuDevicePrimaryCtxRelease_v2(0)
+for word in words:
+    if word.startswith("child="):
+        done = subprocess.run([sys.executable, __file__, *word[6:].split(",")])
+        print("child", done.returncode)
+os.dup2(saved, 2)
+sys.exit(5 if "fail" in words else 0)
+"""
+
+
+def environment(**more):
+    env = {name: value for name, value in os.environ.items()
+           if name != "GPUMEM_DRIVER" and not name.startswith("SOFTGPU_")}
+    return dict(env, SOFTGPU_MEMORY="64M", **more)
+
+
+def program(folder):
+    path = folder / "program.py"
+    path.write_text(PROGRAM)
+    return [sys.executable, str(path)]
+
+
+def run(folder, *arguments, words=(), **more):
+    return subprocess.run([harness.COMMAND, "run", "--softgpu", *arguments, *program(folder), *words],
+                          env=environment(**more), timeout=50, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, check=False)
+
+
+def without_run(folder, *words, **more):
+    """The variables alone, as the page about softgpu has it."""
+    return subprocess.run([*program(folder), *words], timeout=50, stdin=subprocess.DEVNULL,
+                          env=environment(LD_LIBRARY_PATH=str(SOFTGPU), **more),
+                          capture_output=True, text=True, check=False)
+
+
+OUT = "CUDA_ERROR_OUT_OF_MEMORY"
+WRONG = [
+    (["--fault", f"cuMemAllocc_v2:1:{OUT}:before"], "no function 'cuMemAllocc_v2'"),
+    (["--fault", f"cuMemAlloc:x:{OUT}:before"], "no count 'x'"),
+    (["--fault", "cuMemAlloc:1:CUDA_ERROR_OOM:before"], "no result 'CUDA_ERROR_OOM'"),
+    (["--fault", f"cuMemAlloc:1:{OUT}:sometimes"], "no mode 'sometimes'"),
+    (["--fault", "cuMemAlloc"], "fewer than four parts"),
+    (["--profile", "a100"], "there is no profile a100"),
+    (["--profile", "/nowhere/mine.ini"], "/nowhere/mine.ini"),
+    (["--trace", "/nowhere/trace"], "/nowhere/trace"),
+    (["--fail-on", "leeks"], "leaks, fault, or leaks,fault"),
+    (["--fail-on", "fault"], "fault only with SOFTGPU_FAULT"),
+    (["--memory", "9999999999T"], "memory"),
+]
+
+VARIABLES = [
+    ("SOFTGPU_FAULT", f"cuMemAllocc_v2:1:{OUT}:before", "no function 'cuMemAllocc_v2'"),
+    ("SOFTGPU_PROFILE", "a100", "there is no profile a100"),
+    ("SOFTGPU_DEVICES", "9", "SOFTGPU_DEVICES='9' is not understood"),
+    ("SOFTGPU_SCHEDULE", "fast", "SOFTGPU_SCHEDULE='fast'"),
+    ("SOFTGPU_LEAKS", "yes", "SOFTGPU_LEAKS='yes'"),
+    ("SOFTGPU_TRACE", "/nowhere/trace", "/nowhere/trace"),
+    ("SOFTGPU_FAULTS", "x", "SOFTGPU_FAULTS is no variable"),
+    ("SOFTGPU_FAIL_ON", "leeks", "leaks, fault, or leaks,fault"),
+]
+
+
+def test_wrong_options_start_nothing(folder):
+    for arguments, text in WRONG:
+        process = run(folder, *arguments)
+        expect(process.returncode == 2, f"{arguments}: {process.returncode} {process.stderr}")
+        expect(process.stdout == "", f"{arguments}: it was started: {process.stdout}")
+        expect(text in process.stderr, f"{arguments}: {process.stderr!r} does not say {text!r}")
+
+
+def test_wrong_options_of_the_profile_file(folder):
+    (folder / "p.ini").write_text("[device]\nname = X\nmemory = lots\n")
+    process = run(folder, "--profile", str(folder / "p.ini"))
+    expect_status(process, 2)
+    expect("memory = lots" in process.stderr and process.stdout == "", process.stderr)
+
+
+def test_wrong_variables_start_nothing(folder):
+    for variable, value, text in VARIABLES:
+        process = run(folder, **{variable: value})
+        expect(process.returncode == 2, f"{variable}: {process.returncode} {process.stderr}")
+        expect(process.stdout == "" and text in process.stderr, f"{variable}: {process.stderr!r}")
+
+
+def test_wrong_variables_fail_a_program_that_was_started_without_run(folder):
+    for variable, value, text in VARIABLES:
+        for words in ((), ("capture",)):
+            process = without_run(folder, *words, **{variable: value})
+            expect(process.returncode == 2,
+                   f"{variable} {words}: {process.returncode} {process.stdout}{process.stderr}")
+            expect("init 802" in process.stdout, f"{variable}: {process.stdout}")
+            expect(process.stderr.count(text) == 1, f"{variable} {words}: {process.stderr!r}")
+    # Its own failure stays its own.
+    expect_status(without_run(folder, "fail", SOFTGPU_DEVICES="9"), 5)
+    expect_status(without_run(folder, "idle", SOFTGPU_DEVICES="9"), 0)
+
+
+def test_a_plain_name_is_all_versions(folder):
+    calls = ("cuMemAlloc_v2", "cuMemAlloc")  # the first version refuses such a context with 201
+    for fault, answers in ((f"cuMemAlloc:*:{OUT}:before", (2, 2)),
+                           (f"cuMemAlloc_v2:*:{OUT}:before", (2, 201)),
+                           (f"=cuMemAlloc:*:{OUT}:before", (0, 2)),
+                           (f"cuMemAlloc:2:{OUT}:before", (0, 2))):
+        process = run(folder, "--fault", fault, words=calls)
+        expect_status(process, 0)
+        for name, answer in zip(calls, answers):
+            expect(f"{name} {answer}\n" in process.stdout, f"{fault}: {process.stdout}")
+        expect("never reached" not in process.stderr, f"{fault}: {process.stderr}")
+
+
+def test_a_fault_that_was_never_reached_is_told(folder):
+    fault = f"cuMemAlloc:2:{OUT}:before"
+    for words in (("cuMemAlloc_v2",), ("cuMemAlloc_v2", "capture"), ("idle",)):
+        process = run(folder, "--fault", fault, words=words)
+        expect_status(process, 0)
+        expect(process.stderr.count("never reached") == 1 and fault in process.stderr,
+               f"{words}: {process.stderr}")
+        process = run(folder, "--fault", fault, "--fail-on", "fault", words=words)
+        expect_status(process, 9)
+    process = run(folder, "--fault", fault, "--fail-on", "fault", words=("fail",))
+    expect_status(process, 5)
+    process = without_run(folder, "cuMemAlloc_v2", "capture", SOFTGPU_FAULT=fault)
+    expect_status(process, 0)
+    expect(process.stderr.count("never reached") == 1, process.stderr)
+    expect("called 1 time\n" in process.stderr, process.stderr)
+    expect_status(without_run(folder, "cuMemAlloc_v2", SOFTGPU_FAULT=fault, SOFTGPU_FAIL_ON="fault"), 9)
+
+
+def test_any_process_of_the_job_may_reach_it(folder):
+    """Of several, one that does is enough, and the others are no failures."""
+    fault = f"cuMemAlloc:1:{OUT}:before"
+    for words in (("child=cuMemAlloc_v2",), ("idle", "child=cuMemAlloc_v2"),
+                  ("cuMemAlloc_v2", "child=capture"), ("idle", "child=cuMemAlloc_v2,child=x")):
+        process = run(folder, "--fault", fault, "--fail-on", "fault", words=words)
+        expect_status(process, 0)
+        expect("never reached" not in process.stderr and "child 0" in process.stdout,
+               f"{words}: {process.stdout}{process.stderr}")
+
+
+def test_what_is_run_keeps_its_status_and_its_signal(folder):
+    fault = ("--fault", f"cuInit:1:{OUT}:before")
+    expect_status(run(folder, *fault, words=("fail",)), 5)
+    for arguments, status in ((("sh", "-c", "kill -9 $$"), -9), (("sh", "-c", "exit 7"), 7),
+                              (("/dev/null",), 126), (("no-such-program",), 127)):
+        process = subprocess.run([harness.COMMAND, "run", "--softgpu", *fault, "--", *arguments],
+                                 env=environment(PATH="/usr/bin:/bin"), timeout=50, check=False,
+                                 stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        expect_status(process, status)
+
+
+def test_signals_reach_what_is_run(folder):
+    marker = folder / "pid"
+    os.mkfifo(marker)
+    process = subprocess.Popen([harness.COMMAND, "run", "--softgpu", "--fault",
+                                f"cuInit:1:{OUT}:before", "--", "sh", "-c",
+                                f"trap 'exit 3' TERM; echo $$ > {marker}; while :; do sleep 0.05; done"],
+                               env=environment(), stdin=subprocess.DEVNULL, text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    marker.read_text()
+    process.terminate()
+    _, errors = process.communicate(timeout=50)
+    expect(process.returncode == 3, f"{process.returncode} {errors}")
+
+
+def test_leaks_can_fail_the_job(folder):
+    for words, status in ((("cuMemAlloc_v2", "leak"), 9), (("cuMemAlloc_v2",), 0),
+                          (("cuMemAlloc_v2", "leak", "fail"), 5),
+                          (("cuMemAlloc_v2", "child=cuMemAlloc_v2,leak"), 9),
+                          (("cuMemAlloc_v2", "leak", "capture"), 9)):
+        process = run(folder, "--fail-on", "leaks", words=words)
+        expect_status(process, status)
+        expect(("still live" in process.stderr) == ("leak" in " ".join(words)), process.stderr)
+    expect_status(run(folder, "--leaks", words=("cuMemAlloc_v2", "leak")), 0)
+    expect_status(without_run(folder, "cuMemAlloc_v2", "leak", SOFTGPU_FAIL_ON="leaks"), 9)
+    expect_status(without_run(folder, "cuMemAlloc_v2", SOFTGPU_FAIL_ON="leaks"), 0)
+
+
+def seed_of(text):
+    found = re.search(r"--seed (\d+)", text)
+    expect(found, f"no seed in {text!r}")
+    return found[1]
+
+
+def test_a_random_schedule_prints_its_seed_first(folder):
+    """By run itself, before a test runner captures anything; and one seed for all processes."""
+    seeds = set()
+    for _ in range(4):
+        process = run(folder, "--schedule", "random", words=("cuMemAlloc_v2", "capture", "child=x"))
+        expect_status(process, 0)
+        expect(process.stderr.startswith("gpumem: random schedule"), process.stderr)
+        expect(process.stderr.count("seed") == process.stderr.count(seed_of(process.stderr)) or
+               "SOFTGPU_SEED" not in process.stderr, process.stderr)
+        expect("SOFTGPU_SEED" not in process.stderr, f"softgpu drew another: {process.stderr}")
+        seeds.add(seed_of(process.stderr))
+    expect(len(seeds) > 1, f"always {seeds}")
+    expect(seed_of(run(folder, SOFTGPU_SCHEDULE="random").stderr), "by the variable")
+    expect(seed_of(run(folder, "--schedule", "random", "--seed", "77").stderr) == "77", "given")
+    process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--schedule", "random", "--",
+                              "sh", "-c", "echo $SOFTGPU_SEED"], env=environment(), timeout=50,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    expect(process.stdout.strip() == seed_of(process.stderr), "printed one, set another")
+    expect("seed" not in run(folder, "--schedule", "late").stderr, "a seed for nothing")
+
+
+def test_a_seed_that_softgpu_drew_survives_capture(folder):
+    for words in ((), ("capture",)):
+        process = without_run(folder, *words, SOFTGPU_SCHEDULE="random")
+        expect_status(process, 0)
+        expect(process.stderr.count("SOFTGPU_SEED=") == 1, f"{words}: {process.stderr}")
+
+
+if harness.SANITIZE != "off":
+    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
+else:
+    harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])
