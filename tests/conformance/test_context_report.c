@@ -61,7 +61,8 @@ static void leaks_name_live_contexts(void **state) {
     assert_int_equal(leaked("created on device 0, not destroyed"), 1);
     OK(cu.cuCtxDestroy_v2(other));
     assert_int_equal(leaked("created on device"), 0);
-    assert_int_equal(leaked("primary of device 0, retained 1 time"), 1);
+    /* The harness retains it; what is in it may leak, it itself is its device's. */
+    assert_int_equal(leaked("primary"), 0);
 }
 
 int main(int argc, char **argv) {

@@ -134,7 +134,7 @@ static void another_version_of_the_control_is_not_there(void **state) {
 
 /* ---- What a child writes -------------------------------------------------------------------- */
 
-static char output[1 << 16];
+static char output[1 << 18]; /* a trace begins with a line for each function looked up */
 
 /* Runs a child with a variable set to `value`, or for NULL to the name of a file; otherwise the
  * file takes the child's standard error. Answers the exit status; what was written is in output. */
@@ -181,9 +181,14 @@ static void calls_are_traced(void **state) {
     (void)state;
     NEEDS_SOFTGPU("traces calls");
     assert_int_equal(run_with("SOFTGPU_TRACE", NULL, "leave_memory"), 3);
-    const char *init = strstr(output, " cuInit CUDA_SUCCESS\n");
-    const char *allocation = strstr(output, " cuMemAlloc_v2 CUDA_SUCCESS\n");
+    const char *init = strstr(output, " cuInit(0) CUDA_SUCCESS\n");
+    const char *allocation = strstr(output, " cuMemAlloc_v2(0x");
     assert_true(init && allocation && init < allocation);
+    char size[64];
+    unsigned long long where = 0, made = 0;
+    assert_int_equal(
+        sscanf(allocation, " cuMemAlloc_v2(0x%llx -> 0x%llx, 12345) %63s", &where, &made, size), 3);
+    assert_true(where && made && strcmp(size, "CUDA_SUCCESS") == 0);
 }
 
 static int refused_call(int argc, char **argv) {

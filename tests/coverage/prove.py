@@ -159,7 +159,7 @@ def look(runner, program, twin):
             start = time.monotonic()
             runner.run(program, twin, test=test, trace=trace.name)
             seconds = time.monotonic() - start
-            called = {line.split()[2] for line in trace.read().decode().splitlines()
+            called = {line.split()[2].split("(")[0] for line in trace.read().decode().splitlines()
                       if line.endswith(" CUDA_SUCCESS")}
         tests.append(Test(Proof(twin, program, test), called, seconds))
     return tests, None

@@ -26,19 +26,23 @@ static void line_of(struct lines *lines, const char *what, const CUDA_ARRAY3D_DE
 
 /* Levels and planes are told by what they belong to. */
 static void array_line(uint64_t handle, void *object, void *user) {
-    (void)handle;
     const struct sg_array *array = object;
-    if (!array->gone && !array->mipmap && !array->whole)
-        line_of(user, "array", &array->descriptor, array->context->device, 1,
-                array->view ? array->view->tiles : NULL);
+    struct lines *lines = user;
+    if (array->gone || array->mipmap || array->whole)
+        return;
+    sg_text_handle(lines->text, handle, array->context);
+    line_of(user, "array", &array->descriptor, array->context->device, 1,
+            array->view ? array->view->tiles : NULL);
 }
 
 static void mipmap_line(uint64_t handle, void *object, void *user) {
-    (void)handle;
     const struct sg_mipmap *mipmap = object;
-    if (!mipmap->gone)
-        line_of(user, "mipmapped array", &mipmap->descriptor, mipmap->context->device,
-                mipmap->level_count, mipmap->tiles);
+    struct lines *lines = user;
+    if (mipmap->gone)
+        return;
+    sg_text_handle(lines->text, handle, mipmap->context);
+    line_of(user, "mipmapped array", &mipmap->descriptor, mipmap->context->device,
+            mipmap->level_count, mipmap->tiles);
 }
 
 void sg_dump_arrays(struct sg_text *text) {

@@ -1,9 +1,13 @@
 #include "softgpu/context/context.h"
 
 #include "softgpu/context/lifetime.h"
+#include "softgpu/core/config.h"
+#include "softgpu/entry/entry.h"
+#include "softgpu/entry/life.h"
 #include "softgpu/stream/stream.h"
 #include "softgpu/texture/texture.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,7 +172,18 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
     return CUDA_SUCCESS;
 }
 
+/* What the end frees, its maker has not: nobody could find it afterwards. */
+static void tell_what_is_left(const struct sg_context *context) {
+    char when[64];
+    if (!sg_config()->leaks || context->owner)
+        return;
+    snprintf(when, sizeof when, "when %s context of device %d ended",
+             context->primary ? "the primary" : "a created", context->device);
+    sg_leaks_say(sg_leak_text_of(context), when);
+}
+
 void sg_context_end(struct sg_context *context) {
+    tell_what_is_left(context);
     context->alive = false;
     --*kind_count(sg_device(context->device), context->api_version);
     /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */

@@ -86,12 +86,13 @@ void sg_dump_contexts(struct sg_text *text) {
 }
 
 static void leak(struct sg_text *text, size_t number, struct sg_context *context) {
+    /* A primary context belongs to its device: whoever retains it for the life of a process, as
+     * libraries do, has nothing to give back. */
     if (context->primary)
-        sg_text_line(text, "context %zu: primary of device %d, retained %u time%s", number,
-                     context->device, context->uses, context->uses == 1 ? "" : "s");
-    else
-        sg_text_line(text, "context %zu: %s on device %d, not destroyed", number, kind(context),
-                     context->device);
+        return;
+    sg_text_handle(text, context->handle, context->owner);
+    sg_text_line(text, "context %zu: %s on device %d, not destroyed", number, kind(context),
+                 context->device);
 }
 
 void sg_leaks_contexts(struct sg_text *text) {

@@ -1,5 +1,7 @@
 #include "softgpu/core/handle.h"
 
+#include "softgpu/entry/site.h"
+
 #include <stdlib.h>
 
 #define SLOT_BITS        24
@@ -13,7 +15,10 @@
 struct slot {
     void *object; /* NULL when free */
     uint32_t generation;
-    uint32_t next_free; /* slot number + 1; 0 ends the list */
+    union {
+        uint32_t next_free; /* of a free one: slot number + 1; 0 ends the list */
+        uint32_t site;      /* else who made it */
+    };
 };
 
 struct table {
@@ -59,6 +64,7 @@ uint64_t sg_handle_new(enum sg_kind kind, void *object) {
     if (slot == SLOT_LIMIT)
         return 0;
     table->slots[slot].object = object;
+    table->slots[slot].site = sg_site_here();
     table->live++;
     return (uint64_t)kind << KIND_SHIFT |
            (uint64_t)table->slots[slot].generation << GENERATION_SHIFT |
@@ -79,6 +85,12 @@ static struct slot *find(enum sg_kind kind, uint64_t handle) {
 void *sg_handle_get(enum sg_kind kind, uint64_t handle) {
     struct slot *slot = find(kind, handle);
     return slot ? slot->object : NULL;
+}
+
+uint32_t sg_handle_site(uint64_t handle) {
+    uint64_t kind = handle >> KIND_SHIFT;
+    const struct slot *slot = kind < SG_KIND_COUNT ? find((enum sg_kind)kind, handle) : NULL;
+    return slot ? slot->site : 0;
 }
 
 void sg_handle_drop(enum sg_kind kind, uint64_t handle) {

@@ -29,6 +29,7 @@ struct sg_thread {
                              */
     bool in_host_function;  /* API calls are refused as hardware refuses them */
     bool in_call;           /* the prologue holds the lock for this thread */
+    unsigned fn;            /* the driver function that it is in, a gpumem_driver_fn */
     unsigned calls;         /* it is in so many, one within another (checkpoint/gate.h) */
 };
 

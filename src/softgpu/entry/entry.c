@@ -9,6 +9,7 @@
 #include "softgpu/entry/job.h"
 #include "softgpu/entry/life.h"
 #include "softgpu/entry/rules.h"
+#include "softgpu/entry/site.h"
 #include "softgpu/entry/trace.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/graph/capture.h"
@@ -92,6 +93,8 @@ static void configure(void) {
     say_settings(config);
     if (config->abort_on_error)
         sg_watch(SG_WATCH_ABORT, true);
+    if (config->leaks)
+        sg_sites_begin();
     char why[512];
     if (config->trace && sg_trace_open(config->trace, why, sizeof why))
         sg_watch(SG_WATCH_TRACE, true);
@@ -236,18 +239,21 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
 bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arguments,
               CUresult *result) {
     *call = (struct sg_call){.fn = fn, .cancel = gm_cancel_disable(), .arguments = arguments};
-    if (!enter_unlocked(call, arguments, result))
+    bool enters = enter_unlocked(call, arguments, result);
+    call->traced = (atomic_load_explicit(&watch, memory_order_relaxed) & SG_WATCH_TRACE) != 0;
+    if (!enters)
         return false;
     if (!sg_implemented(fn)) {
         *result = refuse(fn, arguments);
         return false;
     }
+    struct sg_thread *thread = sg_thread();
+    thread->fn = fn;
     if (rules[fn] & SG_UNLOCKED) {
         call->inside = true;
         return true;
     }
 
-    struct sg_thread *thread = sg_thread();
     sg_lock();
     sg_gate_enter(thread);
     if (context_answers(fn, result) || capture_answers(fn, result) ||
@@ -276,7 +282,7 @@ static CUresult leave_closely(const struct sg_call *call, unsigned watched, CUre
     if (is_refusal(result))
         sg_error_log_refusal(call->fn, call->arguments, result, call->inside);
     if (watched & SG_WATCH_TRACE)
-        sg_trace_call(call->fn, result);
+        sg_trace_call(call, result);
     if ((watched & SG_WATCH_ABORT) && is_refusal(result)) {
         const char *name = sg_result_name(result);
         sg_log(0, "%s answered %s; SOFTGPU_ABORT ends the process", sg_rows[call->fn].symbol,

@@ -15,7 +15,28 @@ struct sg_arguments {
     uintptr_t first, second;
 };
 
+/* An argument, for the trace. */
+enum sg_value_kind {
+    SG_VALUE_ADDRESS, /* a pointer, a handle, a device address: in hexadecimal */
+    SG_VALUE_SIGNED,
+    SG_VALUE_UNSIGNED,
+    SG_VALUE_FLOAT,
+    SG_VALUE_MADE,  /* a pointer to where a handle or an address goes, when it comes first */
+    SG_VALUE_GRAPH, /* the same for the graph that a capture makes, which comes second */
+    SG_VALUE_TEXT,  /* const char *, which a successful call has read */
+    SG_VALUE_STRUCT,
+};
+
+struct sg_value {
+    enum sg_value_kind kind;
+    uintptr_t bits;
+    float real;
+};
+
 struct sg_call {
+    const struct sg_value *values; /* all arguments, which the wrapper gathers of a traced call */
+    size_t value_count;
+    bool traced;
     gpumem_driver_fn fn;
     bool inside;      /* the implementation answers */
     bool entered;     /* the lock is held: sg_leave releases it */
@@ -71,9 +92,15 @@ bool sg_result_parse(const char *name, CUresult *result);
 
 /* ---- What chapters give to the state dump and the leak report ------------------------------- */
 
+struct sg_context;
 struct sg_text; /* grows; entry/text.c */
 void sg_text_line(struct sg_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* What the next line is about. Only the leak report makes something of it: it tells address or
+ * handle, and who made it, and when a context ends leaves out what is not its own. */
+void sg_text_handle(struct sg_text *text, uint64_t handle, const struct sg_context *context);
+void sg_text_address(struct sg_text *text, uint64_t address, uint32_t site,
+                     const struct sg_context *context);
 
 /* Each chapter defines its own: canonical lines, sorted, addresses as recorded in design. */
 void sg_dump_contexts(struct sg_text *text);
@@ -105,5 +132,7 @@ void sg_leaks_reports(struct sg_text *text);
 /* The reports, from malloc; NULL when out of memory. They take the lock. */
 char *sg_state_text(void);
 char *sg_leak_text(void);
+/* With the lock: what the end of this context would take with it. */
+char *sg_leak_text_of(const struct sg_context *context);
 
 #endif

@@ -53,6 +53,63 @@ const struct sg_row sg_rows[GPUMEM_FN_COUNT] = {
 #define ARGUMENTS(symbol, args)                                                                    \
     { FIRST args, PASSED(PASSED_##symbol, SECOND args) }
 
+/*
+ * All arguments, for the trace: their values as numbers, and by their types how to write them. A
+ * structure is told without its members. What has a TOLD_<symbol> takes no arguments.
+ */
+/* clang-format off */
+#define KIND(x) \
+    _Generic((x), \
+        CUmemLocation: SG_VALUE_STRUCT, CUipcMemHandle: SG_VALUE_STRUCT, \
+        CUipcEventHandle: SG_VALUE_STRUCT, CUeglFrame: SG_VALUE_STRUCT, float: SG_VALUE_FLOAT, \
+        char: SG_VALUE_SIGNED, int: SG_VALUE_SIGNED, long: SG_VALUE_SIGNED, \
+        unsigned char: SG_VALUE_UNSIGNED, unsigned short: SG_VALUE_UNSIGNED, \
+        unsigned int: SG_VALUE_UNSIGNED, unsigned long: SG_VALUE_UNSIGNED, \
+        const char *: SG_VALUE_TEXT, CUgraph *: SG_VALUE_GRAPH, void **: SG_VALUE_MADE, CUdeviceptr *: SG_VALUE_MADE, \
+        CUcontext *: SG_VALUE_MADE, CUmodule *: SG_VALUE_MADE, CUfunction *: SG_VALUE_MADE, \
+        CUlibrary *: SG_VALUE_MADE, CUkernel *: SG_VALUE_MADE, CUarray *: SG_VALUE_MADE, \
+        CUmipmappedArray *: SG_VALUE_MADE, CUtexref *: SG_VALUE_MADE, \
+        CUsurfref *: SG_VALUE_MADE, CUevent *: SG_VALUE_MADE, CUstream *: SG_VALUE_MADE, \
+        CUexternalMemory *: SG_VALUE_MADE, CUexternalSemaphore *: SG_VALUE_MADE, \
+        CUgraphNode *: SG_VALUE_MADE, CUgraphExec *: SG_VALUE_MADE, \
+        CUmemoryPool *: SG_VALUE_MADE, CUuserObject *: SG_VALUE_MADE, \
+        CUgreenCtx *: SG_VALUE_MADE, \
+        default: SG_VALUE_ADDRESS)
+#define NUMBER(x) \
+    _Generic((x), CUmemLocation: 0, CUipcMemHandle: 0, CUipcEventHandle: 0, CUeglFrame: 0, default: (x))
+#define REAL(x)            _Generic((x), float: (x), default: 0.0f)
+#define VALUE(x)           {KIND(x), (uintptr_t)NUMBER(x), REAL(x)},
+#define NO_VALUES(...)     {SG_VALUE_ADDRESS, 0, 0.0f},
+#define COUNT(...) \
+    COUNTED(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define COUNTED(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, count, ...) count
+#define V1(x)              VALUE(x)
+#define V2(x, ...)         VALUE(x) V1(__VA_ARGS__)
+#define V3(x, ...)         VALUE(x) V2(__VA_ARGS__)
+#define V4(x, ...)         VALUE(x) V3(__VA_ARGS__)
+#define V5(x, ...)         VALUE(x) V4(__VA_ARGS__)
+#define V6(x, ...)         VALUE(x) V5(__VA_ARGS__)
+#define V7(x, ...)         VALUE(x) V6(__VA_ARGS__)
+#define V8(x, ...)         VALUE(x) V7(__VA_ARGS__)
+#define V9(x, ...)         VALUE(x) V8(__VA_ARGS__)
+#define V10(x, ...)        VALUE(x) V9(__VA_ARGS__)
+#define V11(x, ...)        VALUE(x) V10(__VA_ARGS__)
+#define V12(x, ...)        VALUE(x) V11(__VA_ARGS__)
+#define V13(x, ...)        VALUE(x) V12(__VA_ARGS__)
+#define V14(x, ...)        VALUE(x) V13(__VA_ARGS__)
+#define V15(x, ...)        VALUE(x) V14(__VA_ARGS__)
+#define V16(x, ...)        VALUE(x) V15(__VA_ARGS__)
+#define JOINED(a, b)       a##b
+#define JOIN(a, b)         JOINED(a, b)
+#define VALUES(...)        JOIN(V, COUNT(__VA_ARGS__))(__VA_ARGS__)
+/* clang-format on */
+
+#define TOLD_cuCtxResetPersistingL2Cache ~, NO_VALUES
+#define TOLD_cuCtxSynchronize            ~, NO_VALUES
+#define TOLD_cuGLInit                    ~, NO_VALUES
+#define TOLD_cuProfilerStart             ~, NO_VALUES
+#define TOLD_cuProfilerStop              ~, NO_VALUES
+
 /* Names that no parameter bears: rows have a `result` of their own. */
 #define CU_FN(symbol, name, version, kind, params, args)                                           \
     CUresult CUDAAPI symbol params {                                                               \
@@ -61,6 +118,13 @@ const struct sg_row sg_rows[GPUMEM_FN_COUNT] = {
         CUresult answer_;                                                                          \
         if (sg_enter(&entry_, GPUMEM_FN_##symbol, arguments_, &answer_))                           \
             answer_ = implementations.symbol args;                                                 \
+        if (__builtin_expect(entry_.traced, 0)) {                                                  \
+            const struct sg_value values_[] = {PASSED(TOLD_##symbol, VALUES) args};                \
+            entry_.values = values_;                                                               \
+            entry_.value_count =                                                                   \
+                sizeof values_ / sizeof values_[0] * (sizeof #args > sizeof "()");                 \
+            return sg_leave(&entry_, answer_);                                                     \
+        }                                                                                          \
         return sg_leave(&entry_, answer_);                                                         \
     }
 #include <gpumem/functions.def>

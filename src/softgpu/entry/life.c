@@ -23,8 +23,7 @@ bool sg_life_begun(void) {
     return atomic_load(&begun);
 }
 
-static void report_leaks(void) {
-    char *text = sg_leak_text();
+void sg_leaks_say(char *text, const char *when) {
     if (!text || !text[0]) {
         free(text);
         return;
@@ -33,10 +32,11 @@ static void report_leaks(void) {
     unsigned lines = 0;
     for (const char *at = text; *at; at++)
         lines += *at == '\n';
-    sg_log(1, "%u object%s still live at exit; SOFTGPU_TRACE=FILE records the calls that made %s:",
-           lines, lines == 1 ? "" : "s", lines == 1 ? "it" : "them");
-    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
-        sg_log(1, "  %s", line);
+    sg_log_lasting(1, "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
+                   lines == 1 ? "" : "s", when);
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        sg_log_lasting(1, "  %s", line);
     free(text);
 }
 
@@ -51,7 +51,7 @@ static void begin_exit(void) {
     if (reachable)
         sg_coredumps_write(); /* of a fault that no call has told */
     if (reachable && sg_config()->leaks)
-        report_leaks();
+        sg_leaks_say(sg_leak_text(), "at exit");
     atomic_store(&sg_exiting, true);
 }
 

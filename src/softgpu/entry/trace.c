@@ -2,6 +2,7 @@
 
 #include "base/descriptor.h"
 #include "base/kept_file.h"
+#include "base/printable.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"
 
@@ -44,19 +45,66 @@ static int descriptor(void) {
     return gm_kept_file_is_open(&trace) ? trace.fd : -1;
 }
 
+/* What a call made, told by where it put it. Only a successful one has made something, and only
+ * then is the pointer known to be good. */
+static bool made(const struct sg_value *value, size_t index) {
+    return value->bits && ((value->kind == SG_VALUE_MADE && index == 0) ||
+                           (value->kind == SG_VALUE_GRAPH && index == 1));
+}
+
+static int write_text(char *to, size_t size, const char *text) {
+    char shown[64];
+    bool whole = strlen(text) == gm_printable(text, shown, sizeof shown);
+    return snprintf(to, size, "\"%s\"%s", shown, whole ? "" : "...");
+}
+
+static int write_value(char *to, size_t size, const struct sg_value *value, bool success) {
+    if (value->kind == SG_VALUE_TEXT && success && value->bits)
+        return write_text(to, size, (const char *)value->bits);
+    switch (value->kind) {
+    case SG_VALUE_SIGNED:
+        return snprintf(to, size, "%lld", (long long)(intptr_t)value->bits);
+    case SG_VALUE_UNSIGNED:
+        return snprintf(to, size, "%llu", (unsigned long long)value->bits);
+    case SG_VALUE_FLOAT:
+        return snprintf(to, size, "%g", (double)value->real);
+    case SG_VALUE_STRUCT:
+        return snprintf(to, size, "{...}");
+    case SG_VALUE_TEXT:
+    case SG_VALUE_ADDRESS:
+    case SG_VALUE_MADE:
+    case SG_VALUE_GRAPH:
+        break;
+    }
+    return snprintf(to, size, value->bits ? "0x%llx" : "NULL", (unsigned long long)value->bits);
+}
+
+/* At most 16 of at most 94 characters each: 2048 bytes hold them. */
+static size_t write_values(char *to, size_t size, const struct sg_call *call, bool success) {
+    size_t used = 0;
+    for (size_t i = 0; i < call->value_count && used < size; i++) {
+        used += (size_t)snprintf(to + used, size - used, "%s", i ? ", " : "");
+        used += (size_t)write_value(to + used, size - used, &call->values[i], success);
+        if (success && made(&call->values[i], i))
+            used += (size_t)snprintf(to + used, size - used, " -> 0x%llx",
+                                     *(const unsigned long long *)call->values[i].bits);
+    }
+    return used;
+}
+
 /* Written at once and whole: the last line before a crash is the one that is wanted. */
-void sg_trace_call(gpumem_driver_fn fn, CUresult result) {
+void sg_trace_call(const struct sg_call *call, CUresult result) {
     uint64_t now = sg_now() - trace_start;
     const char *name = sg_result_name(result);
-    char number[16];
+    char number[16], values[2048] = "", line[2304];
     if (!name) {
         snprintf(number, sizeof number, "%d", (int)result);
         name = number;
     }
-    char line[192];
-    int length =
-        snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s %s\n", now / 1000000000u,
-                 now / 1000u % 1000000u, syscall(SYS_gettid), sg_rows[fn].symbol, name);
+    (void)write_values(values, sizeof values, call, result == CUDA_SUCCESS && call->inside);
+    int length = snprintf(line, sizeof line, "%" PRIu64 ".%06" PRIu64 " %ld %s(%s) %s\n",
+                          now / 1000000000u, now / 1000u % 1000000u, syscall(SYS_gettid),
+                          sg_rows[call->fn].symbol, values, name);
     if (length > 0 && (size_t)length < sizeof line) {
         ssize_t written = write(descriptor(), line, (size_t)length);
         (void)written; /* a full disk must not fail the traced program */

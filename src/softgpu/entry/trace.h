@@ -1,8 +1,12 @@
-/* SOFTGPU_TRACE: a line for each call, "seconds thread function result". */
+/*
+ * SOFTGPU_TRACE: a line for each call, "seconds thread function(arguments) result". Addresses and
+ * handles are in hexadecimal; behind "->" stands what a successful call has made there.
+ */
 #ifndef SG_ENTRY_TRACE_H
 #define SG_ENTRY_TRACE_H
 
-#include <gpumem/driver.h>
+#include "softgpu/entry/entry.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,6 +15,6 @@
 bool sg_trace_open(const char *file, char *why, size_t size);
 /* Whether sg_trace_open would succeed; creates the file. */
 bool sg_trace_possible(const char *file, char *why, size_t size);
-void sg_trace_call(gpumem_driver_fn fn, CUresult result);
+void sg_trace_call(const struct sg_call *call, CUresult result);
 
 #endif

@@ -255,8 +255,8 @@ void sg_external_memory_context_end(struct sg_context *context) {
 }
 
 static void dump(uint64_t handle, void *object, void *text) {
-    (void)handle;
     const struct external *external = object;
+    sg_text_handle(text, handle, external->context);
     sg_text_line(text, "external memory of %zu bytes", external->bytes.size);
 }
 

@@ -296,8 +296,8 @@ void sg_semaphores_context_end(struct sg_context *context) {
 }
 
 static void dump(uint64_t handle, void *object, void *text) {
-    (void)handle;
     const struct sg_semaphore *semaphore = object;
+    sg_text_handle(text, handle, semaphore->context);
     bool timeline = semaphore->shared->kind == SOFTGPU_SEMAPHORE_TIMELINE;
     sg_text_line(text, "external %s semaphore at %llu", timeline ? "timeline" : "binary",
                  (unsigned long long)__atomic_load_n(&semaphore->shared->value, __ATOMIC_RELAXED));

@@ -5,19 +5,23 @@
 
 static void exec_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
-    for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next)
+    for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
+        sg_text_handle(text, exec->handle, NULL);
         sg_text_line(text, "executable graph %u: nodes %zu steps %zu lanes %u flags 0x%llx%s",
                      ++number, exec->node_count, exec->plan.count, exec->plan.lane_count,
                      (unsigned long long)exec->flags, end);
+    }
 }
 
 /* What launches left, and the application has not freed. */
 static void left_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range))
-        if (range->kind == SG_RANGE_GRAPH)
+        if (range->kind == SG_RANGE_GRAPH) {
+            sg_text_address(text, range->start, range->site, NULL);
             sg_text_line(text, "graph allocation %u: %zu bytes on device %d%s", ++number,
                          range->size, range->device, end);
+        }
 }
 
 struct kernels {

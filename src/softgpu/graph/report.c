@@ -33,8 +33,8 @@ static void graph_line(uint64_t handle, void *object, void *user) {
 }
 
 static void object_line(uint64_t handle, void *object, void *user) {
-    (void)handle;
     struct lines *lines = user;
+    sg_text_handle(lines->text, handle, NULL);
     sg_text_line(lines->text, "user object %u: owned %llu held %llu", ++lines->number,
                  (unsigned long long)sg_user_object_owned(object),
                  (unsigned long long)sg_user_object_held(object));
@@ -48,12 +48,13 @@ void sg_dump_graphs(struct sg_text *text) {
 
 /* What is embedded goes with the graph around it. */
 static void leaked_graph(uint64_t handle, void *object, void *user) {
-    (void)handle;
     const struct sg_graph *graph = object;
     struct lines *lines = user;
-    if (!graph->owner)
-        sg_text_line(lines->text, "graph %u: %zu node%s, not destroyed", ++lines->number,
-                     graph->count, graph->count == 1 ? "" : "s");
+    if (graph->owner)
+        return;
+    sg_text_handle(lines->text, handle, NULL);
+    sg_text_line(lines->text, "graph %u: %zu node%s, not destroyed", ++lines->number, graph->count,
+                 graph->count == 1 ? "" : "s");
 }
 
 void sg_leaks_graphs(struct sg_text *text) {

@@ -167,15 +167,27 @@ void sg_dump_modules(struct sg_text *text) {
                  (unsigned long long)sg_handle_count(SG_KIND_LINK));
 }
 
+static void leaked_library(uint64_t handle, void *object, void *user) {
+    (void)object;
+    sg_text_handle(user, handle, NULL);
+    sg_text_line(user, "library, not unloaded");
+}
+
+static void leaked_link(uint64_t handle, void *object, void *user) {
+    (void)object;
+    sg_text_handle(user, handle, NULL);
+    sg_text_line(user, "linker, not destroyed");
+}
+
 void sg_leaks_modules(struct sg_text *text) {
     for (const struct sg_module *module = first; module; module = module->next)
-        if (!module->library)
-            sg_text_line(text, "module of context %llu with %zu functions, not unloaded",
+        if (!module->library) {
+            sg_text_handle(text, module->handle, module->context);
+            sg_text_line(text, "module of context %llu with %zu function%s, not unloaded",
                          (unsigned long long)module->context->id,
-                         module->program->image->function_count);
-    uint64_t libraries = sg_handle_count(SG_KIND_LIBRARY), links = sg_handle_count(SG_KIND_LINK);
-    if (libraries)
-        sg_text_line(text, "libraries not unloaded: %llu", (unsigned long long)libraries);
-    if (links)
-        sg_text_line(text, "linkers not destroyed: %llu", (unsigned long long)links);
+                         module->program->image->function_count,
+                         module->program->image->function_count == 1 ? "" : "s");
+        }
+    sg_handle_each(SG_KIND_LIBRARY, leaked_library, text);
+    sg_handle_each(SG_KIND_LINK, leaked_link, text);
 }

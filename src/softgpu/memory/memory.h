@@ -89,6 +89,7 @@ struct sg_range {
     bool
         sync_memops_set; /* until then the attribute reads 1 for device memory, and means nothing */
     bool variable;       /* of a loaded image, which frees it: the application cannot */
+    uint32_t site;       /* who made it: entry/site.h */
     struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
     size_t phys_offset;
     unsigned cpu_rights; /* SG_RANGE_MAPPING of host memory: what cuMemSetAccess gave the CPU */

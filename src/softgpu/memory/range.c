@@ -1,3 +1,4 @@
+#include "softgpu/entry/site.h"
 #include "softgpu/memory/memory.h"
 
 static struct sg_tree ranges;
@@ -29,6 +30,7 @@ bool sg_range_insert(struct sg_range *range) {
         return false;
     range->node.key = range->start;
     range->buffer_id = ++last_id;
+    range->site = sg_site_here();
     sg_tree_insert(&ranges, &range->node);
     return true;
 }

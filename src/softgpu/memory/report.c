@@ -81,17 +81,18 @@ static const char *kind_text(const struct sg_range *range) {
     }
 }
 
-static void allocation_lines(struct sg_text *text) {
+static void allocation_lines(struct sg_text *text, bool with_state) {
     unsigned number = 0;
     for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range)) {
         const char *kind = range->variable ? NULL : kind_text(range);
         char where[24];
         if (!kind)
             continue;
+        sg_text_address(text, range->start, range->site, range->context);
         sg_text_line(text, "%s %u: %zu bytes on %s, flags %u%s", kind, ++number, range->size,
                      location_text(range->device, where), range->flags,
                      range->sync_memops ? ", SYNC_MEMOPS" : "");
-        if (range->kind == SG_RANGE_MANAGED)
+        if (range->kind == SG_RANGE_MANAGED && with_state)
             sg_managed_dump(text, range);
     }
 }
@@ -108,22 +109,25 @@ void sg_dump_memory(struct sg_text *text) {
         sg_text_line(text, "reservation %u: %zu bytes", ++number, at->size);
         dump_mappings(text, at, number);
     }
-    allocation_lines(text);
+    allocation_lines(text, true);
 }
 
 static void leaked_handle(uint64_t handle, void *object, void *user) {
-    (void)handle;
     const struct sg_memory *memory = object;
     char where[24];
-    if (memory->refs)
-        sg_text_line(user, "memory handle of %zu bytes on %s, %u references not released",
-                     memory->phys->size, location_text(memory->phys->device, where), memory->refs);
+    if (!memory->refs)
+        return;
+    sg_text_handle(user, handle, NULL);
+    sg_text_line(user, "memory handle of %zu bytes on %s, %u references not released",
+                 memory->phys->size, location_text(memory->phys->device, where), memory->refs);
 }
 
 void sg_leaks_memory(struct sg_text *text) {
     sg_handle_each(SG_KIND_MEMORY, leaked_handle, text);
-    for (struct sg_reservation *at = sg_reservation_next(NULL); at; at = sg_reservation_next(at))
+    for (struct sg_reservation *at = sg_reservation_next(NULL); at; at = sg_reservation_next(at)) {
+        sg_text_address(text, at->node.key, at->site, NULL);
         sg_text_line(text, "reservation of %zu bytes of addresses%s", at->size,
                      sg_mapping_first(at->node.key, at->size) ? ", with mappings" : "");
-    allocation_lines(text);
+    }
+    allocation_lines(text, false);
 }

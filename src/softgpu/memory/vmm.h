@@ -7,6 +7,7 @@
 struct sg_reservation {
     struct sg_tree_node node; /* key: address */
     size_t size;
+    uint32_t site; /* who made it: entry/site.h */
 };
 
 /* A CUmemGenericAllocationHandle. It lives while the application holds references or a mapping uses

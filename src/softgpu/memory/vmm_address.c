@@ -1,5 +1,6 @@
 /* Reservations of device addresses. */
 #include "softgpu/core/calls.h"
+#include "softgpu/entry/site.h"
 #include "softgpu/memory/vmm.h"
 #include "softgpu/memory/window.h"
 
@@ -53,6 +54,7 @@ CUresult sg_cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
     }
     made->node.key = address;
     made->size = size;
+    made->site = sg_site_here();
     sg_tree_insert(&reservations, &made->node);
     *ptr = address;
     return CUDA_SUCCESS;

@@ -60,14 +60,17 @@ void sg_dump_pools(struct sg_text *text) {
 
 void sg_leaks_pools(struct sg_text *text) {
     for (const struct sg_pool *pool = sg_pools; pool; pool = pool->next) {
-        if (!pool->is_default && !pool->destroyed)
+        if (!pool->is_default && !pool->destroyed) {
+            sg_text_handle(text, pool->handle, NULL);
             sg_text_line(text, "pool %llu: %s, not destroyed", (unsigned long long)pool->id,
                          kind_of(pool));
+        }
         for (const struct sg_pool_segment *s = pool->first; s; s = s->next)
             for (const struct sg_block *b = s->blocks; b; b = b->next)
-                if (b->state == SG_BLOCK_LIVE)
-                    sg_text_line(text, "pool %llu: %zu bytes at 0x%llx, not freed",
-                                 (unsigned long long)pool->id, b->range.size,
-                                 (unsigned long long)b->range.start);
+                if (b->state == SG_BLOCK_LIVE) {
+                    sg_text_address(text, b->range.start, b->range.site, NULL);
+                    sg_text_line(text, "pool %llu: %zu bytes, not freed",
+                                 (unsigned long long)pool->id, b->range.size);
+                }
     }
 }

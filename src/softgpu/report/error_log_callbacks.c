@@ -140,7 +140,8 @@ void sg_dump_error_log(struct sg_text *text) {
 
 static void leak(uint64_t handle, void *object, void *user) {
     (void)object;
-    sg_text_line(user, "log callback 0x%llx", (unsigned long long)handle);
+    sg_text_handle(user, handle, NULL);
+    sg_text_line(user, "log callback, not unregistered");
 }
 
 /* Those without a handle cannot be unregistered: no leak of the application. */

@@ -143,7 +143,8 @@ void sg_dump_notifications(struct sg_text *text) {
 }
 
 void sg_leaks_notifications(struct sg_text *text) {
-    for (const struct listener *at = first; at; at = at->next)
-        sg_text_line(text, "notification callback 0x%llx device %d", (unsigned long long)at->handle,
-                     at->device);
+    for (const struct listener *at = first; at; at = at->next) {
+        sg_text_handle(text, at->handle, NULL);
+        sg_text_line(text, "notification callback of device %d, not unregistered", at->device);
+    }
 }

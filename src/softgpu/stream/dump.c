@@ -12,18 +12,18 @@ static uint64_t pending(const struct sg_stream *stream) {
 }
 
 static void stream_line(uint64_t handle, void *object, void *user) {
-    (void)handle;
     const struct sg_stream *stream = object;
     struct lines *lines = user;
+    sg_text_handle(lines->text, handle, stream->context);
     sg_text_line(lines->text, "stream %u: device %d flags %u priority %d pending %llu%s",
                  ++lines->number, stream->context->device, stream->flags, stream->priority,
                  (unsigned long long)pending(stream), stream->capture ? " capturing" : "");
 }
 
 static void event_line(uint64_t handle, void *object, void *user) {
-    (void)handle;
     const struct sg_event *event = object;
     struct lines *lines = user;
+    sg_text_handle(lines->text, handle, event->context);
     const char *state = event->record == 0                ? "never recorded"
                         : sg_token_complete(event->token) ? "complete"
                                                           : "pending";

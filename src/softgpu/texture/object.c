@@ -221,14 +221,17 @@ static void report_context(uint64_t handle, void *object, void *user) {
     const struct report *report = user;
     for (size_t i = 0; context->samplers && i < context->samplers->used; i++) {
         const struct sg_sampler *sampler = context->samplers->list[i];
-        if (sampler)
-            sg_text_line(report->text, "%s object %zu on device %d%s",
-                         sampler->surface ? "surface" : "texture", i + 1, context->device,
-                         report->ending);
+        if (!sampler)
+            continue;
+        sg_text_address(report->text, i + 1, 0, context);
+        sg_text_line(report->text, "%s object %zu on device %d%s",
+                     sampler->surface ? "surface" : "texture", i + 1, context->device,
+                     report->ending);
     }
     size_t references = 0;
     for (const struct sg_reference *r = context->references; r; r = r->next)
         references += r->module == NULL;
+    sg_text_address(report->text, context->handle, 0, context);
     if (references > 0)
         sg_text_line(report->text, "texture references on device %d: %zu%s", context->device,
                      references, report->ending);

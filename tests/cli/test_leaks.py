@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""--leaks with the fixture that docs/softgpu.md shows: releasing the primary context frees all that
+was left in it, so what it had is told then, with who made it."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import harness
+from harness import expect, expect_status
+
+SOFTGPU = harness.BUILD / "lib" / "gpumem" / "softgpu"
+
+# The fixture, with ctypes in the place of cuda.bindings, for two tests of which one leaks; capture
+# as pytest's, which shows nothing of tests that pass.
+FIXTURE = """
+import ctypes, os, sys, tempfile
+words = sys.argv[1:]
+saved, capture = os.dup(2), tempfile.TemporaryFile()
+if "capture" in words:
+    os.dup2(capture.fileno(), 2)
+cuda = ctypes.CDLL("libcuda.so.1")
+assert cuda.cuInit(0) == 0
+number, bus = ctypes.c_int(), ctypes.create_string_buffer(16)
+assert cuda.cuDeviceGetPCIBusId(bus, 16, 0) == 0
+assert cuda.cuDeviceGetByPCIBusId(ctypes.byref(number), bus) == 0
+for test in ("test_clean", "test_leaky"):
+    os.environ["PYTEST_CURRENT_TEST"] = f"tests/test_a.py::{test} (call)"
+    context, pointer, stream = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_void_p()
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert cuda.cuCtxSetCurrent(context) == 0
+    assert cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(4096)) == 0
+    if "stream" in words:
+        assert cuda.cuStreamCreate(ctypes.byref(stream), 0) == 0
+    print(test, hex(pointer.value))
+    if test == "test_clean" or "clean" in words:
+        assert cuda.cuMemFree_v2(pointer) == 0
+        if stream:
+            assert cuda.cuStreamDestroy_v2(stream) == 0
+    cuda.cuCtxSetCurrent(None)
+    if "reset" in words:
+        assert cuda.cuDevicePrimaryCtxReset_v2(0) == 0
+    if "retained" not in words:
+        assert cuda.cuDevicePrimaryCtxRelease_v2(0) == 0
+os.dup2(saved, 2)
+"""
+
+PROGRAM = """
+#include <stddef.h>
+int cuInit(unsigned); int cuDevicePrimaryCtxRetain(void **, int); int cuCtxSetCurrent(void *);
+int cuMemAlloc_v2(unsigned long long *, size_t); int cuDevicePrimaryCtxRelease_v2(int);
+int cuEventCreate(void **, unsigned);
+static unsigned long long p;
+static void *context, *event;
+__attribute__((noinline)) int make_memory(size_t size) {
+    int result = cuMemAlloc_v2(&p, size); /* the allocation */
+    return result + 1 - 1;
+}
+int main(void) {
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+        return 1;
+    int result = make_memory(12345); /* its caller */
+    result += cuEventCreate(&event, 0);
+    return result + cuDevicePrimaryCtxRelease_v2(0);
+}
+"""
+
+
+def environment(**more):
+    env = {name: value for name, value in os.environ.items()
+           if name != "GPUMEM_DRIVER" and not name.startswith(("SOFTGPU_", "PYTEST_"))}
+    return dict(env, SOFTGPU_MEMORY="64M", **more)
+
+
+def run(*arguments, **more):
+    return subprocess.run([harness.COMMAND, "run", "--softgpu", *arguments], timeout=50,
+                          env=environment(**more), stdin=subprocess.DEVNULL, capture_output=True,
+                          text=True, check=False)
+
+
+def fixture(folder, *words, options=("--leaks",)):
+    path = folder / "fixture.py"
+    path.write_text(FIXTURE)
+    return run(*options, sys.executable, str(path), *words)
+
+
+def test_what_a_released_primary_context_had_is_told(folder):
+    for words in ((), ("capture",), ("reset",), ("retained",)):
+        process = fixture(folder, *words)
+        expect_status(process, 0)
+        address = re.search(r"test_leaky (0x\w+)", process.stdout)[1]
+        lines = [line for line in process.stderr.splitlines() if "allocation" in line]
+        expect(len(lines) == 1, f"{words}: {process.stderr}")
+        for part in ("4096 bytes", address, "cuMemAlloc_v2", "tests/test_a.py::test_leaky (call)"):
+            expect(part in lines[0], f"{words}: no {part!r} in {lines[0]!r}")
+        when = "at exit" if "retained" in words else "when the primary context of device 0 ended"
+        expect(f"1 object still live {when}" in process.stderr, f"{words}: {process.stderr}")
+        expect(process.stderr.count("still live") == 1, f"{words}: {process.stderr}")
+
+
+def test_a_retained_primary_context_is_no_leak_itself(folder):
+    process = fixture(folder, "clean", "retained")
+    expect_status(process, 0)
+    expect(process.stderr == "", process.stderr)
+    expect_status(fixture(folder, "clean", "retained", options=("--fail-on", "leaks")), 0)
+
+
+def test_nothing_left_is_nothing_said(folder):
+    for words in (("clean",), ("clean", "reset"), ("clean", "stream")):
+        process = fixture(folder, *words)
+        expect_status(process, 0)
+        expect(process.stderr == "", f"{words}: {process.stderr}")
+
+
+def test_leaks_of_a_released_context_can_fail_the_job(folder):
+    for words, status in (((), 9), (("capture",), 9), (("reset",), 9), (("retained",), 9),
+                          (("clean",), 0)):
+        process = fixture(folder, *words, options=("--fail-on", "leaks"))
+        expect(process.returncode == status, f"{words}: {process.returncode} {process.stderr}")
+
+
+def test_every_kind_of_object_is_told_with_its_maker(folder):
+    process = fixture(folder, "stream")
+    expect("2 objects still live" in process.stderr, process.stderr)
+    expect(re.search(r"stream.*0x\w+.*cuStreamCreate", process.stderr), process.stderr)
+
+
+def line_of(text):
+    return next(n for n, line in enumerate(PROGRAM.splitlines(), 1) if text in line)
+
+
+def test_call_sites_lead_to_the_source(folder):
+    compiler, resolver = shutil.which("cc"), shutil.which("addr2line")
+    if not compiler or not resolver:
+        raise harness.Skip("no cc or no addr2line here")
+    source, program = folder / "leaky.c", folder / "leaky"
+    source.write_text(PROGRAM)
+    subprocess.run([compiler, "-g", "-O1", "-o", str(program), str(source), f"-L{SOFTGPU}",
+                    f"-Wl,-rpath-link,{SOFTGPU}", "-lcuda"], check=True)
+    process = run("--leaks", str(program))
+    expect_status(process, 0)
+    line = next((at for at in process.stderr.splitlines() if "12345 bytes" in at), "")
+    sites = re.findall(r"(\S*leaky)\+(0x\w+)", line)
+    expect(len(sites) >= 2, f"no call sites in {process.stderr}")
+    found = subprocess.run([resolver, "-e", str(program), *[site for _, site in sites]],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
+    expect(found[0].split()[0].endswith(f"leaky.c:{line_of('the allocation')}"), f"{found}")
+    expect(found[1].split()[0].endswith(f"leaky.c:{line_of('its caller')}"), f"{found}")
+    expect("cuMemAlloc_v2" in line, line)
+
+
+def test_trace_has_arguments_and_what_was_made(folder):
+    """A leaked address can be looked up in it."""
+    trace = folder / "trace"
+    process = fixture(folder, "stream", options=("--leaks", "--trace", str(trace)))
+    address = re.search(r"test_leaky (0x\w+)", process.stdout)[1]
+    text = trace.read_text()
+    expect(re.search(rf"^\d+\.\d{{6}} \d+ cuMemAlloc_v2\(0x\w+ -> {address}, 4096\) CUDA_SUCCESS$",
+                     text, re.M), f"{address} of\n{text}")
+    expect(re.search(r' cuDeviceGetByPCIBusId\(0x\w+, "[0-9a-f:.]+"\) ', text), text)
+    expect(re.search(r" cuInit\(0\) CUDA_SUCCESS$", text, re.M), text)
+    stream = re.search(r"stream.*(0x\w+), made by cuStreamCreate", process.stderr)
+    expect(stream and re.search(rf"cuStreamCreate\(0x\w+ -> {stream[1]}, 0\) CUDA_SUCCESS$", text,
+                                re.M), f"{process.stderr}\n{text}")
+
+
+if harness.SANITIZE != "off":
+    print("1..0 # SKIP the programs are not built with the sanitizer that softgpu needs then")
+else:
+    harness.main([value for name, value in sorted(globals().items()) if name.startswith("test_")])
