@@ -22,7 +22,7 @@ static void ok(gpumem_status status, const char *what) {
 
 static void must(CUresult result, const char *what) {
     if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %d", what, (int)result);
+        bench_fail("%s answered %s", what, bench_result(cu, result));
 }
 
 /* Microseconds a step, by the library. */

@@ -20,7 +20,7 @@ static const gpumem_driver_api *cu;
 
 static void ok(CUresult result, const char *call) {
     if (result != CUDA_SUCCESS)
-        bench_fail("%s answered %d", call, (int)result);
+        bench_fail("%s answered %s", call, bench_result(cu, result));
 }
 #define OK(call) ok((call), #call)
 

@@ -27,7 +27,7 @@ static int failed;
 
 static void check(CUresult result, const char *what) {
     if (result != CUDA_SUCCESS)
-        bench_fail("bench_softgpu_memory: %s answers %d", what, (int)result);
+        bench_fail("%s answered %s", what, bench_result(cu, result));
 }
 #define DO(call) check((call), #call)
 

@@ -45,3 +45,10 @@ void bench_fail(const char *format, ...) {
     va_end(args);
     exit(1);
 }
+
+const char *bench_result(const gpumem_driver_api *cu, CUresult result) {
+    const char *name = NULL;
+    if (cu->cuGetErrorName(result, &name) == CUDA_SUCCESS && name)
+        return name;
+    return "an unknown result";
+}

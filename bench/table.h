@@ -2,6 +2,7 @@
 #ifndef BENCH_TABLE_H
 #define BENCH_TABLE_H
 
+#include <gpumem/driver.h>
 #include <stddef.h>
 
 /* Seconds of the monotonic clock. */
@@ -14,6 +15,9 @@ void bench_header(const char *title, const char *baseline);
 /* One row: value, baseline and value / baseline; `unit` of the first two. A baseline of 0 is left
  * out. Rows of failed runs are not printed: a failed run is not a time. */
 void bench_row(const char *what, double value, double baseline, const char *unit);
+
+/* "CUDA_ERROR_OUT_OF_MEMORY"; "an unknown result" for one that the driver has no name for. */
+const char *bench_result(const gpumem_driver_api *cu, CUresult result);
 
 /* Prints the message and ends the program with status 1. */
 _Noreturn void bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

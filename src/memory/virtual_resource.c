@@ -247,10 +247,11 @@ static gpumem_status settle_handle_type(struct virtual_resource *v) {
             break;
         if (chain[i] == GPUMEM_HANDLE_NONE)
             break;
-        char text[96];
-        snprintf(text, sizeof text, "no %s handles: %s answered CUresult %d",
-                 gpumem_handle_type_name(chain[i]), gpumem_last_error()->call,
-                 gpumem_last_error()->driver_code);
+        char text[160];
+        const gpumem_error *error = gpumem_last_error();
+        snprintf(text, sizeof text, "no %s handles: %s answered %s",
+                 gpumem_handle_type_name(chain[i]), error->call,
+                 gm_code_name(v->device->cu, (CUresult)error->driver_code));
         add_note(v, text);
     }
     return status;

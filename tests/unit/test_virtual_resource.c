@@ -183,6 +183,7 @@ static void the_handle_type_is_settled_and_told(void **state) {
     p = properties_of(resource);
     assert_int_equal(p.handle_type, GPUMEM_HANDLE_POSIX_FD);
     assert_non_null(strstr(p.note, "no fabric handles"));
+    assert_non_null(strstr(p.note, " answered CUDA_ERROR_NOT_PERMITTED"));
     OK(gpumem_resource_destroy(resource));
     gpumem_resource *none = resource;
     assert_int_not_equal(

@@ -181,3 +181,17 @@ char *cli_format_size(uint64_t bytes, char *text) {
     snprintf(text, 32, unit ? "%.2f %s" : "%.0f %s", value, units[unit]);
     return text;
 }
+
+char *cli_format_rate(uint64_t bytes, double seconds, char *text) {
+    char size[32];
+    double rate = seconds > 0 ? (double)bytes / seconds : 0;
+    if (rate > 0 && rate < 1e18)
+        snprintf(text, 40, "%s/s", cli_format_size((uint64_t)rate, size));
+    else
+        snprintf(text, 40, "-");
+    return text;
+}
+
+const char *cli_plural(uint64_t count, const char *one, const char *many) {
+    return count == 1 ? one : many;
+}

@@ -74,6 +74,12 @@ bool cli_parse_ordinal(const char *text, int *ordinal);
 /* Seconds of the monotonic clock. */
 double cli_now(void);
 
+/* "1.50 GiB/s"; "-" for no time. `text` holds at least 40 bytes; returned. */
+char *cli_format_rate(uint64_t bytes, double seconds, char *text);
+
+/* "1 chunk" or "2 chunks": the word for so many. */
+const char *cli_plural(uint64_t count, const char *one, const char *many);
+
 /* "1.50 GiB". `text` holds at least 32 bytes; returned. */
 char *cli_format_size(uint64_t bytes, char *text);
 

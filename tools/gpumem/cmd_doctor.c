@@ -19,9 +19,10 @@
 
 const char cmd_doctor_usage[] =
     "usage: gpumem doctor [--driver CHOICE] [--json]\n\n"
-    "Checks the driver, the device files, and the limits of this machine that gpumem and softgpu\n"
-    "run into, and says what to change. Exit status 0 when a driver with a device was found and\n"
-    "no check failed, 3 when there is no usable driver, else 1.\n";
+    "Checks the driver, the device files, softgpu, and the limits of this machine that gpumem\n"
+    "and softgpu run into, says what to change, and ends with a verdict. Exit status 0 when a\n"
+    "driver with a device was found and no check failed, 3 when there is no usable driver, else\n"
+    "1.\n";
 
 enum verdict { GOOD, NOTE, BAD };
 
@@ -31,7 +32,8 @@ struct finding {
     char text[320];
 };
 
-static struct finding findings[32];
+static bool softgpu_available;
+static struct finding findings[40];
 static size_t finding_count;
 
 static void __attribute__((format(printf, 3, 4)))
@@ -84,7 +86,8 @@ static void check_nvidia_files(void) {
         globfree(&files);
     }
     if (glob("/dev/nvidia-caps-imex-channels/channel*", 0, NULL, &files) == 0) {
-        add(GOOD, "fabric handles", "%zu IMEX channel(s)", files.gl_pathc);
+        add(GOOD, "fabric handles", "%zu IMEX %s", files.gl_pathc,
+            cli_plural(files.gl_pathc, "channel", "channels"));
         globfree(&files);
     } else {
         add(NOTE, "fabric handles",
@@ -92,7 +95,7 @@ static void check_nvidia_files(void) {
     }
 }
 
-static void check_driver(const char *choice, bool *usable) {
+static void check_driver(const char *choice, bool *usable, bool *soft) {
     gpumem_driver *driver = NULL;
     *usable = false;
     if (gpumem_driver_open(choice, &driver) != GPUMEM_OK) {
@@ -100,7 +103,7 @@ static void check_driver(const char *choice, bool *usable) {
         return;
     }
     const gpumem_driver_api *cu = gpumem_driver_table(driver);
-    bool soft = gpumem_driver_get_kind(driver) == GPUMEM_DRIVER_SOFTGPU;
+    *soft = gpumem_driver_get_kind(driver) == GPUMEM_DRIVER_SOFTGPU;
     int version = 0, count = 0;
     CUresult result = cu->cuInit(0);
     cu->cuDriverGetVersion(&version);
@@ -113,15 +116,32 @@ static void check_driver(const char *choice, bool *usable) {
         add(BAD, "CUDA driver", "%s opens, but has no usable device: %s",
             gpumem_driver_path(driver), name);
     } else {
-        add(GOOD, "CUDA driver", "%s, API %d.%d, %d device(s)%s", gpumem_driver_path(driver),
-            version / 1000, version % 1000 / 10, count, soft ? ", software" : "");
+        add(GOOD, "CUDA driver", "%s, API %d.%d, %d %s%s", gpumem_driver_path(driver),
+            version / 1000, version % 1000 / 10, count,
+            cli_plural((uint64_t)count, "device", "devices"), *soft ? ", software" : "");
         *usable = true;
     }
     gpumem_driver_close(driver);
 }
 
+/* Whatever was chosen: it is what there is to use on a machine without a GPU. */
+static void check_softgpu(void) {
+    gpumem_driver *driver = NULL;
+    if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {
+        add(NOTE, "softgpu", "%s", gpumem_last_error()->message);
+        return;
+    }
+    add(GOOD, "softgpu", "%s", gpumem_driver_path(driver));
+    add(GOOD, "softgpu",
+        "runs programs without a GPU: gpumem run --softgpu -- PROGRAM; for gpumem itself "
+        "GPUMEM_DRIVER=softgpu or --driver softgpu");
+    softgpu_available = true;
+    gpumem_driver_close(driver);
+}
+
 static void check_limits(void) {
     struct rlimit limit;
+    char size[32];
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         if (limit.rlim_cur < 4096)
             add(NOTE, "open files",
@@ -132,8 +152,8 @@ static void check_limits(void) {
     }
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
         add(BAD, "address space",
-            "limited to %" PRIu64 " bytes (ulimit -v): drivers reserve terabytes of addresses",
-            (uint64_t)limit.rlim_cur);
+            "limited to %s (ulimit -v): drivers reserve terabytes of addresses",
+            cli_format_size((uint64_t)limit.rlim_cur, size));
     char line[64];
     if (read_line("/proc/sys/vm/max_map_count", line, sizeof line))
         add(atol(line) < 65530 ? NOTE : GOOD, "memory mappings", "vm.max_map_count is %s", line);
@@ -146,7 +166,8 @@ static void check_memory(void) {
     if (pages > 0 && page > 0)
         add(GOOD, "host memory", "%s", cli_format_size((uint64_t)pages * (uint64_t)page, text));
     if (read_line("/sys/fs/cgroup/memory.max", line, sizeof line) && strcmp(line, "max") != 0)
-        add(NOTE, "host memory", "this control group may use %s bytes of it", line);
+        add(NOTE, "host memory", "this control group may use %s of it",
+            cli_format_size(strtoull(line, NULL, 10), text));
     if (read_line("/sys/kernel/mm/transparent_hugepage/enabled", line, sizeof line)) {
         if (strstr(line, "[never]"))
             add(NOTE, "huge pages",
@@ -162,6 +183,28 @@ static void check_memory(void) {
         add(GOOD, "memfd", "works");
         close(fd);
     }
+}
+
+/* The last word. `soft` says that the usable driver is softgpu. */
+static void conclude(bool usable, bool soft) {
+    size_t bad = 0, notes = 0;
+    for (size_t i = 0; i < finding_count; i++) {
+        bad += findings[i].verdict == BAD;
+        notes += findings[i].verdict == NOTE;
+    }
+    char counted[80];
+    snprintf(counted, sizeof counted, "%zu %s, %zu %s", bad, cli_plural(bad, "fault", "faults"),
+             notes, cli_plural(notes, "note", "notes"));
+    if (usable && bad == 0)
+        add(GOOD, "verdict", "gpumem works here, on %s (%s)", soft ? "softgpu" : "the GPU",
+            counted);
+    else if (usable)
+        add(BAD, "verdict", "gpumem works here, but not with all it can do (%s)", counted);
+    else if (softgpu_available)
+        add(BAD, "verdict",
+            "no usable GPU (%s); on softgpu gpumem works: set GPUMEM_DRIVER=softgpu", counted);
+    else
+        add(BAD, "verdict", "gpumem cannot work here (%s)", counted);
 }
 
 static const char *const verdict_names[] = {"ok", "note", "bad"};
@@ -217,17 +260,17 @@ int cmd_doctor(int argc, char **argv) {
     if (optind < argc)
         return cli_error(CLI_USAGE, "doctor: unexpected argument '%s'", argv[optind]);
 
-    bool usable;
+    bool usable, soft = false;
     check_system();
     check_nvidia_files();
-    check_driver(choice, &usable);
+    check_driver(choice, &usable, &soft);
+    check_softgpu();
     check_limits();
     check_memory();
+    conclude(usable, soft);
     int printed = print_findings(as_json);
     if (printed != CLI_OK)
         return printed;
-    bool bad = false;
-    for (size_t i = 0; i < finding_count; i++)
-        bad = bad || findings[i].verdict == BAD;
+    bool bad = findings[finding_count - 1].verdict == BAD;
     return !usable ? CLI_NO_DEVICE : bad ? CLI_FAILED : CLI_OK;
 }

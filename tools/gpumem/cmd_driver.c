@@ -3,6 +3,7 @@
 #include "json.h"
 #include "terminal.h"
 
+#include <fnmatch.h>
 #include <getopt.h>
 #include <gpumem/driver.h>
 #include <gpumem/softgpu.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 
 const char cmd_driver_usage[] =
-    "usage: gpumem driver [--driver CHOICE] [--status STATUS] [--json]\n\n"
+    "usage: gpumem driver [--driver CHOICE] [--status STATUS] [--json] [NAME...]\n\n"
     "Lists every function of the CUDA driver API, in every exported ABI version, with what the\n"
     "opened driver makes of it:\n"
     "  real     it does what it says. On softgpu the test is named that fails when the function\n"
@@ -19,6 +20,8 @@ const char cmd_driver_usage[] =
     "  refused  it always answers an error\n"
     "  missing  the driver does not export it\n"
     "NVIDIA's driver is not tested here: what it exports is listed as real, without a test.\n\n"
+    "  NAME              only these: as in cuda.h (all versions), as exported, or a pattern\n"
+    "                    such as 'cuMemPool*'\n"
     "  --status STATUS   only these\n"
     "  --json            an array of objects: name, api_name, version, status, test\n";
 
@@ -78,11 +81,40 @@ static void print_text(const gpumem_driver *driver, const struct row *rows, size
              refused, missing);
 }
 
-static int list(const gpumem_driver *driver, const char *status, bool as_json) {
+/* The name in cuda.h and the exported one, in either case; * and ? stand for what they do in a
+ * shell. */
+static bool matches(gpumem_driver_fn fn, const char *pattern) {
+    const gpumem_driver_fn_info *info = gpumem_driver_fn_info_get(fn);
+    return fnmatch(pattern, info->symbol, FNM_CASEFOLD) == 0 ||
+           fnmatch(pattern, info->name, FNM_CASEFOLD) == 0;
+}
+
+static bool is_asked_for(gpumem_driver_fn fn, char *const *names) {
+    bool any = !*names;
+    for (; *names && !any; names++)
+        any = matches(fn, *names);
+    return any;
+}
+
+/* A name that is none would else be a short list. */
+static int check_names(char *const *names) {
+    for (; *names; names++) {
+        unsigned i = 0;
+        while (i < GPUMEM_FN_COUNT && !matches((gpumem_driver_fn)i, *names))
+            i++;
+        if (i == GPUMEM_FN_COUNT)
+            return cli_error(CLI_USAGE, "driver: no function is called '%s'", *names);
+    }
+    return CLI_OK;
+}
+
+static int list(const gpumem_driver *driver, const char *status, char *const *names, bool as_json) {
     static struct row rows[GPUMEM_FN_COUNT];
     const softgpu_control *control = find_control(driver);
     size_t count = 0;
     for (unsigned i = 0; i < GPUMEM_FN_COUNT; i++) {
+        if (!is_asked_for((gpumem_driver_fn)i, names))
+            continue;
         struct row row = describe(driver, control, (gpumem_driver_fn)i);
         if (!status || strcmp(status, row.status) == 0)
             rows[count++] = row;
@@ -120,8 +152,9 @@ int cmd_driver(int argc, char **argv) {
             return CLI_USAGE;
         }
     }
-    if (optind < argc)
-        return cli_error(CLI_USAGE, "driver: unexpected argument '%s'", argv[optind]);
+    int named = check_names(argv + optind);
+    if (named != CLI_OK)
+        return named;
     if (status && strcmp(status, "real") != 0 && strcmp(status, "refused") != 0 &&
         strcmp(status, "missing") != 0)
         return cli_error(CLI_USAGE, "driver: --status is real, refused or missing, not '%s'",
@@ -130,7 +163,7 @@ int cmd_driver(int argc, char **argv) {
     gpumem_status opened = gpumem_driver_open(choice, &driver);
     if (opened != GPUMEM_OK)
         return cli_fail(opened);
-    int result = list(driver, status, as_json);
+    int result = list(driver, status, argv + optind, as_json);
     gpumem_driver_close(driver);
     return result;
 }

@@ -126,9 +126,10 @@ static int print_library(gpumem_library *library, const struct arguments *argume
     if (status != GPUMEM_OK)
         return cli_fail(status);
     if (!arguments->json) {
-        cli_line(stdout, "driver: %s (%s), API %d.%d, %d device(s)", info.driver_path,
+        cli_line(stdout, "driver: %s (%s), API %d.%d, %d %s", info.driver_path,
                  info.softgpu ? "softgpu, a software GPU" : "NVIDIA", info.driver_version / 1000,
-                 info.driver_version % 1000 / 10, info.device_count);
+                 info.driver_version % 1000 / 10, info.device_count,
+                 cli_plural((uint64_t)info.device_count, "device", "devices"));
         status = print_devices(library, arguments, info.device_count, NULL);
         return status == GPUMEM_OK ? CLI_OK : cli_fail(status);
     }

@@ -1,6 +1,7 @@
 /* gpumem load: stream a file into device memory and prove that it arrived. */
 #include "cli.h"
 #include "load.h"
+#include "progress.h"
 #include "terminal.h"
 
 #include <errno.h>
@@ -67,49 +68,13 @@ void load_catch_signals(void) {
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* On a terminal one line is rewritten; elsewhere a line a second is enough. */
-struct progress_view {
-    const char *verb;
-    bool quiet, terminal;
-    bool open; /* the line has no end yet */
-    double printed;
-};
-
-static void print_progress(struct progress_view *view, const gpumem_load_progress *progress) {
-    bool last = progress->bytes_done == progress->bytes_total;
-    double interval = view->terminal ? 0.1 : 1;
-    if (view->quiet || (!last && progress->seconds - view->printed < interval))
-        return;
-    view->printed = progress->seconds;
-    view->open = view->terminal && !last;
-    char done[32], total[32];
-    double rate =
-        progress->seconds > 0 ? 1e-9 * (double)progress->bytes_done / progress->seconds : 0;
-    fprintf(stderr, "%s%-9s %s of %s  %3.0f %%  %.2f GB/s%s", view->terminal ? "\r" : "",
-            view->verb, cli_format_size(progress->bytes_done, done),
-            cli_format_size(progress->bytes_total, total),
-            100.0 * (double)progress->bytes_done / (double)progress->bytes_total, rate,
-            view->open ? "   " : "\n");
-}
-
-/* What is said next begins its own line. */
-static void end_progress(struct progress_view *view) {
-    if (view->open)
-        fputc('\n', stderr);
-    view->open = false;
-}
-
 static int on_progress(void *user, const gpumem_load_progress *progress) {
-    print_progress(user, progress);
+    progress_show(user, progress->bytes_done, progress->bytes_total, progress->seconds);
     return load_interrupted();
 }
 
-static struct progress_view view_of(const struct load_arguments *arguments, const char *verb) {
-    return (struct progress_view){
-        .verb = verb,
-        .quiet = arguments->quiet || arguments->json,
-        .terminal = isatty(STDERR_FILENO),
-    };
+static struct progress view_of(const struct load_arguments *arguments, const char *verb) {
+    return progress_begin(verb, arguments->quiet || arguments->json);
 }
 
 /* What failed in the file's part of the work has exit statuses of its own. */
@@ -127,7 +92,7 @@ static int fail_load(gpumem_status status) {
 
 static int load(const struct load_arguments *arguments, gpumem_resource *resource,
                 gpumem_buffer **buffer, struct load_outcome *outcome) {
-    struct progress_view view = view_of(arguments, "loading");
+    struct progress view = view_of(arguments, "loading");
     gpumem_load_options options = {
         .size = sizeof options,
         .chunk_bytes = arguments->chunk_bytes,
@@ -138,7 +103,7 @@ static int load(const struct load_arguments *arguments, gpumem_resource *resourc
     outcome->load.size = sizeof outcome->load;
     gpumem_status status =
         gpumem_load_file(resource, arguments->path, &options, buffer, &outcome->load);
-    end_progress(&view);
+    progress_end(&view);
     return status == GPUMEM_OK ? CLI_OK : fail_load(status);
 }
 
@@ -153,7 +118,7 @@ static bool same_file(const struct stat *before, const char *path) {
 static int check(const struct load_arguments *arguments, const struct stat *before,
                  gpumem_buffer *buffer, struct load_outcome *outcome) {
     double start = cli_now();
-    struct progress_view view = view_of(arguments, "checking");
+    struct progress view = view_of(arguments, "checking");
     gpumem_load_options options = {
         .size = sizeof options,
         .threads = arguments->threads,
@@ -161,12 +126,12 @@ static int check(const struct load_arguments *arguments, const struct stat *befo
         .user = &view,
     };
     gpumem_status status = gpumem_buffer_checksum(buffer, &options, &outcome->device_checksum);
-    end_progress(&view);
+    progress_end(&view);
     if (status != GPUMEM_OK)
         return cli_fail(status);
     view = view_of(arguments, "comparing");
     status = gpumem_file_checksum(arguments->path, &options, &outcome->file_checksum);
-    end_progress(&view);
+    progress_end(&view);
     if (status != GPUMEM_OK)
         return fail_load(status);
     outcome->check_seconds = cli_now() - start;
@@ -330,6 +295,6 @@ int cmd_load(int argc, char **argv) {
         return result;
     if (arguments.json)
         return load_print_json(&arguments, &outcome);
-    load_print_text(&arguments, &outcome);
+    load_print_text(&outcome);
     return CLI_OK;
 }

@@ -40,7 +40,7 @@ void load_catch_signals(void);
  * for: SIGTERM, and with the second signal SIGKILL. 0: none. */
 void load_pass_signals_to(pid_t group);
 
-void load_print_text(const struct load_arguments *arguments, const struct load_outcome *outcome);
+void load_print_text(const struct load_outcome *outcome);
 /* Returns an exit status. */
 int load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome);
 

@@ -1,32 +1,43 @@
 #include "cli.h"
 #include "json.h"
 #include "load.h"
+#include "terminal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Bytes a second; not finite, and so null, when no time went by. */
 static double rate(uint64_t bytes, double seconds) {
-    return seconds > 0 ? 1e-9 * (double)bytes / seconds : 0;
+    return (double)bytes / seconds;
 }
 
-void load_print_text(const struct load_arguments *arguments, const struct load_outcome *outcome) {
+static void print_shared(const struct load_outcome *outcome) {
+    cli_line(stdout,
+             "shared    process %d imported %zu %s without a copy and checked them too, in %.4f s",
+             (int)outcome->receiver, outcome->descriptors,
+             cli_plural(outcome->descriptors, "descriptor", "descriptors"), outcome->share_seconds);
+}
+
+void load_print_text(const struct load_outcome *outcome) {
     const gpumem_load_report *load = &outcome->load;
-    char chunk[32], pinned[32];
-    (void)arguments;
-    printf("loaded    %" PRIu64 " bytes in %.4f s: %.2f GB/s\n", load->bytes, load->seconds,
-           rate(load->bytes, load->seconds));
-    printf("          %" PRIu64 " chunks of %s by %u readers, %" PRIu64
-           " mappings, at most %s pinned (made ready in %.4f s)\n",
-           load->chunks, cli_format_size(load->chunk_bytes, chunk), load->threads, load->mappings,
-           cli_format_size(load->pinned_bytes, pinned), load->pinned_seconds);
-    printf("checked   %016" PRIx64 " on the device and in the file, in %.4f s\n",
-           outcome->device_checksum, outcome->check_seconds);
+    char chunk[32], pinned[32], speed[40];
+    cli_line(stdout, "loaded    %" PRIu64 " %s in %.4f s: %s", load->bytes,
+             cli_plural(load->bytes, "byte", "bytes"), load->seconds,
+             cli_format_rate(load->bytes, load->seconds, speed));
+    cli_line(stdout,
+             "          %" PRIu64 " %s of %s by %u %s, %" PRIu64
+             " %s, at most %s pinned (made ready in %.4f s)",
+             load->chunks, cli_plural(load->chunks, "chunk", "chunks"),
+             cli_format_size(load->chunk_bytes, chunk), load->threads,
+             cli_plural(load->threads, "reader", "readers"), load->mappings,
+             cli_plural(load->mappings, "mapping", "mappings"),
+             cli_format_size(load->pinned_bytes, pinned), load->pinned_seconds);
+    cli_line(stdout, "checked   %016" PRIx64 " on the device and in the file, in %.4f s",
+             outcome->device_checksum, outcome->check_seconds);
     if (outcome->shared)
-        printf("shared    process %d imported %zu descriptors without a copy and checked them too, "
-               "in %.4f s\n",
-               (int)outcome->receiver, outcome->descriptors, outcome->share_seconds);
-    printf("done      %.4f s end to end: %.2f GB/s\n", outcome->total_seconds,
-           rate(load->bytes, outcome->total_seconds));
+        print_shared(outcome);
+    cli_line(stdout, "done      %.4f s end to end: %s", outcome->total_seconds,
+             cli_format_rate(load->bytes, outcome->total_seconds, speed));
 }
 
 int load_print_json(const struct load_arguments *arguments, const struct load_outcome *outcome) {
@@ -44,7 +55,7 @@ int load_print_json(const struct load_arguments *arguments, const struct load_ou
     json_bytes(&json, "file_bytes", arguments->path);
     json_unsigned(&json, "bytes", load->bytes);
     json_number(&json, "load_seconds", load->seconds);
-    json_number(&json, "load_gb_per_s", rate(load->bytes, load->seconds));
+    json_number(&json, "load_bytes_per_s", rate(load->bytes, load->seconds));
     json_number(&json, "pinned_seconds", load->pinned_seconds);
     json_unsigned(&json, "chunks", load->chunks);
     json_unsigned(&json, "chunk_bytes", load->chunk_bytes);
@@ -62,7 +73,7 @@ int load_print_json(const struct load_arguments *arguments, const struct load_ou
         json_number(&json, "share_seconds", outcome->share_seconds);
     }
     json_number(&json, "total_seconds", outcome->total_seconds);
-    json_number(&json, "total_gb_per_s", rate(load->bytes, outcome->total_seconds));
+    json_number(&json, "total_bytes_per_s", rate(load->bytes, outcome->total_seconds));
     json_close(&json, '}');
     return json_print(&json);
 }

@@ -1,0 +1,24 @@
+/* How far something is: a bar on a terminal, written over in place; elsewhere a line a second. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct progress {
+    const char *verb; /* "loading" */
+    bool quiet;
+    bool screen;    /* standard error takes a bar */
+    size_t columns; /* of the line that stands there without its end; 0 for none */
+    double printed; /* seconds at which that was */
+};
+
+/* `quiet` shows nothing. */
+struct progress progress_begin(const char *verb, bool quiet);
+/* So many bytes of so many, in so many seconds. */
+void progress_show(struct progress *progress, uint64_t done, uint64_t total, double seconds);
+/* What is said next begins its own line. */
+void progress_end(struct progress *progress);
+
+#endif
