@@ -41,9 +41,9 @@ typedef struct CUevent_st *CUevent;
  * The streams that have no object, by name. Where work is queued, NULL is the legacy default stream
  * of the device's context, as in CUDA. Where a call merely names streams that use memory (free,
  * shrink), NULL names none, and the legacy stream is named by its constant. PER_THREAD is the
- * default stream of the thread that makes the call, and a different one in each thread. NONE, given at
- * the allocation of memory that is not stream-ordered, says that no stream will use it: nothing is
- * waited for at its free but the streams that are named later.
+ * default stream of the thread that makes the call, and a different one in each thread. NONE, given
+ * at the allocation of memory that is not stream-ordered, says that no stream will use it: nothing
+ * is waited for at its free but the streams that are named later.
  */
 #ifdef __cplusplus
 #define GPUMEM_STREAM_LEGACY     (reinterpret_cast<CUstream>(0x1)) /* CU_STREAM_LEGACY */

@@ -6,9 +6,9 @@
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
-#include "memory/waits.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
+#include "memory/waits.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* Segments: memory taken from the wrapped resource and given back to it. */
 #include "cache/cache.h"
 
-#include "memory/waits.h"
 #include "memory/driver_error.h"
+#include "memory/waits.h"
 
 #include <stdlib.h>
 

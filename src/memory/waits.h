@@ -17,8 +17,8 @@ struct gm_wait gm_wait_for(gpumem_device *device, CUstream stream, int identify)
 void gm_wait_is_shared(struct gm_wait *wait);
 int gm_wait_same(const struct gm_wait *wait, const struct gm_wait *other);
 
-/* One wait: marks the stream's present end, whatever an earlier mark found; asks, or sleeps until it
- * has passed; gives its event back. Returns whether it has passed. */
+/* One wait: marks the stream's present end, whatever an earlier mark found; asks, or sleeps until
+ * it has passed; gives its event back. Returns whether it has passed. */
 int gm_wait_mark(gpumem_device *device, struct gm_wait *wait);
 int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block);
 void gm_wait_drop(gpumem_device *device, struct gm_wait *wait);

@@ -1,6 +1,7 @@
 #include "job.h"
 
 #include "cli.h"
+#include "descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,10 +23,7 @@ struct notes {
 /* A file that has no name and ends with this process: any process of the same user can open it by
  * way of /proc as long as this one waits. */
 static int make_notes(void) {
-    int made = memfd_create("gpumem-job", MFD_CLOEXEC);
-    int fd = made >= 0 ? fcntl(made, F_DUPFD_CLOEXEC, 3) : -1;
-    if (made >= 0)
-        close(made);
+    int fd = cli_make_memory("gpumem-job");
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
     if (fd >= 0 && setenv("SOFTGPU_JOB", path, 1) == 0)

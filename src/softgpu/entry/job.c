@@ -1,5 +1,7 @@
 #include "softgpu/entry/job.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -18,7 +20,7 @@ bool sg_job_known(void) {
 void sg_job_note(char what) {
     int saved = errno;
     const char *path = secure_getenv("SOFTGPU_JOB");
-    int fd = path && path[0] ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+    int fd = path && path[0] ? gm_fd_open(path, O_WRONLY | O_APPEND, 0) : -1;
     if (fd < 0 || write(fd, &what, 1) != 1)
         atomic_store(&refused, true);
     if (fd >= 0)
