@@ -232,7 +232,9 @@ static void mark_own(gpumem_device *device, struct gm_wait *wait) {
 }
 
 /* In another thread, while the stream's own may begin a capture at any time. A record does no harm
- * to one; whether it fell into one is known afterwards, and then the event must not be asked. */
+ * to one; whether it fell into one is known afterwards, and then the event must not be asked.
+ * NVIDIA's driver 580 does not survive that race in any call on the stream (seen on an H200), so
+ * the program must avoid it there: docs/contexts.md. */
 static void mark_foreign(gpumem_device *device, struct gm_wait *wait) {
     record(device, wait, wait->stream);
     if (wait->state == GM_WAIT_PASSED)

@@ -296,6 +296,8 @@ static int capture_while_others_free(struct exchange *exchanges, size_t count, C
  * capture. */
 static void frees_in_other_threads_leave_the_streams_captures_alone(void **state) {
     (void)state;
+    NEEDS_SOFTGPU("NVIDIA's driver 580 crashes when one thread begins captures on a stream while "
+                  "another asks anything of it");
     open_library();
     struct exchange exchanges[] = {
         {make_pinned(), NULL}, {make_virtual(), NULL}, {make_pool(), NULL}};
