@@ -36,6 +36,8 @@ static void macros_say_what_was_written(void) {
          GPUMEM_CACHING_OPTIONS(.maximum_bytes = 7));
     SAYS(gpumem_virtual_options, capacity, 9, exact_growth, GPUMEM_VIRTUAL_OPTIONS(.capacity = 9));
     SAYS(gpumem_logging_options, name, name, user, GPUMEM_LOGGING_OPTIONS(.name = name));
+    SAYS(gpumem_caching_options, thread_bytes, 7, maximum_bytes,
+         GPUMEM_CACHING_OPTIONS(.thread_bytes = 7));
     SAYS(gpumem_stream_options, priority, -1, blocking, GPUMEM_STREAM_OPTIONS(.priority = -1));
     SAYS(gpumem_event_options, timing, 1, blocking_wait, GPUMEM_EVENT_OPTIONS(.timing = 1));
     SAYS(gpumem_load_options, threads, 3, progress, GPUMEM_LOAD_OPTIONS(.threads = 3));

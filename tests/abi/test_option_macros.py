@@ -21,7 +21,8 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werr
 OLD_CASTS = """#include <gpumem/gpumem.h>
 gpumem_status all(gpumem_resource *resource, gpumem_buffer **buffer);
 gpumem_status all(gpumem_resource *resource, gpumem_buffer **buffer) {
-    const CUstream streams[] = {GPUMEM_STREAM_LEGACY, GPUMEM_STREAM_PER_THREAD};
+    const CUstream streams[] = {GPUMEM_STREAM_LEGACY, GPUMEM_STREAM_PER_THREAD,
+                                GPUMEM_STREAM_NONE};
     return gpumem_buffer_allocate(resource, 1, GPUMEM_BUFFER_OPTIONS(.stream = streams[0]), buffer);
 }
 """
