@@ -1,6 +1,9 @@
-# cmake -D IN=page.md -D OUT=program.c -P ExtractCode.cmake
-# The ```c blocks of a page, one after the other, with the page's own line numbers in diagnostics.
+# cmake -D IN=page.md -D OUT=program.c [-D LANGUAGE=cpp] -P ExtractCode.cmake
+# The ```c blocks of a page (or those of the named language), one after the other, with the page's own line numbers in diagnostics.
 # Line by line, because CMake's lists would take the code's semicolons for separators.
+if(NOT DEFINED LANGUAGE)
+    set(LANGUAGE c)
+endif()
 file(READ ${IN} text)
 set(inside OFF)
 set(number 0)
@@ -22,13 +25,13 @@ while(NOT text STREQUAL "")
         else()
             string(APPEND code "${line}\n")
         endif()
-    elseif(line STREQUAL "```c")
+    elseif(line STREQUAL "```${LANGUAGE}")
         set(inside ON)
         math(EXPR next "${number} + 1")
         string(APPEND code "#line ${next} \"${IN}\"\n")
     endif()
 endwhile()
 if(code STREQUAL "")
-    message(FATAL_ERROR "${IN} has no \`\`\`c block")
+    message(FATAL_ERROR "${IN} has no \`\`\`${LANGUAGE} block")
 endif()
 file(WRITE ${OUT} "${code}")

@@ -17,7 +17,7 @@ install(CODE "
     execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_STRIP} --strip-unneeded
         \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libgpumem.a\")")
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-    FILES_MATCHING PATTERN "*.h" PATTERN "functions.def")
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "functions.def")
 if(TARGET softgpu)
     install(TARGETS softgpu LIBRARY DESTINATION ${softgpu_dir} NAMELINK_SKIP)
 endif()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every public header compiles alone, as C17 and C++17, with both compilers, without a warning; and
-the memory API's headers go with cuda.h in either order."""
+"""Every public header compiles alone, as C17 and C++17 (those of C++ as C++20 and C++23), with both
+compilers, without a warning; and the memory API's headers go with cuda.h in either order."""
 import os
 import shutil
 import subprocess
@@ -13,6 +13,8 @@ SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 COMPILERS = [("gcc", "c", "c17"), ("clang", "c", "c17"), ("g++", "c++", "c++17"),
              ("clang++", "c++", "c++17")]
+# clang 14 calls C++23 by its working name, which g++ 12 knows too.
+CPP_COMPILERS = [("g++", "c++20"), ("g++", "c++2b"), ("clang++", "c++20"), ("clang++", "c++2b")]
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 # These declare CUDA's own types and say so: with cuda.h they must refuse, with a message.
 WITHOUT_CUDA = {"driver.h", "cuda_api.h"}
@@ -50,6 +52,29 @@ def declares_cuda(header):
     return "gpumem/cuda_api.h" in done.stdout
 
 
+def cpp_headers(cuda, why_not):
+    """The C++ interface's headers: alone, with exceptions and without, and beside cuda.h."""
+    include = SOURCE / "include"
+    public = sorted(path.relative_to(include) for path in include.rglob("*.hpp"))
+    assert Path("gpumem/gpumem.hpp") in public, "the headers of C++ are not found"
+    for compiler, standard in CPP_COMPILERS:
+        if not shutil.which(compiler):
+            skip(f"headers of C++ with {compiler} {standard}", f"{compiler} is not installed")
+            continue
+        for header in public:
+            text = f"#include <{header}>\n#include <{header}>\n"
+            for mode in ("-fexceptions", "-fno-exceptions"):
+                report(*_titled(compiles(compiler, "c++", standard, text, mode),
+                                f"{header} alone, {compiler} {standard} {mode}"))
+        ours, theirs = "#include <gpumem/gpumem.hpp>\n", "#include <cuda.h>\n"
+        for order in (ours + theirs, theirs + ours):
+            title = f"gpumem.hpp {'before' if order.startswith(ours) else 'after'} cuda.h, {compiler} {standard}"
+            if cuda is None:
+                skip(title, why_not)
+            else:
+                report(*_titled(compiles(compiler, "c++", standard, order, "-isystem", str(cuda)), title))
+
+
 def main():
     public = sorted((SOURCE / "include/gpumem").glob("*.h"))
     cuda, why_not = headers.find("13.0", BUILD)
@@ -83,6 +108,7 @@ def main():
     names = {header.name for header in public if declares_cuda(header)}
     report(names == WITHOUT_CUDA, "only driver.h and cuda_api.h declare CUDA's types",
            f"those that do: {sorted(names)}")
+    cpp_headers(cuda, why_not)
     print(f"1..{number}")
     return 1 if failed else 0
 

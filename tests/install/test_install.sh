@@ -36,17 +36,17 @@ use_prefix() {
     export PKG_CONFIG_PATH CMAKE_PREFIX_PATH
 }
 
-# The flags of pkg-config are lists of words.
-# shellcheck disable=SC2046
+# The flags of pkg-config, and a compiler with its own, are lists of words.
+# shellcheck disable=SC2046,SC2086
 build_shared() {
-    "$1" "$2" -o "$WORK/program" $(pkg-config --cflags --libs gpumem) &&
+    $1 "$2" -o "$WORK/program" $(pkg-config --cflags --libs gpumem) &&
         LD_LIBRARY_PATH=$LIBDIR "$WORK/program"
 }
 
 # --static adds what the archive needs; the archive itself is chosen over the shared library.
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046,SC2086
 build_static() {
-    "$1" "$2" -o "$WORK/program" $(pkg-config --cflags gpumem) \
+    $1 "$2" -o "$WORK/program" $(pkg-config --cflags gpumem) \
         $(pkg-config --static --libs gpumem | sed 's/-lgpumem\b/-l:libgpumem.a/') &&
         ! readelf -d "$WORK/program" | grep -q libgpumem &&
         "$WORK/program"
@@ -95,11 +95,12 @@ no_driver_by_name() {
 
 build_cmake() {
     rm -rf "$WORK/user" && mkdir "$WORK/user" &&
-        cp "$HERE/cmake/CMakeLists.txt" "$HERE/program.c" "$HERE/opens_softgpu.c" "$WORK/user/" &&
+        cp "$HERE/cmake/CMakeLists.txt" "$HERE/program.c" "$HERE/program20.cc" \
+            "$HERE/opens_softgpu.c" "$WORK/user/" &&
         cp "$HERE/program.c" "$WORK/user/program.cc" &&
         cmake -S "$WORK/user" -B "$WORK/user/build" -G Ninja &&
         cmake --build "$WORK/user/build" &&
-        for program in c_gpumem c_static cxx_gpumem cxx_static; do
+        for program in c_gpumem c_static cxx_gpumem cxx_static cxx20_gpumem cxx20_static; do
             "$WORK/user/build/$program" || return 1
         done
 }
@@ -150,8 +151,10 @@ for place in first moved; do
     use_prefix "$WORK/$place"
     check "C program, pkg-config, shared ($place)" build_shared cc "$HERE/program.c"
     check "C++ program, pkg-config, shared ($place)" build_shared c++ "$WORK/program.cc"
+    check "C++20 program, pkg-config, shared ($place)" build_shared "c++ -std=c++20" "$HERE/program20.cc"
     check "C program, pkg-config, static ($place)" build_static cc "$HERE/program.c"
     check "C++ program, pkg-config, static ($place)" build_static c++ "$WORK/program.cc"
+    check "C++20 program, pkg-config, static ($place)" build_static "c++ -std=c++20" "$HERE/program20.cc"
     check "C and C++ programs, CMake, shared and static ($place)" build_cmake
     check "softgpu is found by a static program, CMake ($place)" softgpu_by_cmake
     check "softgpu is found by a static program, pkg-config ($place)" softgpu_by_pkg_config

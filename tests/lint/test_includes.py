@@ -15,6 +15,15 @@ LIBC = C_STANDARD | set("""alloca dirent dlfcn elf endian err execinfo fcntl fea
 getopt glob grp ifaddrs langinfo libgen libintl link malloc mntent netdb nl_types poll pthread pwd
 regex resolv sched search semaphore spawn strings sysexits syslog termios ucontext unistd utime
 utmp wait""".split())
+# C++'s own, in files of C++.
+CPP_STANDARD = {f"c{name}" for name in C_STANDARD} | set("""algorithm any array atomic bit charconv
+chrono compare concepts condition_variable deque exception expected filesystem format forward_list
+fstream functional initializer_list iomanip ios iosfwd iostream istream iterator latch limits list map
+memory memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex
+scoped_allocator semaphore set shared_mutex source_location span sstream stack stdexcept stop_token
+streambuf string string_view syncstream system_error thread tuple type_traits typeindex typeinfo
+unordered_map unordered_set utility valarray variant vector version""".split())
+CPP = (".cc", ".cpp", ".hpp")
 LIBC_FOLDERS = {"sys", "linux", "asm", "arpa", "net", "netinet", "bits"}
 # Libraries of docs/dependencies.md, by header, and where each may be used.
 LIBRARIES = {
@@ -74,6 +83,8 @@ def judge_system(path, folder, name):
     """What is wrong with #include <name> in this file, or None."""
     if name.startswith("gpumem/"):
         return None
+    if path.suffix in CPP and name in CPP_STANDARD:
+        return None
     if folder == "include/gpumem":
         return None if is_libc(name, C_STANDARD) else "public headers include C's own headers only"
     if name in LIBRARIES:
@@ -109,7 +120,7 @@ def judge_own(root, path, folder, name):
 def violations(root):
     found = []
     for path in project_files(root):
-        if path.suffix not in (".c", ".h", ".def", ".inc", ".cc", ".cpp"):
+        if path.suffix not in (".c", ".h", ".def", ".inc", *CPP):
             continue
         if str(path).startswith(("tests/abi/standin/", "tests/install/")):
             continue
@@ -135,6 +146,9 @@ PLANTED = [
     ("include/gpumem/a.h", "#include <unistd.h>"),
     ("include/gpumem/a.h", "#include <cuda.h>"),
     ("include/gpumem/a.h", '#include "a.h"'),
+    ("include/gpumem/a.h", "#include <vector>"),
+    ("include/gpumem/cpp/a.hpp", "#include <unistd.h>"),
+    ("include/gpumem/cpp/a.hpp", '#include "b.hpp"'),
     ("src/base/a.c", '#include "driver/x.h"'),
     ("src/driver/a.c", '#include "memory/x.h"'),
     ("src/softgpu/stream/a.c", '#include "memory/x.h"'),

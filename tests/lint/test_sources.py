@@ -21,8 +21,8 @@ TABLES = {"include/gpumem/cuda_api.h", "include/gpumem/functions.def"}
 RULES = {"tests/lint/test_sources.py", "CONTRIBUTING.md"}
 # Folders of output as it came out of a program: not ours to tidy.
 RECORDED = {"recordings", "golden"}
-TEXT = {".c", ".h", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".in", ".ini", ".map", ".json", ""}
-CODE = {".c", ".h"}
+TEXT = {".c", ".h", ".cpp", ".hpp", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".in", ".ini", ".map", ".json", ""}
+CODE = {".c", ".h", ".cpp", ".hpp"}
 
 VAGUE_NAMES = re.compile(r"(^|[_-])(utils?|misc|common|helpers?|stuff)([_-]|$)", re.I)
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|for now|placeholder|dummy)\b")

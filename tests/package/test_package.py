@@ -3,6 +3,7 @@
 import gzip
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -116,6 +117,11 @@ def test_deb(dist, folder):
     run("cc", source, "-o", folder / "use", f"-I{folder}/usr/include", f"-L{folder}/usr/lib",
         "-lgpumem", f"-Wl,-rpath,{folder}/usr/lib")
     run(folder / "use")
+    # The C++ interface is in the package, whole.
+    shutil.copy(SOURCE / "tests/install/program20.cc", folder)
+    run("c++", "-std=c++20", folder / "program20.cc", "-o", folder / "use20", f"-I{folder}/usr/include",
+        f"-L{folder}/usr/lib", "-lgpumem", f"-Wl,-rpath,{folder}/usr/lib")
+    run(folder / "use20")
 
 
 def use_headers(folder):

@@ -1,0 +1,284 @@
+/*
+ * The options of the C interface for C++20's designated initialisers: same names, same order, same
+ * defaults, without `size`. What each member means is said at the struct of the C interface.
+ *
+ *     memory.allocate(bytes, {.stream = stream, .capacity = most});
+ */
+#ifndef GPUMEM_CPP_OPTIONS_HPP
+#define GPUMEM_CPP_OPTIONS_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <gpumem/caching.h>
+#include <gpumem/copy.h>
+#include <gpumem/library.h>
+#include <gpumem/resource.h>
+#include <gpumem/share.h>
+#include <gpumem/virtual.h>
+#include <span>
+
+namespace gpumem {
+
+/* gpumem_open_options */
+struct open_options {
+    const char *driver = nullptr;
+};
+
+/* gpumem_buffer_options */
+struct buffer_options {
+    CUstream stream = nullptr;
+    std::size_t alignment = 0;
+    std::size_t capacity = 0;
+};
+
+/* gpumem_device_pool_options */
+struct device_pool_options {
+    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
+    std::uint64_t release_threshold = 0;
+    std::uint64_t maximum_bytes = 0;
+    bool ipc = false;
+    gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
+};
+
+/* gpumem_pinned_options */
+struct pinned_options {
+    gpumem_pinned_method method = GPUMEM_PINNED_AUTO;
+    unsigned flags = 0;
+    bool numa_bind = false;
+    int numa_node = 0;
+    unsigned touch_threads = 0;
+    std::size_t slab_bytes = 0;
+    std::uint64_t maximum_bytes = 0;
+    std::uint64_t keep_bytes = 0;
+    bool keep_nothing = false;
+    bool ipc = false;
+};
+
+/* gpumem_managed_options */
+struct managed_options {
+    gpumem_managed_place preferred = GPUMEM_MANAGED_ANYWHERE;
+    bool read_mostly = false;
+};
+
+/* gpumem_virtual_options; `peers` with its count. */
+struct virtual_options {
+    gpumem_allocation_type allocation_type = GPUMEM_ALLOCATION_PINNED;
+    gpumem_location location = GPUMEM_LOCATION_DEVICE;
+    int numa_node = 0;
+    gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
+    bool handle_strict = false;
+    bool gpu_direct_rdma = false;
+    bool compression = false;
+    gpumem_granularity_kind granularity = GPUMEM_GRANULARITY_RECOMMENDED;
+    CUdeviceptr addr_hint = 0;
+    std::size_t addr_align = 0;
+    std::span<const int> peers = {};
+    gpumem_access self_access = GPUMEM_ACCESS_READ_WRITE;
+    gpumem_access peer_access = GPUMEM_ACCESS_READ_WRITE;
+    std::size_t capacity = 0;
+    std::size_t chunk_minimum = 0;
+    std::size_t chunk_maximum = 0;
+    unsigned growth_percent = 0;
+    bool exact_growth = false;
+};
+
+/* gpumem_logging_options */
+struct logging_options {
+    gpumem_log_level level = GPUMEM_LOG_ERROR;
+    const char *name = nullptr;
+    gpumem_log_fn fn = nullptr;
+    void *user = nullptr;
+};
+
+/* gpumem_caching_options */
+struct caching_options {
+    std::size_t segment_bytes = 0;
+    std::size_t small_maximum = 0;
+    std::size_t thread_bytes = 0;
+    std::uint64_t maximum_bytes = 0;
+};
+
+/* gpumem_stream_options */
+struct stream_options {
+    bool blocking = false;
+    int priority = 0;
+};
+
+/* gpumem_event_options */
+struct event_options {
+    bool timing = false;
+    bool blocking_wait = false;
+};
+
+/* gpumem_reservation_options */
+struct reservation_options {
+    std::size_t alignment = 0;
+    CUdeviceptr address = 0;
+};
+
+/* gpumem_physical_options */
+struct physical_options {
+    gpumem_allocation_type allocation_type = GPUMEM_ALLOCATION_PINNED;
+    gpumem_location location = GPUMEM_LOCATION_DEVICE;
+    int numa_node = 0;
+    gpumem_handle_type handle_type = GPUMEM_HANDLE_POSIX_FD;
+    bool gpu_direct_rdma = false;
+    bool compression = false;
+};
+
+/* gpumem_share_options */
+struct share_options {
+    int timeout_ms = 0;
+    gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
+    std::size_t maximum_bytes = 0;
+};
+
+namespace detail {
+
+/* The struct of the C interface. Each member is named on both sides: the tests compare the lists.
+ */
+inline gpumem_open_options in_c(const open_options &from) noexcept {
+    gpumem_open_options to{};
+    to.size = sizeof to;
+    to.driver = from.driver;
+    return to;
+}
+
+inline gpumem_buffer_options in_c(const buffer_options &from) noexcept {
+    gpumem_buffer_options to{};
+    to.size = sizeof to;
+    to.stream = from.stream;
+    to.alignment = from.alignment;
+    to.capacity = from.capacity;
+    return to;
+}
+
+inline gpumem_device_pool_options in_c(const device_pool_options &from) noexcept {
+    gpumem_device_pool_options to{};
+    to.size = sizeof to;
+    to.pool = from.pool;
+    to.release_threshold = from.release_threshold;
+    to.maximum_bytes = from.maximum_bytes;
+    to.ipc = from.ipc;
+    to.handle_type = from.handle_type;
+    return to;
+}
+
+inline gpumem_pinned_options in_c(const pinned_options &from) noexcept {
+    gpumem_pinned_options to{};
+    to.size = sizeof to;
+    to.method = from.method;
+    to.flags = from.flags;
+    to.numa_bind = from.numa_bind;
+    to.numa_node = from.numa_node;
+    to.touch_threads = from.touch_threads;
+    to.slab_bytes = from.slab_bytes;
+    to.maximum_bytes = from.maximum_bytes;
+    to.keep_bytes = from.keep_bytes;
+    to.keep_nothing = from.keep_nothing;
+    to.ipc = from.ipc;
+    return to;
+}
+
+inline gpumem_managed_options in_c(const managed_options &from) noexcept {
+    gpumem_managed_options to{};
+    to.size = sizeof to;
+    to.preferred = from.preferred;
+    to.read_mostly = from.read_mostly;
+    return to;
+}
+
+inline gpumem_virtual_options in_c(const virtual_options &from) noexcept {
+    gpumem_virtual_options to{};
+    to.size = sizeof to;
+    to.allocation_type = from.allocation_type;
+    to.location = from.location;
+    to.numa_node = from.numa_node;
+    to.handle_type = from.handle_type;
+    to.handle_strict = from.handle_strict;
+    to.gpu_direct_rdma = from.gpu_direct_rdma;
+    to.compression = from.compression;
+    to.granularity = from.granularity;
+    to.addr_hint = from.addr_hint;
+    to.addr_align = from.addr_align;
+    to.peers = from.peers.data();
+    to.peer_count = from.peers.size();
+    to.self_access = from.self_access;
+    to.peer_access = from.peer_access;
+    to.capacity = from.capacity;
+    to.chunk_minimum = from.chunk_minimum;
+    to.chunk_maximum = from.chunk_maximum;
+    to.growth_percent = from.growth_percent;
+    to.exact_growth = from.exact_growth;
+    return to;
+}
+
+inline gpumem_logging_options in_c(const logging_options &from) noexcept {
+    gpumem_logging_options to{};
+    to.size = sizeof to;
+    to.level = from.level;
+    to.name = from.name;
+    to.fn = from.fn;
+    to.user = from.user;
+    return to;
+}
+
+inline gpumem_caching_options in_c(const caching_options &from) noexcept {
+    gpumem_caching_options to{};
+    to.size = sizeof to;
+    to.segment_bytes = from.segment_bytes;
+    to.small_maximum = from.small_maximum;
+    to.thread_bytes = from.thread_bytes;
+    to.maximum_bytes = from.maximum_bytes;
+    return to;
+}
+
+inline gpumem_stream_options in_c(const stream_options &from) noexcept {
+    gpumem_stream_options to{};
+    to.size = sizeof to;
+    to.blocking = from.blocking;
+    to.priority = from.priority;
+    return to;
+}
+
+inline gpumem_event_options in_c(const event_options &from) noexcept {
+    gpumem_event_options to{};
+    to.size = sizeof to;
+    to.timing = from.timing;
+    to.blocking_wait = from.blocking_wait;
+    return to;
+}
+
+inline gpumem_reservation_options in_c(const reservation_options &from) noexcept {
+    gpumem_reservation_options to{};
+    to.size = sizeof to;
+    to.alignment = from.alignment;
+    to.address = from.address;
+    return to;
+}
+
+inline gpumem_physical_options in_c(const physical_options &from) noexcept {
+    gpumem_physical_options to{};
+    to.size = sizeof to;
+    to.allocation_type = from.allocation_type;
+    to.location = from.location;
+    to.numa_node = from.numa_node;
+    to.handle_type = from.handle_type;
+    to.gpu_direct_rdma = from.gpu_direct_rdma;
+    to.compression = from.compression;
+    return to;
+}
+
+inline gpumem_share_options in_c(const share_options &from) noexcept {
+    gpumem_share_options to{};
+    to.size = sizeof to;
+    to.timeout_ms = from.timeout_ms;
+    to.access = from.access;
+    to.maximum_bytes = from.maximum_bytes;
+    return to;
+}
+
+} // namespace detail
+} // namespace gpumem
+
+#endif

@@ -1,0 +1,98 @@
+/*
+ * Sharing with other processes. Contracts: gpumem/share.h, of the call that a function is named
+ * after.
+ */
+#ifndef GPUMEM_CPP_SHARE_HPP
+#define GPUMEM_CPP_SHARE_HPP
+
+#include <gpumem/cpp/buffer.hpp>
+#include <gpumem/share.h>
+
+namespace gpumem {
+inline namespace GPUMEM_CPP_MODE {
+
+/* Owns the export of a buffer as it was when that was made. */
+class exported : public owner<exported, borrowed<gpumem_export>> {
+  public:
+    static result<exported> try_create(buffer_ref buffer) noexcept {
+        return detail::created<exported>(
+            [&](auto *made) { return gpumem_export_create(buffer.get(), made); });
+    }
+    std::size_t size() const noexcept {
+        return gpumem_export_size(get());
+    }
+    std::size_t descriptor_count() const noexcept {
+        return gpumem_export_descriptor_count(get());
+    }
+    /* Valid until the export goes. */
+    result<std::span<const std::byte>> try_description() const noexcept {
+        const void *start = nullptr;
+        std::size_t bytes = 0;
+        const gpumem_status status = gpumem_export_get_description(get(), &start, &bytes);
+        if (status != GPUMEM_OK)
+            return unexpected(error::last(status));
+        return std::span(static_cast<const std::byte *>(start), bytes);
+    }
+    /* It stays the export's: not to be closed. */
+    result<int> try_descriptor(std::size_t index) const noexcept {
+        return detail::fetched<int>(
+            [&](int *fd) { return gpumem_export_get_descriptor(get(), index, fd); });
+    }
+    /* `socket` is a connected Unix socket. Blocks until the other side has mapped it. */
+    result<void> try_send(int socket, const share_options &options = {}) const noexcept {
+        const gpumem_share_options in_c = detail::in_c(options);
+        return detail::checked(gpumem_export_send(get(), socket, &in_c));
+    }
+    static gpumem_status give_back(gpumem_export *handle) noexcept {
+        return gpumem_export_destroy(handle);
+    }
+#if GPUMEM_CPP_EXCEPTIONS
+    static exported create(buffer_ref buffer) {
+        return or_throw(try_create(buffer));
+    }
+    std::span<const std::byte> description() const {
+        return or_throw(try_description());
+    }
+    int descriptor(std::size_t index) const {
+        return or_throw(try_descriptor(index));
+    }
+    void send(int socket, const share_options &options = {}) const {
+        or_throw(try_send(socket, options));
+    }
+#endif
+};
+
+/* gpumem_import_receive */
+inline result<buffer> try_receive_buffer(device_ref device, int socket,
+                                         const share_options &options = {}) noexcept {
+    const gpumem_share_options in_c = detail::in_c(options);
+    return detail::created<buffer>(
+        [&](auto *made) { return gpumem_import_receive(device.get(), socket, &in_c, made); });
+}
+
+/* gpumem_import_create; the descriptors stay the caller's. */
+inline result<buffer> try_import_buffer(device_ref device, std::span<const std::byte> description,
+                                        std::span<const int> descriptors,
+                                        const share_options &options = {}) noexcept {
+    const gpumem_share_options in_c = detail::in_c(options);
+    return detail::created<buffer>([&](auto *made) {
+        return gpumem_import_create(device.get(), description.data(), description.size(),
+                                    descriptors.data(), descriptors.size(), &in_c, made);
+    });
+}
+
+#if GPUMEM_CPP_EXCEPTIONS
+inline buffer receive_buffer(device_ref device, int socket, const share_options &options = {}) {
+    return or_throw(try_receive_buffer(device, socket, options));
+}
+
+inline buffer import_buffer(device_ref device, std::span<const std::byte> description,
+                            std::span<const int> descriptors, const share_options &options = {}) {
+    return or_throw(try_import_buffer(device, description, descriptors, options));
+}
+#endif
+
+} // namespace GPUMEM_CPP_MODE
+} // namespace gpumem
+
+#endif

@@ -1,0 +1,139 @@
+/*
+ * Virtual memory by hand. Contracts: gpumem/virtual.h, of the call that a member is named after.
+ */
+#ifndef GPUMEM_CPP_VIRTUAL_HPP
+#define GPUMEM_CPP_VIRTUAL_HPP
+
+#include <gpumem/cpp/device.hpp>
+#include <gpumem/virtual.h>
+
+namespace gpumem {
+inline namespace GPUMEM_CPP_MODE {
+
+/* Owns a reservation of addresses. It goes after what is mapped in it. */
+class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
+  public:
+    static result<reservation> try_create(device_ref device, std::size_t bytes,
+                                          const reservation_options &options = {}) noexcept {
+        const gpumem_reservation_options in_c = detail::in_c(options);
+        return detail::created<reservation>([&](auto *made) {
+            return gpumem_reservation_create(device.get(), bytes, &in_c, made);
+        });
+    }
+    CUdeviceptr address() const noexcept {
+        return gpumem_reservation_address(get());
+    }
+    std::size_t size() const noexcept {
+        return gpumem_reservation_size(get());
+    }
+    static gpumem_status give_back(gpumem_reservation *handle) noexcept {
+        return gpumem_reservation_destroy(handle);
+    }
+#if GPUMEM_CPP_EXCEPTIONS
+    static reservation create(device_ref device, std::size_t bytes,
+                              const reservation_options &options = {}) {
+        return or_throw(try_create(device, bytes, options));
+    }
+#endif
+};
+
+/* Bytes of which sizes and offsets of such memory must be multiples. */
+inline result<std::size_t>
+try_physical_granularity(device_ref device, const physical_options &options = {},
+                         gpumem_granularity_kind kind = GPUMEM_GRANULARITY_RECOMMENDED) noexcept {
+    const gpumem_physical_options in_c = detail::in_c(options);
+    return detail::fetched<std::size_t>(
+        [&](auto *bytes) { return gpumem_physical_granularity(device.get(), &in_c, kind, bytes); });
+}
+
+/* Owns memory without an address. It goes after its mappings. */
+class physical : public owner<physical, borrowed<gpumem_physical>> {
+  public:
+    static result<physical> try_create(device_ref device, std::size_t bytes,
+                                       const physical_options &options = {}) noexcept {
+        const gpumem_physical_options in_c = detail::in_c(options);
+        return detail::created<physical>(
+            [&](auto *made) { return gpumem_physical_create(device.get(), bytes, &in_c, made); });
+    }
+    /* `fd` stays the caller's. */
+    static result<physical> try_import_fd(device_ref device, int fd, std::size_t bytes) noexcept {
+        return detail::created<physical>(
+            [&](auto *made) { return gpumem_physical_import_fd(device.get(), fd, bytes, made); });
+    }
+    std::size_t size() const noexcept {
+        return gpumem_physical_size(get());
+    }
+    /* A new descriptor, which the caller closes. */
+    result<int> try_export_fd() const noexcept {
+        return detail::fetched<int>(
+            [this](int *fd) { return gpumem_physical_export_fd(get(), fd); });
+    }
+    static gpumem_status give_back(gpumem_physical *handle) noexcept {
+        return gpumem_physical_destroy(handle);
+    }
+#if GPUMEM_CPP_EXCEPTIONS
+    static physical create(device_ref device, std::size_t bytes,
+                           const physical_options &options = {}) {
+        return or_throw(try_create(device, bytes, options));
+    }
+    static physical import_fd(device_ref device, int fd, std::size_t bytes) {
+        return or_throw(try_import_fd(device, fd, bytes));
+    }
+    [[nodiscard]] int export_fd() const {
+        return or_throw(try_export_fd());
+    }
+#endif
+};
+
+/* Owns the mapping of memory at an offset of a reservation. */
+class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
+  public:
+    static result<mapping> try_create(const reservation &where, std::size_t offset,
+                                      const physical &memory) noexcept {
+        return detail::created<mapping>([&](auto *made) {
+            return gpumem_mapping_create(where.get(), offset, memory.get(), made);
+        });
+    }
+    CUdeviceptr address() const noexcept {
+        return gpumem_mapping_address(get());
+    }
+    std::size_t size() const noexcept {
+        return gpumem_mapping_size(get());
+    }
+    /* `ordinal` is a device's; -1 for the CPU. */
+    result<void> try_set_access(int ordinal,
+                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const noexcept {
+        return detail::checked(gpumem_mapping_set_access(get(), ordinal, access));
+    }
+    result<gpumem_access> try_get_access(int ordinal) const noexcept {
+        return detail::fetched<gpumem_access>(
+            [&](auto *access) { return gpumem_mapping_get_access(get(), ordinal, access); });
+    }
+    static gpumem_status give_back(gpumem_mapping *handle) noexcept {
+        return gpumem_mapping_destroy(handle);
+    }
+#if GPUMEM_CPP_EXCEPTIONS
+    static mapping create(const reservation &where, std::size_t offset, const physical &memory) {
+        return or_throw(try_create(where, offset, memory));
+    }
+    void set_access(int ordinal, gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const {
+        detail::require(gpumem_mapping_set_access(get(), ordinal, access));
+    }
+    gpumem_access get_access(int ordinal) const {
+        return or_throw(try_get_access(ordinal));
+    }
+#endif
+};
+
+#if GPUMEM_CPP_EXCEPTIONS
+inline std::size_t
+physical_granularity(device_ref device, const physical_options &options = {},
+                     gpumem_granularity_kind kind = GPUMEM_GRANULARITY_RECOMMENDED) {
+    return or_throw(try_physical_granularity(device, options, kind));
+}
+#endif
+
+} // namespace GPUMEM_CPP_MODE
+} // namespace gpumem
+
+#endif

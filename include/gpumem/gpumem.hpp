@@ -1,0 +1,26 @@
+/*
+ * gpumem for C++20 and later: handles that own, options by name, failures as exceptions or as
+ * values. Nothing but this header and the C library is needed. docs/cpp.md shows it in use.
+ *
+ * A member or function `x` does what `gpumem_x` of the C interface does, whose header has its
+ * contract: units, errors, thread-safety, blocking, driver calls. What is said here is what is
+ * different. What cannot fail and has no handle (gpumem_status_name, gpumem_set_log, ...) is used
+ * as it is; enumerators and result structs are C's own.
+ */
+#ifndef GPUMEM_GPUMEM_HPP
+#define GPUMEM_GPUMEM_HPP
+
+#include <gpumem/cpp/buffer.hpp>
+#include <gpumem/cpp/capture.hpp>
+#include <gpumem/cpp/device.hpp>
+#include <gpumem/cpp/error.hpp>
+#include <gpumem/cpp/handle.hpp>
+#include <gpumem/cpp/load.hpp>
+#include <gpumem/cpp/options.hpp>
+#include <gpumem/cpp/resource.hpp>
+#include <gpumem/cpp/share.hpp>
+#include <gpumem/cpp/stream.hpp>
+#include <gpumem/cpp/virtual.hpp>
+#include <gpumem/gpumem.h>
+
+#endif

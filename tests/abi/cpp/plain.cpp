@@ -1,0 +1,110 @@
+// A user's program without exceptions, on softgpu: the `try_` forms, and what a result is.
+#include "expect.hpp"
+#include <cstring>
+#include <gpumem/gpumem.hpp>
+#include <span>
+#include <type_traits>
+
+#ifdef __cpp_exceptions
+#error "this program is to be compiled without exceptions"
+#endif
+
+namespace {
+
+constexpr std::size_t MIB = std::size_t{1} << 20;
+
+// The forms that throw are not there to be called.
+template <class T>
+concept throws_on_allocation = requires(const T &memory) {
+    memory.allocate(MIB);
+};
+static_assert(!throws_on_allocation<gpumem::resource>);
+
+gpumem::result<std::uint64_t> first_word(gpumem::buffer_ref buffer) {
+    std::uint64_t word = 0;
+    if (auto done = buffer.try_read(0, std::as_writable_bytes(std::span(&word, 1))); !done)
+        return gpumem::unexpected(done.error());
+    if (auto done = gpumem::stream_ref(buffer.device()).try_synchronize(); !done)
+        return gpumem::unexpected(done.error());
+    return word;
+}
+
+void results_are_values_or_failures(gpumem::resource_ref memory) {
+    gpumem::result<gpumem::buffer> made = memory.try_allocate(2 * MIB, {.capacity = 8 * MIB});
+    EXPECT(made.has_value() && made && made->size() == 2 * MIB);
+    EXPECT(made.value().get() == (*made).get());
+    gpumem::buffer buffer = *std::move(made);
+    EXPECT(buffer.size() == 2 * MIB);
+
+    const std::uint64_t word = 0x0123456789abcdefU;
+    EXPECT(buffer.try_write(0, std::as_bytes(std::span(&word, 1))).has_value());
+    EXPECT(buffer.try_grow(8 * MIB).has_value());
+    const gpumem::result<std::uint64_t> read = first_word(buffer);
+    EXPECT(read && *read == word && read.value() == word);
+
+    const gpumem::result<void> grown = buffer.try_grow(9 * MIB);
+    EXPECT(!grown.has_value() && grown.error().status() == GPUMEM_ERROR_OUT_OF_CAPACITY);
+    EXPECT(std::strcmp(grown.error().message(), gpumem_last_error()->message) == 0);
+    EXPECT(buffer.size() == 8 * MIB);
+    EXPECT(buffer.try_free(nullptr).has_value() && !buffer);
+
+    gpumem::result<gpumem::buffer> refused = memory.try_allocate(0);
+    EXPECT(!refused && refused.error().status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+    const gpumem::result<gpumem::buffer> moved = std::move(refused);
+    EXPECT(*moved.error().message() != '\0');
+    EXPECT(gpumem::result<int>(gpumem::unexpected(moved.error())).value_or(4) == 4);
+    EXPECT(gpumem::result<int>(3).value_or(4) == 3);
+    using made_with = gpumem::result<gpumem::buffer>;
+    static_assert(std::is_same_v<made_with::error_type, gpumem::error>);
+    static_assert(std::is_same_v<made_with::value_type, gpumem::buffer>);
+    static_assert(!std::is_copy_constructible_v<made_with>);
+    static_assert(std::is_nothrow_move_constructible_v<made_with>);
+}
+
+void everything_has_this_form(gpumem::library_ref library, gpumem::device_ref device,
+                              gpumem::resource_ref memory, const char *file) {
+    EXPECT(library.try_info()->softgpu == 1 && *library.try_device_count() >= 1);
+    EXPECT(library.try_query(0)->ordinal == 0 && library.try_stats().has_value());
+    EXPECT(device.try_info()->ordinal == 0 && device.try_memory()->total_bytes > 0);
+    EXPECT(device.try_capability(GPUMEM_CAPABILITY_VIRTUAL_MEMORY)->supported == 1);
+    EXPECT(device.try_trim().has_value() && device.try_stats().has_value());
+    EXPECT(!device.try_can_access_peer(1000).has_value());
+    EXPECT(gpumem::try_pinned_resource(device).has_value());
+    EXPECT(gpumem::try_managed_resource(device).has_value());
+    EXPECT(gpumem::try_device_pool_resource(device).has_value());
+    EXPECT(gpumem::try_limit_resource(memory, MIB).has_value());
+    EXPECT(gpumem::try_logging_resource(memory).has_value());
+    EXPECT(gpumem::try_caching_resource(memory)->try_caching_info().has_value());
+    EXPECT(memory.try_properties()->can_resize == 1 && memory.try_trim().has_value());
+    EXPECT(!memory.try_forget_stream(nullptr).has_value());
+    EXPECT(gpumem::stream::try_create(device)->try_done().value());
+    EXPECT(gpumem::event::try_create(device)->try_done().value());
+    EXPECT(gpumem::reservation::try_create(device, 2 * MIB)->size() == 2 * MIB);
+    EXPECT(gpumem::physical::try_create(device, 2 * MIB)->size() == 2 * MIB);
+    EXPECT(*gpumem::try_physical_granularity(device) == 2 * MIB);
+    EXPECT(gpumem::try_load_file(memory, file)->report.bytes > 0);
+    const auto stop = [](const gpumem_load_progress &) { return false; };
+    EXPECT(gpumem::try_file_checksum(file, {.progress = stop}).error().status() ==
+           GPUMEM_ERROR_CANCELLED);
+}
+
+} // namespace
+
+int main(int, char **argv) {
+    gpumem::result<gpumem::library> library = gpumem::library::try_open({.driver = "softgpu"});
+    if (!library) {
+        std::printf("%s\n", library.error().message());
+        return 1;
+    }
+    gpumem::result<gpumem::device> device = gpumem::device::try_open(*library);
+    EXPECT(device.has_value());
+    {
+        const gpumem::result<gpumem::resource> memory = gpumem::try_virtual_resource(*device);
+        EXPECT(memory.has_value());
+        results_are_values_or_failures(*memory);
+        everything_has_this_form(*library, *device, *memory, argv[0]);
+    }
+    EXPECT(library->try_close().error().status() == GPUMEM_ERROR_BUSY);
+    EXPECT(device->try_close().has_value() && library->try_close().has_value());
+    return wrong != 0;
+}

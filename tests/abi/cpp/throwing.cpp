@@ -1,0 +1,482 @@
+// A user's program with exceptions, on softgpu: every class and function of gpumem.hpp in use, with
+// the bytes looked at.
+#include "expect.hpp"
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <gpumem/gpumem.hpp>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <thread>
+#include <type_traits>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t KIB = 1024;
+constexpr std::size_t MIB = KIB * KIB;
+
+// An owner is a pointer, and is moved only; a borrowed handle is a pointer, and is copied only.
+template <class Owner> void is_a_pointer() {
+    static_assert(sizeof(Owner) == sizeof(void *));
+    static_assert(!std::is_copy_constructible_v<Owner> && !std::is_copy_assignable_v<Owner>);
+    static_assert(std::is_nothrow_move_constructible_v<Owner>);
+    static_assert(std::is_nothrow_move_assignable_v<Owner>);
+    static_assert(std::is_nothrow_destructible_v<Owner>);
+}
+
+template <class Ref> void is_a_borrowed_pointer() {
+    static_assert(sizeof(Ref) == sizeof(void *));
+    static_assert(std::is_trivially_copyable_v<Ref> && !std::is_copy_assignable_v<Ref>);
+}
+
+void handles_cost_what_pointers_cost() {
+    is_a_pointer<gpumem::library>();
+    is_a_pointer<gpumem::device>();
+    is_a_pointer<gpumem::resource>();
+    is_a_pointer<gpumem::buffer>();
+    is_a_pointer<gpumem::hold>();
+    is_a_pointer<gpumem::exported>();
+    is_a_pointer<gpumem::reservation>();
+    is_a_pointer<gpumem::physical>();
+    is_a_pointer<gpumem::mapping>();
+    is_a_borrowed_pointer<gpumem::library_ref>();
+    is_a_borrowed_pointer<gpumem::device_ref>();
+    is_a_borrowed_pointer<gpumem::resource_ref>();
+    is_a_borrowed_pointer<gpumem::buffer_ref>();
+    // These carry a second word, which the C calls ask for as well.
+    static_assert(sizeof(gpumem::stream) == 2 * sizeof(void *));
+    static_assert(sizeof(gpumem::event) == 2 * sizeof(void *));
+    static_assert(sizeof(gpumem::capture_pool) == 2 * sizeof(void *));
+}
+
+// What a call throws; a failed expectation and GPUMEM_OK when it throws nothing.
+template <class Call> gpumem::error thrown_by(Call &&call) {
+    try {
+        call();
+    } catch (const gpumem::error &failure) {
+        return failure;
+    }
+    const bool threw = false;
+    EXPECT(threw);
+    return gpumem::error(GPUMEM_OK);
+}
+
+std::vector<std::byte> numbers(std::size_t count) {
+    std::vector<std::byte> made(count);
+    for (std::size_t i = 0; i < count; i++)
+        made[i] = static_cast<std::byte>(i * 7 + i / 251);
+    return made;
+}
+
+std::vector<std::byte> content(gpumem::buffer_ref buffer, std::size_t offset, std::size_t count) {
+    std::vector<std::byte> read(count);
+    buffer.read(offset, read);
+    gpumem::stream_ref(buffer.device()).synchronize();
+    return read;
+}
+
+void errors_carry_everything(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::error failure = thrown_by([&] { (void)memory.allocate(std::size_t{1} << 45); });
+    EXPECT(failure.status() == GPUMEM_ERROR_OUT_OF_MEMORY);
+    EXPECT(failure.driver_code() == 2);
+    EXPECT(std::string(failure.call()) == gpumem_last_error()->call && *failure.call());
+    const std::string message = failure.message();
+    EXPECT(message == gpumem_last_error()->message && message == failure.what());
+    // It is a value of its own, and a standard exception.
+    (void)thrown_by([&] { (void)memory.allocate(0); });
+    EXPECT(message == failure.message());
+    static_assert(std::is_base_of_v<std::exception, gpumem::error>);
+    gpumem::error copy = failure;
+    std::thread([copy, &message] { EXPECT(message == copy.message()); }).join();
+    copy = gpumem::error(GPUMEM_ERROR_BUSY);
+    EXPECT(copy.what() == std::string(gpumem_status_string(GPUMEM_ERROR_BUSY)));
+    EXPECT(message == failure.message());
+    // The other form of the same call.
+    const gpumem::result<gpumem::buffer> refused = memory.try_allocate(0);
+    EXPECT(!refused && refused.error().status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(thrown_by([&] { (void)gpumem::or_throw(memory.try_allocate(0)); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(memory.try_allocate(1).value().size() == 1);
+    const gpumem::error no_file =
+        thrown_by([&] { (void)gpumem::file_checksum("/nowhere/at/all"); });
+    EXPECT(no_file.status() == GPUMEM_ERROR_SYSTEM && no_file.system_code() == ENOENT);
+}
+
+void ownership_moves(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const auto live = [&] { return memory.stats().allocations; };
+    gpumem::buffer first = memory.allocate(MIB);
+    gpumem_buffer *const pointer = first.get();
+    gpumem::buffer second = std::move(first);
+    EXPECT(!first && second.get() == pointer && live() == 1);
+    second = memory.allocate(MIB);
+    EXPECT(second.get() != pointer && live() == 1);
+    gpumem_buffer *const out = second.release();
+    EXPECT(!second && live() == 1);
+    gpumem::buffer back = gpumem::buffer::adopt(out);
+    EXPECT(back.get() == out && gpumem::buffer_ref(back) == gpumem::buffer_ref(out));
+    back.reset();
+    EXPECT(live() == 0);
+    back.close(); // of nothing
+    std::vector<gpumem::buffer> several;
+    for (int i = 0; i < 5; i++)
+        several.push_back(memory.allocate(KIB));
+    EXPECT(live() == 5);
+    several.erase(several.begin() + 1);
+    EXPECT(live() == 4);
+}
+
+gpumem_status refused_for;
+
+void note_refusal(const gpumem_error &why) noexcept {
+    refused_for = why.status;
+}
+
+void refusals_of_destructors_are_told(gpumem::device_ref device) {
+    const gpumem::refusal_fn former = gpumem::set_refusal(note_refusal);
+    gpumem::resource memory = gpumem::virtual_resource(device);
+    gpumem_resource *const pointer = memory.get();
+    gpumem::buffer buffer = memory.allocate(MIB);
+    EXPECT(thrown_by([&] { memory.close(); }).status() == GPUMEM_ERROR_BUSY);
+    EXPECT(memory.get() == pointer); // still the owner's
+    memory.reset();
+    EXPECT(refused_for == GPUMEM_ERROR_BUSY);
+    EXPECT(buffer.resource().stats().allocations == 1); // it stayed
+    buffer.reset();
+    gpumem::resource::adopt(pointer).close();
+    EXPECT(gpumem::set_refusal(former) == note_refusal);
+}
+
+void the_library_tells_of_itself(gpumem::library_ref library, gpumem::device_ref device) {
+    EXPECT(library.info().softgpu == 1 && library.driver() != nullptr);
+    EXPECT(library.device_count() >= 1);
+    EXPECT(library.query(0).memory_bytes == device.info().memory_bytes);
+    EXPECT(device.library() == library && device.ordinal() == 0 && device.context() != nullptr);
+    EXPECT(device.memory().total_bytes >= device.memory().free_bytes);
+    EXPECT(device.capability(GPUMEM_CAPABILITY_VIRTUAL_MEMORY).supported == 1);
+    EXPECT(thrown_by([&] { (void)device.can_access_peer(1000); }).status() != GPUMEM_OK);
+    const gpumem_device_info info = device.info();
+    const gpumem::device again = gpumem::device::open(library, std::span(info.uuid));
+    EXPECT(again == device && again.cuda_device() == device.cuda_device());
+    EXPECT(library.stats().allocations == device.stats().allocations);
+    device.trim(true);
+    EXPECT(thrown_by([&] { (void)gpumem::device::open(library, 1000); }).status() ==
+           GPUMEM_ERROR_NO_DEVICE);
+    EXPECT(thrown_by([] { (void)gpumem::library::open({.driver = "/no/driver.so"}); }).status() ==
+           GPUMEM_ERROR_NO_DRIVER);
+}
+
+void buffers_grow_in_place(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device, {.exact_growth = true});
+    const gpumem::buffer buffer = memory.allocate(2 * MIB, {.capacity = 64 * MIB});
+    const CUdeviceptr before = buffer.pointer();
+    const std::vector<std::byte> data = numbers(3 * KIB);
+    buffer.write(MIB, data);
+    buffer.grow(32 * MIB);
+    EXPECT(buffer.pointer() == before && buffer.size() == 32 * MIB);
+    EXPECT(buffer.capacity() == 64 * MIB && buffer.committed() == 32 * MIB && buffer.chunks() > 1);
+    EXPECT(content(buffer, MIB, data.size()) == data);
+    EXPECT(thrown_by([&] { buffer.grow(65 * MIB); }).status() == GPUMEM_ERROR_OUT_OF_CAPACITY);
+    {
+        const gpumem::hold held = buffer.hold();
+        EXPECT(thrown_by([&] { buffer.shrink(2 * MIB); }).status() == GPUMEM_ERROR_BUSY);
+    }
+    buffer.shrink(2 * MIB);
+    EXPECT(buffer.size() == 2 * MIB && content(buffer, MIB, data.size()) == data);
+    EXPECT(buffer.device() == device && buffer.resource() == memory);
+    EXPECT(buffer.host_pointer() == nullptr);
+}
+
+void holds_outlive_buffers(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    gpumem::buffer buffer = memory.allocate(MIB);
+    gpumem::hold held = buffer.hold();
+    buffer.free(nullptr);
+    EXPECT(!buffer && memory.stats().committed_bytes != 0);
+    held.reset();
+    EXPECT(memory.stats().committed_bytes == 0);
+}
+
+void copies_move_bytes(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::device_pool_resource(device);
+    const gpumem::stream stream = gpumem::stream::create(device);
+    const gpumem::buffer from = memory.allocate(MIB, {.stream = stream});
+    const gpumem::buffer to = memory.allocate(MIB, {.stream = stream});
+    const std::vector<std::byte> data = numbers(KIB);
+    from.write(5, data, stream);
+    to.fill(0, MIB, 0xa5, stream);
+    to.copy_from(100, from, 5, KIB, stream);
+    gpumem::copy(device, to.pointer() + 5000, from.pointer() + 5, KIB, stream);
+    gpumem::fill(device, to.pointer() + 5000, 1, 0x11, stream);
+    to.use(stream);
+    stream.synchronize();
+    EXPECT(stream.done());
+    EXPECT(content(to, 100, KIB) == data && content(to, 99, 1)[0] == std::byte{0xa5});
+    EXPECT(content(to, 5000, 1)[0] == std::byte{0x11} && content(to, 5001, 1)[0] == data[1]);
+    EXPECT(thrown_by([&] { to.write(MIB, data); }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void streams_and_events_are_cudas(gpumem::device_ref device) {
+    gpumem::stream stream = gpumem::stream::create(device, {.blocking = true, .priority = -1});
+    const gpumem::stream other = gpumem::stream::create(device);
+    const gpumem::event start = gpumem::event::create(device, {.timing = true});
+    gpumem::event end = gpumem::event::create(device, {.timing = true, .blocking_wait = true});
+    start.record(stream);
+    end.record(stream);
+    other.wait(end);
+    end.synchronize();
+    EXPECT(end.done() && end.milliseconds_since(start) >= 0.0F);
+    const CUstream raw = stream;
+    gpumem::stream moved = std::move(stream);
+    EXPECT(!stream && moved.get() == raw && moved.device() == device);
+    moved = gpumem::stream::create(device);
+    EXPECT(moved.get() != nullptr);
+    gpumem::stream adopted = gpumem::stream::adopt(device, moved.release());
+    EXPECT(!moved && adopted);
+    adopted.close();
+    EXPECT(!adopted);
+    end = gpumem::event::create(device);
+    const gpumem::event_ref borrowed(device, end);
+    borrowed.record();
+    borrowed.synchronize();
+}
+
+void every_resource_gives_memory(gpumem::device_ref device) {
+    const std::vector<std::byte> data = numbers(KIB);
+    const gpumem::resource pinned = gpumem::pinned_resource(device, {.slab_bytes = 4 * MIB});
+    const gpumem::resource managed = gpumem::managed_resource(device, {.read_mostly = true});
+    const gpumem::resource pool = gpumem::device_pool_resource(device, {.pool = GPUMEM_POOL_OWN});
+    const std::array<int, 0> peers{};
+    const gpumem::resource base = gpumem::virtual_resource(device, {.peers = peers});
+    const gpumem::resource limited = gpumem::limit_resource(base, 3 * MIB);
+    std::string log;
+    const gpumem::resource logged = gpumem::logging_resource(
+        limited, {.level = GPUMEM_LOG_INFO,
+                  .name = "tried",
+                  .fn = [](void *user, gpumem_log_level,
+                           const char *text) { static_cast<std::string *>(user)->append(text); },
+                  .user = &log});
+    for (const gpumem::resource *memory : {&pinned, &managed, &pool, &base, &limited, &logged}) {
+        const gpumem::buffer buffer = memory->allocate(MIB);
+        buffer.write(3, data);
+        EXPECT(content(buffer, 3, KIB) == data);
+        EXPECT(memory->device() == device && *memory->properties().kind);
+        EXPECT(memory->stats().allocations == 1);
+        if (memory->properties().host_accessible)
+            EXPECT(std::memcmp(static_cast<std::byte *>(buffer.host_pointer()) + 3, data.data(),
+                               KIB) == 0);
+    }
+    EXPECT(log.find("tried") != std::string::npos);
+    EXPECT(thrown_by([&] { (void)limited.allocate(4 * MIB); }).status() ==
+           GPUMEM_ERROR_OUT_OF_CAPACITY);
+    pinned.trim();
+    EXPECT(pinned.stats().cached_bytes == 0);
+}
+
+void caching_and_captures(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::device_pool_resource(device);
+    const gpumem::resource cache = gpumem::caching_resource(memory, {.segment_bytes = 4 * MIB});
+    {
+        const gpumem::stream stream = gpumem::stream::create(device);
+        CUdeviceptr where = 0;
+        for (int i = 0; i < 3; i++) {
+            const gpumem::buffer small = cache.allocate(256, {.stream = stream});
+            EXPECT(where == 0 || small.pointer() == where);
+            where = small.pointer();
+        }
+        EXPECT(cache.caching_info().segments == 1);
+        gpumem::capture_pool pool = gpumem::capture_pool::create(cache);
+        {
+            gpumem::capture_scope scope = pool.begin(stream);
+            EXPECT(pool.try_close().error().status() == GPUMEM_ERROR_BUSY && pool);
+            const gpumem::buffer captured = cache.allocate(256, {.stream = stream});
+            EXPECT(captured.pointer() != where);
+            EXPECT(thrown_by([&] { (void)pool.begin(stream); }).status() ==
+                   GPUMEM_ERROR_INVALID_ARGUMENT);
+            gpumem::capture_scope moved = std::move(scope);
+            scope.end(); // of nothing
+            moved.end();
+        }
+        { const gpumem::capture_scope scope = pool.begin(stream); }
+        pool.launched(stream);
+        gpumem::capture_pool taken = std::move(pool);
+        EXPECT(!pool && taken.get());
+        taken = gpumem::capture_pool::adopt(taken.release());
+        taken.close();
+        stream.synchronize();
+        cache.forget_stream(stream);
+    }
+    EXPECT(thrown_by([&] { (void)memory.caching_info(); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void virtual_memory_by_hand(gpumem::device_ref device) {
+    const std::size_t unit = gpumem::physical_granularity(device);
+    const gpumem::reservation where = gpumem::reservation::create(device, 2 * unit);
+    const gpumem::physical memory = gpumem::physical::create(device, unit);
+    EXPECT(where.size() == 2 * unit && memory.size() == unit);
+    gpumem::mapping mapping = gpumem::mapping::create(where, unit, memory);
+    EXPECT(mapping.address() == where.address() + unit && mapping.size() == unit);
+    EXPECT(mapping.get_access(0) == GPUMEM_ACCESS_NONE);
+    mapping.set_access(0);
+    EXPECT(mapping.get_access(0) == GPUMEM_ACCESS_READ_WRITE);
+    const int fd = memory.export_fd();
+    const gpumem::physical imported = gpumem::physical::import_fd(device, fd, unit);
+    ::close(fd);
+    const gpumem::mapping twin = gpumem::mapping::create(where, 0, imported);
+    twin.set_access(0, GPUMEM_ACCESS_READ);
+    gpumem::fill(device, mapping.address(), 16, 0x5a);
+    std::array<std::byte, 16> read{};
+    gpumem::copy(device, reinterpret_cast<CUdeviceptr>(read.data()), twin.address(), read.size());
+    gpumem::stream_ref(device).synchronize();
+    EXPECT(read[15] == std::byte{0x5a});
+    EXPECT(thrown_by([&] { (void)gpumem::mapping::create(where, 0, memory); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    mapping.close();
+}
+
+void buffers_are_shared(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::buffer buffer = memory.allocate(4 * MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    buffer.write(MIB, data);
+    gpumem::stream_ref(device).synchronize();
+    const gpumem::exported exported = gpumem::exported::create(buffer);
+    EXPECT(exported.size() == 4 * MIB && exported.descriptor_count() == buffer.chunks());
+    std::vector<int> descriptors;
+    for (std::size_t i = 0; i < exported.descriptor_count(); i++)
+        descriptors.push_back(exported.descriptor(i));
+    {
+        const gpumem::buffer imported =
+            gpumem::import_buffer(device, exported.description(), descriptors);
+        EXPECT(!imported.resource() && content(imported, MIB, KIB) == data);
+    }
+    int sockets[2];
+    EXPECT(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    {
+        std::thread sender([&] { exported.send(sockets[0], {.timeout_ms = 20000}); });
+        const gpumem::buffer received =
+            gpumem::receive_buffer(device, sockets[1], {.access = GPUMEM_ACCESS_READ});
+        sender.join();
+        EXPECT(content(received, MIB, KIB) == data);
+    }
+    ::close(sockets[0]);
+    ::close(sockets[1]);
+}
+
+void files_are_loaded(gpumem::device_ref device, const char *file) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::resource pinned = gpumem::pinned_resource(device);
+    int told = 0;
+    const gpumem::loaded loaded = gpumem::load_file(
+        memory, file, {.pinned = pinned, .progress = [&](const gpumem_load_progress &now) {
+                           told++;
+                           return now.bytes_done <= now.bytes_total;
+                       }});
+    EXPECT(told > 0 && loaded.report.bytes == loaded.buffer.size());
+    EXPECT(gpumem::checksum(loaded.buffer) == gpumem::file_checksum(file));
+    const auto stop = [](const gpumem_load_progress &) { return false; };
+    EXPECT(thrown_by([&] { (void)gpumem::load_file(memory, file, {.progress = stop}); }).status() ==
+           GPUMEM_ERROR_CANCELLED);
+    // What the callable throws comes out, through the C library and without passing it.
+    bool caught = false;
+    try {
+        (void)gpumem::try_load_file(memory, file,
+                                    {.progress = [](const gpumem_load_progress &) -> bool {
+                                        throw std::runtime_error("enough");
+                                    }});
+    } catch (const std::runtime_error &enough) {
+        caught = std::string(enough.what()) == "enough";
+    }
+    EXPECT(caught && memory.stats().allocations == 1);
+}
+
+// A resource of the user's that hands on another's buffers.
+gpumem_status hand_on(void *user, const gpumem_request *request, gpumem_allocation *allocation) {
+    gpumem::result<gpumem::buffer> made =
+        static_cast<gpumem::resource *>(user)->try_allocate(request->bytes);
+    if (!made)
+        return made.error().status();
+    allocation->pointer = made->pointer();
+    allocation->bytes = allocation->capacity = made->size();
+    allocation->committed_bytes = made->committed();
+    allocation->cookie = made->release();
+    return GPUMEM_OK;
+}
+
+void take_back(void *, const gpumem_allocation *allocation, CUstream) {
+    gpumem::buffer::adopt(static_cast<gpumem_buffer *>(allocation->cookie)).reset();
+}
+
+void no_properties(void *, gpumem_resource_properties *properties) {
+    properties->device_accessible = 1;
+}
+
+void own_resources_work(gpumem::device_ref device) {
+    gpumem::resource memory = gpumem::virtual_resource(device);
+    gpumem_resource_ops ops{};
+    ops.kind = "handed_on";
+    ops.allocate = hand_on;
+    ops.deallocate = take_back;
+    ops.properties = no_properties;
+    ops.upstream = memory.get();
+    const gpumem::resource own = gpumem::own_resource(device, ops, &memory);
+    EXPECT(std::string(own.properties().kind) == "handed_on");
+    const gpumem::buffer buffer = own.allocate(KIB);
+    EXPECT(buffer.resource() == own && memory.stats().allocations == 1);
+}
+
+// What a forked child inherits is its parent's: the child's handles go without a word.
+void forked_children_give_nothing_back(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    gpumem::buffer buffer = memory.allocate(MIB);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        refused_for = GPUMEM_OK;
+        gpumem::set_refusal(note_refusal);
+        buffer.reset();
+        ::_exit(refused_for == GPUMEM_OK ? 7 : 1);
+    }
+    int status = 0;
+    EXPECT(::waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    EXPECT(content(buffer, 0, 1).size() == 1 && memory.stats().allocations == 1);
+}
+
+} // namespace
+
+int main(int, char **argv) {
+    handles_cost_what_pointers_cost();
+    try {
+        gpumem::library library = gpumem::library::open({.driver = "softgpu"});
+        gpumem::device device = gpumem::device::open(library);
+        errors_carry_everything(device);
+        ownership_moves(device);
+        refusals_of_destructors_are_told(device);
+        the_library_tells_of_itself(library, device);
+        buffers_grow_in_place(device);
+        holds_outlive_buffers(device);
+        copies_move_bytes(device);
+        streams_and_events_are_cudas(device);
+        every_resource_gives_memory(device);
+        caching_and_captures(device);
+        virtual_memory_by_hand(device);
+        buffers_are_shared(device);
+        files_are_loaded(device, argv[0]);
+        own_resources_work(device);
+        forked_children_give_nothing_back(device);
+        EXPECT(device.stats().allocations == 0 && device.stats().mappings == 0);
+        EXPECT(device.stats().quarantined == 0);
+        device.close();
+        library.close();
+    } catch (const std::exception &failure) {
+        std::printf("thrown: %s\n", failure.what());
+        wrong++;
+    }
+    return wrong != 0;
+}
