@@ -1,0 +1,144 @@
+/* Physical memory that is mapped nowhere yet. */
+#include "base/options.h"
+#include "memory/device.h"
+#include "memory/driver_error.h"
+#include "memory/virtual.h"
+#include "memory/vmm.h"
+
+#include <stdlib.h>
+
+static gpumem_status read_physical_options(const gpumem_device *device,
+                                           const gpumem_physical_options *given,
+                                           gpumem_physical_options *o) {
+    gpumem_status status = gm_options_read("gpumem_physical_options", given, o, sizeof *o);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(o->allocation_type == GPUMEM_ALLOCATION_PINNED,
+               "physical memory: unknown allocation type %d", (int)o->allocation_type);
+    GM_REQUIRE((unsigned)o->location <= GPUMEM_LOCATION_HOST_NUMA_CURRENT,
+               "physical memory: unknown location %d", (int)o->location);
+    GM_REQUIRE((unsigned)o->handle_type <= GPUMEM_HANDLE_FABRIC,
+               "physical memory: unknown handle type %d", (int)o->handle_type);
+    status = gm_vmm_check_node(o->location, o->numa_node, "physical memory");
+    return status == GPUMEM_OK ? gm_vmm_supported(device) : status;
+}
+
+static CUmemAllocationProp prop_of(const gpumem_device *device, const gpumem_physical_options *o) {
+    return gm_vmm_prop(device, o->location, o->numa_node, o->handle_type, o->gpu_direct_rdma,
+                       o->compression);
+}
+
+gpumem_status gpumem_physical_granularity(gpumem_device *device,
+                                          const gpumem_physical_options *given,
+                                          gpumem_granularity_kind kind, size_t *bytes) {
+    gpumem_physical_options options;
+    GM_CHECK(device, "gpumem_physical_granularity");
+    GM_REQUIRE(bytes, "gpumem_physical_granularity: bytes is NULL");
+    gpumem_status status = read_physical_options(device, given, &options);
+    if (status != GPUMEM_OK)
+        return status;
+    CUmemAllocationProp prop = prop_of(device, &options);
+    return gm_vmm_granularity(device, &prop, kind, bytes);
+}
+
+static gpumem_physical *new_physical(gpumem_device *device, size_t bytes, size_t granularity) {
+    gpumem_physical *made = calloc(1, sizeof *made);
+    if (!made) {
+        gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a physical allocation");
+        return NULL;
+    }
+    made->generation = device->generation;
+    made->device = device;
+    made->bytes = bytes;
+    made->granularity = granularity;
+    return made;
+}
+
+gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
+                                     const gpumem_physical_options *given,
+                                     gpumem_physical **physical) {
+    gpumem_physical_options options;
+    GM_CHECK(device, "gpumem_physical_create");
+    GM_REQUIRE(physical, "gpumem_physical_create: physical is NULL");
+    gpumem_status status = read_physical_options(device, given, &options);
+    if (status != GPUMEM_OK)
+        return status;
+    CUmemAllocationProp prop = prop_of(device, &options);
+    size_t unit = 0;
+    status = gm_vmm_granularity(device, &prop, GPUMEM_GRANULARITY_MINIMUM, &unit);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(bytes && bytes % unit == 0,
+               "gpumem_physical_create: %zu bytes are no multiple of the granularity %zu", bytes,
+               unit);
+    gpumem_physical *made = new_physical(device, bytes, unit);
+    if (!made)
+        return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+    status = gm_vmm_create(device, &device->meter, bytes, &prop, &made->handle);
+    if (status != GPUMEM_OK) {
+        free(made);
+        return status;
+    }
+    made->exportable = options.handle_type == GPUMEM_HANDLE_POSIX_FD;
+    gm_meter_add(&device->meter, GM_COMMITTED, bytes);
+    gm_device_object_made(device);
+    *physical = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
+    if (!physical)
+        return GPUMEM_OK;
+    GM_CHECK(physical, "gpumem_physical_destroy");
+    size_t mapped = atomic_load(&physical->mapped);
+    if (mapped)
+        return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_physical_destroy: still mapped at %zu place%s",
+                       mapped, mapped == 1 ? "" : "s");
+    gpumem_device *device = physical->device;
+    gm_meter_subtract(&device->meter, physical->imported ? GM_IMPORTED : GM_COMMITTED,
+                      physical->bytes);
+    gm_vmm_release(device, &device->meter, physical->handle, physical->bytes);
+    gm_device_object_gone(device);
+    gm_bury(physical);
+    return GPUMEM_OK;
+}
+
+size_t gpumem_physical_size(const gpumem_physical *physical) {
+    return physical->bytes;
+}
+
+gpumem_status gpumem_physical_export_fd(gpumem_physical *physical, int *fd) {
+    GM_CHECK(physical, "gpumem_physical_export_fd");
+    GM_REQUIRE(fd, "gpumem_physical_export_fd: fd is NULL");
+    if (!physical->exportable)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "gpumem_physical_export_fd: the memory was not created with "
+                       "GPUMEM_HANDLE_POSIX_FD");
+    return gm_vmm_export_fd(physical->device, physical->handle, fd);
+}
+
+gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t bytes,
+                                        gpumem_physical **physical) {
+    GM_CHECK(device, "gpumem_physical_import_fd");
+    GM_REQUIRE(physical, "gpumem_physical_import_fd: physical is NULL");
+    gpumem_status status = gm_vmm_supported(device);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(bytes && bytes % device->granularity == 0,
+               "gpumem_physical_import_fd: %zu bytes are no multiple of the granularity %zu", bytes,
+               device->granularity);
+    gpumem_physical *made = new_physical(device, bytes, device->granularity);
+    if (!made)
+        return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+    status = gm_vmm_import_fd(device, &device->meter, fd, &made->handle);
+    if (status != GPUMEM_OK) {
+        free(made);
+        return status;
+    }
+    made->imported = 1;
+    made->exportable = 1;
+    gm_meter_add(&device->meter, GM_IMPORTED, bytes);
+    gm_device_object_made(device);
+    *physical = made;
+    return GPUMEM_OK;
+}
