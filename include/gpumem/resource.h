@@ -159,7 +159,10 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_managed_resource_create(
 /* ---- Virtual memory -------------------------------------------------------------------------- */
 
 typedef enum gpumem_allocation_type {
-    GPUMEM_ALLOCATION_PINNED = 0, /* the only one that the driver has */
+    GPUMEM_ALLOCATION_PINNED = 0, /* memory that stays where it is */
+    /* The driver knows the type, and cuMemCreate makes none: NOT_SUPPORTED wherever it is asked
+     * for. gpumem_managed_resource_create gives managed memory. */
+    GPUMEM_ALLOCATION_MANAGED = 1,
 } gpumem_allocation_type;
 
 typedef enum gpumem_granularity_kind {

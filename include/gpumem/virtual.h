@@ -44,11 +44,13 @@ GPUMEM_API size_t gpumem_reservation_size(const gpumem_reservation *reservation)
 typedef struct gpumem_physical_options {
     size_t size;
     gpumem_allocation_type allocation_type;
+    /* HOST and HOST_NUMA memory is for the CPU and the devices; on an H200, HOST has no handle type
+     * but NONE. HOST_NUMA_CURRENT is the node that the calling thread runs on at the call. */
     gpumem_location location;
     int numa_node; /* for HOST_NUMA: a node that exists and has memory; else 0 */
     gpumem_handle_type handle_type;
-    int gpu_direct_rdma;
-    int compression;
+    int gpu_direct_rdma; /* 1: RDMA-capable. NOT_SUPPORTED where the device's attribute is 0 */
+    int compression;     /* 1: compressible, likewise */
 } gpumem_physical_options;
 #define GPUMEM_PHYSICAL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Whether a list as the kernel writes them ("0-1,3\n") has the number. */
 static int in_list(const char *list, int number) {
@@ -31,6 +33,11 @@ static int read_list(const char *path, char *list, int size) {
         return -1;
     list[strcspn(list, "\n")] = 0;
     return 0;
+}
+
+int gm_numa_current(void) {
+    unsigned cpu = 0, node = 0;
+    return syscall(SYS_getcpu, &cpu, &node, NULL) == 0 ? (int)node : 0;
 }
 
 gpumem_status gm_numa_check(int node, const char *what) {

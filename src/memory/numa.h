@@ -17,4 +17,8 @@ gpumem_status gm_numa_check(int node, const char *what);
  * system does not say. Reads a file. */
 size_t gm_numa_free(int node);
 
+/* The node of the CPU that the calling thread runs on; 0 where the system does not say. It may be
+ * another at once, unless the thread is bound. */
+int gm_numa_current(void);
+
 #endif

@@ -13,14 +13,31 @@ static gpumem_status read_physical_options(const gpumem_device *device,
     gpumem_status status = gm_options_read("gpumem_physical_options", given, o, sizeof *o);
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE(o->allocation_type == GPUMEM_ALLOCATION_PINNED,
-               "physical memory: unknown allocation type %d", (int)o->allocation_type);
+    status = gm_vmm_check_type(o->allocation_type, "physical memory");
+    if (status != GPUMEM_OK)
+        return status;
     GM_REQUIRE((unsigned)o->location <= GPUMEM_LOCATION_HOST_NUMA_CURRENT,
                "physical memory: unknown location %d", (int)o->location);
     GM_REQUIRE((unsigned)o->handle_type <= GPUMEM_HANDLE_FABRIC,
                "physical memory: unknown handle type %d", (int)o->handle_type);
     status = gm_vmm_check_node(o->location, o->numa_node, "physical memory");
     return status == GPUMEM_OK ? gm_vmm_supported(device) : status;
+}
+
+#define REQUIRE_ATTRIBUTE(wanted, what, name)                                                      \
+    do {                                                                                           \
+        if ((wanted) && !gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_##name, 0))               \
+            return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,                                             \
+                           "physical memory: device %d has no " what ": attribute " #name " is 0", \
+                           device->ordinal);                                                       \
+    } while (0)
+
+/* A driver may take flags that the device does not follow: nobody would notice. */
+static gpumem_status check_flags(const gpumem_device *device, const gpumem_physical_options *o) {
+    REQUIRE_ATTRIBUTE(o->gpu_direct_rdma, "GPUDirect RDMA with virtual memory",
+                      GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+    REQUIRE_ATTRIBUTE(o->compression, "compressible memory", GENERIC_COMPRESSION_SUPPORTED);
+    return GPUMEM_OK;
 }
 
 static CUmemAllocationProp prop_of(const gpumem_device *device, const gpumem_physical_options *o) {
@@ -61,6 +78,8 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
     GM_CHECK(device, "gpumem_physical_create");
     GM_REQUIRE(physical, "gpumem_physical_create: physical is NULL");
     gpumem_status status = read_physical_options(device, given, &options);
+    if (status == GPUMEM_OK)
+        status = check_flags(device, &options);
     if (status != GPUMEM_OK)
         return status;
     CUmemAllocationProp prop = prop_of(device, &options);
@@ -68,7 +87,8 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
     status = gm_vmm_granularity(device, &prop, GPUMEM_GRANULARITY_MINIMUM, &unit);
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE(bytes && bytes % unit == 0,
+    GM_REQUIRE(bytes, "gpumem_physical_create: bytes is 0");
+    GM_REQUIRE(bytes % unit == 0,
                "gpumem_physical_create: %zu bytes are no multiple of the granularity %zu", bytes,
                unit);
     gpumem_physical *made = new_physical(device, bytes, unit);
@@ -124,7 +144,8 @@ gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t by
     gpumem_status status = gm_vmm_supported(device);
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE(bytes && bytes % device->granularity == 0,
+    GM_REQUIRE(bytes, "gpumem_physical_import_fd: bytes is 0");
+    GM_REQUIRE(bytes % device->granularity == 0,
                "gpumem_physical_import_fd: %zu bytes are no multiple of the granularity %zu", bytes,
                device->granularity);
     gpumem_physical *made = new_physical(device, bytes, device->granularity);

@@ -13,7 +13,8 @@ static gpumem_status check_reservation(const gpumem_device *device, size_t bytes
     if (status != GPUMEM_OK)
         return status;
     size_t unit = device->granularity;
-    GM_REQUIRE(bytes && bytes % unit == 0,
+    GM_REQUIRE(bytes, "gpumem_reservation_create: bytes is 0");
+    GM_REQUIRE(bytes % unit == 0,
                "gpumem_reservation_create: %zu bytes are no multiple of the granularity %zu", bytes,
                unit);
     GM_REQUIRE((options->alignment & (options->alignment - 1)) == 0,

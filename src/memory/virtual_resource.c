@@ -273,8 +273,9 @@ static void settle_wishes(struct virtual_resource *v) {
 }
 
 static gpumem_status check_enumerations(const gpumem_virtual_options *o) {
-    GM_REQUIRE(o->allocation_type == GPUMEM_ALLOCATION_PINNED,
-               "virtual resource: unknown allocation type %d", (int)o->allocation_type);
+    gpumem_status status = gm_vmm_check_type(o->allocation_type, "virtual resource");
+    if (status != GPUMEM_OK)
+        return status;
     GM_REQUIRE((unsigned)o->location <= GPUMEM_LOCATION_HOST_NUMA_CURRENT,
                "virtual resource: unknown location %d", (int)o->location);
     GM_REQUIRE((unsigned)o->handle_type <= GPUMEM_HANDLE_FABRIC,

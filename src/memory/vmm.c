@@ -52,6 +52,23 @@ static void discard_handle(gpumem_device *device, struct gm_meter *meter,
         gm_meter_quarantine_memory(meter, bytes);
 }
 
+/* Two refusals of an H200 that mean something else than their code says: no memory of location HOST
+ * has a handle type (INVALID_VALUE), and fabric handles need a channel (NOT_PERMITTED). */
+static gpumem_status explain_refusal(CUresult result, const CUmemAllocationProp *prop,
+                                     const char **hint) {
+    *hint = "";
+    if (result == CUDA_ERROR_INVALID_VALUE && prop->location.type == CU_MEM_LOCATION_TYPE_HOST &&
+        prop->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE) {
+        *hint = "; such memory has no shareable handles: ask for GPUMEM_HANDLE_NONE, or for "
+                "GPUMEM_LOCATION_HOST_NUMA";
+        return GPUMEM_ERROR_NOT_SUPPORTED;
+    }
+    if (result == CUDA_ERROR_NOT_PERMITTED &&
+        prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC)
+        *hint = "; fabric handles need an IMEX channel";
+    return gm_status_of(result);
+}
+
 static gpumem_status create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
                             const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle) {
     const gpumem_driver_api *cu = device->cu;
@@ -67,9 +84,11 @@ static gpumem_status create(gpumem_device *device, struct gm_meter *meter, size_
         snprintf(place, sizeof place, "memory of NUMA node %d", prop->location.id);
     else if (prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         snprintf(place, sizeof place, "host memory");
-    gpumem_status status =
-        gm_cu_fail(cu, result, "cuMemCreate", "cannot get %zu bytes of %s (device %d)", bytes,
-                   place, device->ordinal);
+    const char *hint;
+    gpumem_status status = explain_refusal(result, prop, &hint);
+    status =
+        gm_cu_fail_as(status, cu, result, "cuMemCreate", "cannot get %zu bytes of %s (device %d)%s",
+                      bytes, place, device->ordinal, hint);
     discard_handle(device, meter, made, bytes);
     return status;
 }
@@ -125,6 +144,13 @@ gpumem_status gm_vmm_unmap(gpumem_device *device, struct gm_meter *meter, CUdevi
                       (unsigned long long)address);
 }
 
+static int names_cpu(const CUmemAccessDesc *access, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+            return 1;
+    return 0;
+}
+
 gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t bytes,
                             const CUmemAccessDesc *access, size_t count) {
     if (count == 0)
@@ -132,9 +158,12 @@ gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t b
     CUresult result = device->cu->cuMemSetAccess(address, bytes, access, count);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
+    const char *hint = result == CUDA_ERROR_NOT_SUPPORTED && names_cpu(access, count)
+                           ? "; the CPU reaches host memory only"
+                           : "";
     return gm_cu_fail(device->cu, result, "cuMemSetAccess",
-                      "cannot give access to %zu bytes at 0x%llx", bytes,
-                      (unsigned long long)address);
+                      "cannot give access to %zu bytes at 0x%llx%s", bytes,
+                      (unsigned long long)address, hint);
 }
 
 gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHandle handle,
@@ -215,6 +244,16 @@ CUmemAccess_flags gm_vmm_access_flags(gpumem_access access) {
     }
 }
 
+gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what) {
+    if (type == GPUMEM_ALLOCATION_MANAGED)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "%s: managed memory cannot be mapped by hand, cuMemCreate makes none; "
+                       "gpumem_managed_resource_create gives it",
+                       what);
+    GM_REQUIRE(type == GPUMEM_ALLOCATION_PINNED, "%s: unknown allocation type %d", what, (int)type);
+    return GPUMEM_OK;
+}
+
 gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what) {
     if (location == GPUMEM_LOCATION_HOST_NUMA)
         return gm_numa_check(numa_node, what);
@@ -230,7 +269,7 @@ CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location loc
         [GPUMEM_LOCATION_DEVICE] = CU_MEM_LOCATION_TYPE_DEVICE,
         [GPUMEM_LOCATION_HOST] = CU_MEM_LOCATION_TYPE_HOST,
         [GPUMEM_LOCATION_HOST_NUMA] = CU_MEM_LOCATION_TYPE_HOST_NUMA,
-        [GPUMEM_LOCATION_HOST_NUMA_CURRENT] = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT,
+        [GPUMEM_LOCATION_HOST_NUMA_CURRENT] = CU_MEM_LOCATION_TYPE_HOST_NUMA,
     };
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -241,6 +280,8 @@ CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location loc
         prop.location.id = device->handle;
     else if (location == GPUMEM_LOCATION_HOST_NUMA)
         prop.location.id = numa_node;
+    else if (location == GPUMEM_LOCATION_HOST_NUMA_CURRENT)
+        prop.location.id = gm_numa_current();
     prop.allocFlags.gpuDirectRDMACapable = gpu_direct_rdma != 0;
     prop.allocFlags.compressionType = compression ? CU_MEM_ALLOCATION_COMP_GENERIC : 0;
     return prop;

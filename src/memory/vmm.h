@@ -43,7 +43,11 @@ gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationPro
  * begins the message. */
 gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what);
 
-/* What options say, in the driver's words. */
+/* NOT_SUPPORTED for what is not made of physical handles, INVALID_ARGUMENT for what is unknown. */
+gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what);
+
+/* What options say, in the driver's words. HOST_NUMA_CURRENT, which cuMemCreate refuses, becomes
+ * the node that the calling thread runs on now. */
 CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location location,
                                 int numa_node, gpumem_handle_type handle_type, int gpu_direct_rdma,
                                 int compression);

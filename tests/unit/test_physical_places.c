@@ -1,0 +1,163 @@
+/* Physical memory by hand where it can be, on the device and on the host, and the reasons where it
+ * cannot. */
+#include "library_test.h"
+
+#include <unistd.h>
+
+#define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
+
+/* Maps 2 MiB of these options for the CPU and the device, and moves bytes both ways. */
+static void crosses_between_cpu_and_device(const gpumem_physical_options *options) {
+    gpumem_reservation *range;
+    gpumem_physical *memory;
+    gpumem_mapping *mapping;
+    gpumem_access access;
+    unsigned char seen = 0;
+    OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
+    OK(gpumem_physical_create(device, 2 * MIB, options, &memory));
+    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    OK(gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+    OK(gpumem_mapping_get_access(mapping, -1, &access));
+    assert_int_equal(access, GPUMEM_ACCESS_READ_WRITE);
+    CUdeviceptr address = gpumem_mapping_address(mapping);
+    volatile unsigned char *bytes = (volatile unsigned char *)(uintptr_t)address;
+    bytes[MIB] = 0x5a;
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&seen, address + MIB, 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(seen, 0x5a);
+    OK(gpumem_fill(device, address, 2 * MIB, 0x33, NULL));
+    synchronize(NULL);
+    assert_int_equal(bytes[2 * MIB - 1], 0x33);
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_reservation_destroy(range));
+}
+
+static void host_memory_is_for_both(void **state) {
+    (void)state;
+    crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA));
+    crosses_between_cpu_and_device(
+        MEMORY(.location = GPUMEM_LOCATION_HOST, .handle_type = GPUMEM_HANDLE_NONE));
+}
+
+/* cuMemCreate takes no HOST_NUMA_CURRENT: the library asks for the node that the thread runs on. */
+static void the_threads_own_node_is_found(void **state) {
+    (void)state;
+    crosses_between_cpu_and_device(MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
+    gpumem_resource *resource;
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_virtual_resource_create(
+        device,
+        GPUMEM_OPTIONS(gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA_CURRENT),
+        &resource));
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_int_equal(properties.host_accessible, 1);
+    assert_int_equal(properties.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void host_memory_without_a_node_has_no_descriptors(void **state) {
+    (void)state;
+    gpumem_physical *memory;
+    FAILS(NOT_SUPPORTED, gpumem_physical_create(device, 2 * MIB,
+                                                MEMORY(.location = GPUMEM_LOCATION_HOST), &memory));
+    SAYS("GPUMEM_HANDLE_NONE");
+    SAYS("HOST_NUMA");
+}
+
+static void the_cpu_reaches_no_device_memory(void **state) {
+    (void)state;
+    gpumem_reservation *range;
+    gpumem_physical *memory;
+    gpumem_mapping *mapping;
+    OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
+    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    FAILS(NOT_SUPPORTED, gpumem_mapping_set_access(mapping, -1, GPUMEM_ACCESS_READ));
+    SAYS("the CPU");
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(memory));
+    OK(gpumem_reservation_destroy(range));
+}
+
+/* CU_MEM_ALLOCATION_TYPE_MANAGED exists, and is a resource of its own here. */
+static void managed_memory_is_refused_by_name(void **state) {
+    (void)state;
+    gpumem_physical *memory;
+    gpumem_resource *resource;
+    size_t unit;
+    uint64_t creates = soft->call_count("cuMemCreate");
+    FAILS(NOT_SUPPORTED,
+          gpumem_physical_create(device, 2 * MIB,
+                                 MEMORY(.allocation_type = GPUMEM_ALLOCATION_MANAGED), &memory));
+    SAYS("managed");
+    SAYS("gpumem_managed_resource_create");
+    FAILS(NOT_SUPPORTED,
+          gpumem_physical_granularity(device, MEMORY(.allocation_type = GPUMEM_ALLOCATION_MANAGED),
+                                      GPUMEM_GRANULARITY_MINIMUM, &unit));
+    FAILS(NOT_SUPPORTED,
+          gpumem_virtual_resource_create(
+              device,
+              GPUMEM_OPTIONS(gpumem_virtual_options, .allocation_type = GPUMEM_ALLOCATION_MANAGED),
+              &resource));
+    SAYS("managed");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_physical_create(device, 2 * MIB,
+                                 MEMORY(.allocation_type = (gpumem_allocation_type)2), &memory));
+    SAYS("unknown allocation type 2");
+    assert_int_equal(soft->call_count("cuMemCreate"), creates);
+}
+
+/* A size of nothing is its own mistake, and said so. */
+static void nothing_is_no_size(void **state) {
+    (void)state;
+    gpumem_reservation *range;
+    gpumem_physical *memory;
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_create(device, 0, NULL, &range));
+    SAYS("bytes is 0");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_create(device, 0, NULL, &memory));
+    SAYS("bytes is 0");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fd(device, 0, 0, &memory));
+    SAYS("bytes is 0");
+}
+
+/* softgpu has neither, and cuMemCreate takes the flags all the same: nobody would notice. */
+static void wishes_are_not_dropped(void **state) {
+    (void)state;
+    gpumem_physical *memory;
+    char *before = soft->state_dump();
+    FAILS(NOT_SUPPORTED,
+          gpumem_physical_create(device, 2 * MIB, MEMORY(.gpu_direct_rdma = 1), &memory));
+    SAYS("GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED is 0");
+    FAILS(NOT_SUPPORTED,
+          gpumem_physical_create(device, 2 * MIB, MEMORY(.compression = 1), &memory));
+    SAYS("GENERIC_COMPRESSION_SUPPORTED is 0");
+    SAME_STATE(before);
+}
+
+/* Exactly these options: what the device cannot is refused with its reason. */
+static void fabric_memory_says_what_is_missing(void **state) {
+    (void)state;
+    gpumem_physical *memory;
+    FAILS(NOT_PERMITTED,
+          gpumem_physical_create(device, 2 * MIB, MEMORY(.handle_type = GPUMEM_HANDLE_FABRIC),
+                                 &memory));
+    SAYS("IMEX");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(host_memory_is_for_both),
+        T(the_threads_own_node_is_found),
+        T(host_memory_without_a_node_has_no_descriptors),
+        T(the_cpu_reaches_no_device_memory),
+        T(managed_memory_is_refused_by_name),
+        T(nothing_is_no_size),
+        T(wishes_are_not_dropped),
+        T(fabric_memory_says_what_is_missing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
