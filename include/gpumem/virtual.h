@@ -23,7 +23,9 @@ typedef struct gpumem_mapping gpumem_mapping;
 
 typedef struct gpumem_reservation_options {
     size_t size;
-    size_t alignment;    /* bytes, a power of two; 0: the device's minimum granularity */
+    /* Bytes, a power of two; 0 and less than the device's minimum granularity: that. `bytes` need
+     * not be a multiple of it. OUT_OF_MEMORY where no address is so aligned. */
+    size_t alignment;
     CUdeviceptr address; /* where, if that is free: look at the result. 0: the driver decides */
 } gpumem_reservation_options;
 #define GPUMEM_RESERVATION_OPTIONS(...) GPUMEM_OPTIONS(gpumem_reservation_options, __VA_ARGS__)
@@ -36,7 +38,8 @@ typedef struct gpumem_reservation_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_create(
     gpumem_device *device, size_t bytes, const gpumem_reservation_options *options,
     gpumem_reservation **reservation);
-/* BUSY while anything is mapped in it; NULL is allowed. Driver: cuMemAddressFree. */
+/* BUSY while anything is mapped in it (the message says where); NULL is allowed. Mapping objects
+ * that were unmapped may still be there. Driver: cuMemAddressFree. */
 GPUMEM_API gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation);
 GPUMEM_API CUdeviceptr gpumem_reservation_address(const gpumem_reservation *reservation);
 GPUMEM_API size_t gpumem_reservation_size(const gpumem_reservation *reservation);
@@ -67,8 +70,8 @@ GPUMEM_API gpumem_status gpumem_physical_granularity(gpumem_device *device,
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_physical_create(gpumem_device *device, size_t bytes, const gpumem_physical_options *options,
                        gpumem_physical **physical);
-/* The memory goes back when it is no longer mapped, here and in other processes; NULL is allowed.
- * BUSY while mapped here. Driver: cuMemRelease. */
+/* The memory goes back when nobody else holds it, here (by address) or in other processes; NULL is
+ * allowed. BUSY while this object is mapped. Driver: cuMemRelease. */
 GPUMEM_API gpumem_status gpumem_physical_destroy(gpumem_physical *physical);
 GPUMEM_API size_t gpumem_physical_size(const gpumem_physical *physical);
 
@@ -85,25 +88,65 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_import_fd(gpumem_devi
 
 /*
  * Maps all of `physical` at `offset` of the reservation, without access for anyone. The driver maps
- * whole handles only. INVALID_ARGUMENT: past the end, unaligned, or over another mapping. The
- * caller destroys it, before the other two. Driver: cuMemMap.
+ * whole handles only; the same memory can be mapped at several places. INVALID_ARGUMENT: past the
+ * end, unaligned, or over another mapping. The caller destroys it. Driver: cuMemMap.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_create(gpumem_reservation *reservation,
                                                                  size_t offset,
                                                                  gpumem_physical *physical,
                                                                  gpumem_mapping **mapping);
-/* Unmaps; NULL is allowed. DRIVER when refused: it is then still there. Driver: cuMemUnmap. */
+
+/*
+ * Unmaps, if it is mapped, and ends the object; NULL is allowed. DRIVER or DEVICE_FAULT when the
+ * driver refuses: it is then still mapped. Driver: cuMemUnmap.
+ */
 GPUMEM_API gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping);
+
+/* Where it is, or was; the size in bytes. Cannot fail, no driver call. */
 GPUMEM_API CUdeviceptr gpumem_mapping_address(const gpumem_mapping *mapping);
 GPUMEM_API size_t gpumem_mapping_size(const gpumem_mapping *mapping);
 
-/* What device `ordinal` may do with the mapping; -1 for the CPU (host memory only).
- * Driver: cuMemSetAccess, cuMemGetAccess. */
+typedef enum gpumem_mapping_state {
+    GPUMEM_MAPPING_MAPPED = 0,
+    /* gpumem_reservation_unmap has unmapped it. The object only has an address and a size still,
+     * and no longer keeps reservation or physical memory from being destroyed. */
+    GPUMEM_MAPPING_UNMAPPED = 1,
+} gpumem_mapping_state;
+
+/* Cannot fail, no driver call. The answer may be old when another thread unmaps. */
+GPUMEM_API gpumem_mapping_state gpumem_mapping_get_state(const gpumem_mapping *mapping);
+
+/*
+ * What device `ordinal` may do with the mapping; -1 for the CPU, which reaches host memory only
+ * (NOT_SUPPORTED), at the mapping's address. A refusal leaves the rights as they were.
+ * INVALID_ARGUMENT: no such device, or unmapped. Driver: cuMemGetAccess, cuMemSetAccess.
+ */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping,
                                                                      int ordinal,
                                                                      gpumem_access access);
+/* The same question. Driver: cuMemGetAccess. */
 GPUMEM_API gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
                                                    gpumem_access *access);
+
+/*
+ * Unmaps all that is mapped in [offset, offset + bytes) of the reservation, all of it or, when the
+ * driver refuses, nothing. Physical memory is not freed, and can be mapped elsewhere; the mapping
+ * objects stay, in state UNMAPPED, until they are destroyed. Where nothing is mapped there is
+ * nothing to do. INVALID_ARGUMENT: `bytes` is 0, past the end, or a mapping lies in the range only
+ * in part (nothing is changed). Driver: cuMemUnmap, once.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_reservation_unmap(gpumem_reservation *reservation,
+                                                                    size_t offset, size_t bytes);
+
+/*
+ * gpumem_mapping_set_access for all mappings of a range at once, and for all of them or none: after
+ * a refusal each has the rights that it had. INVALID_ARGUMENT: as for unmapping, and where a part
+ * of the range is not mapped. An H200 takes 26 us for each mapping, one call or many.
+ * Driver: cuMemGetAccess for each mapping, cuMemSetAccess once.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_reservation_set_access(gpumem_reservation *reservation, size_t offset, size_t bytes,
+                              int ordinal, gpumem_access access);
 
 #ifdef __cplusplus
 }

@@ -130,6 +130,11 @@ gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdevice
 
 gpumem_status gm_vmm_unmap(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
                            size_t bytes) {
+    return gm_vmm_unmap_all(device, meter, address, bytes, 1);
+}
+
+gpumem_status gm_vmm_unmap_all(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                               size_t bytes, size_t count) {
     const gpumem_driver_api *cu = device->cu;
     CUresult result = cu->cuMemUnmap(address, bytes);
     /* Once more: it may have been done, or not, and doing it again is harmless. The range is
@@ -137,7 +142,7 @@ gpumem_status gm_vmm_unmap(gpumem_device *device, struct gm_meter *meter, CUdevi
     if (result != CUDA_SUCCESS && cu->cuMemUnmap(address, bytes) == CUDA_SUCCESS)
         result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
-        gm_meter_subtract(meter, GM_MAPPINGS, 1);
+        gm_meter_subtract(meter, GM_MAPPINGS, count);
         return GPUMEM_OK;
     }
     return gm_cu_fail(cu, result, "cuMemUnmap", "cannot unmap %zu bytes at 0x%llx", bytes,

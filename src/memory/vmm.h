@@ -26,6 +26,10 @@ gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdevice
 /* One whole mapping. On failure it is still there. */
 gpumem_status gm_vmm_unmap(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
                            size_t bytes);
+/* `count` whole mappings, with or without holes between them, in one call: on an H200 that unmaps
+ * all of them or, when it is refused, none. */
+gpumem_status gm_vmm_unmap_all(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                               size_t bytes, size_t count);
 
 gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t bytes,
                             const CUmemAccessDesc *access, size_t count);

@@ -1,0 +1,269 @@
+/* Several mappings of a reservation at once: unmapped and given access to, all of them or none. */
+#include "library_test.h"
+
+#define PAGE (2 * MIB)
+
+static gpumem_reservation *range;
+static CUdeviceptr base;
+
+static gpumem_reservation *reserve(size_t pages) {
+    gpumem_reservation *made;
+    OK(gpumem_reservation_create(device, pages * PAGE, NULL, &made));
+    return made;
+}
+
+static gpumem_physical *create(size_t pages) {
+    gpumem_physical *made;
+    OK(gpumem_physical_create(device, pages * PAGE, NULL, &made));
+    return made;
+}
+
+static gpumem_mapping *map(size_t page, gpumem_physical *memory) {
+    gpumem_mapping *made;
+    OK(gpumem_mapping_create(range, page * PAGE, memory, &made));
+    return made;
+}
+
+static gpumem_access access_of(gpumem_mapping *mapping) {
+    gpumem_access access;
+    OK(gpumem_mapping_get_access(mapping, 0, &access));
+    return access;
+}
+
+static void fill(CUdeviceptr address, size_t bytes, int value) {
+    OK(gpumem_fill(device, address, bytes, (unsigned char)value, NULL));
+    synchronize(NULL);
+}
+
+static unsigned char byte_at(CUdeviceptr address) {
+    unsigned char byte = 0;
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
+    synchronize(NULL);
+    return byte;
+}
+
+#define UNMAPPED(mapping)                                                                          \
+    assert_int_equal(gpumem_mapping_get_state(mapping), GPUMEM_MAPPING_UNMAPPED)
+#define MAPPED(mapping) assert_int_equal(gpumem_mapping_get_state(mapping), GPUMEM_MAPPING_MAPPED)
+
+/* Pages 0, 1 to 2, and 4 of eight; 3 is a hole. */
+static gpumem_physical *memory[3];
+static gpumem_mapping *mapping[3];
+
+static int map_three(void **state) {
+    static const size_t at[3] = {0, 1, 4}, pages[3] = {1, 2, 1};
+    if (open_device(state) != 0)
+        return -1;
+    range = reserve(8);
+    base = gpumem_reservation_address(range);
+    for (size_t i = 0; i < 3; i++) {
+        memory[i] = create(pages[i]);
+        mapping[i] = map(at[i], memory[i]);
+    }
+    return 0;
+}
+
+static int end_three(void **state) {
+    for (size_t i = 0; i < 3; i++)
+        OK(gpumem_mapping_destroy(mapping[i]));
+    for (size_t i = 0; i < 3; i++)
+        OK(gpumem_physical_destroy(memory[i]));
+    OK(gpumem_reservation_destroy(range));
+    return close_device(state);
+}
+
+static void one_call_unmaps_several(void **state) {
+    (void)state;
+    uint64_t calls = soft->call_count("cuMemUnmap");
+    OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
+    fill(base, 3 * PAGE, 0x11);
+    OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
+    assert_int_equal(soft->call_count("cuMemUnmap"), calls + 1);
+    FAILS(DRIVER, gpumem_fill(device, base, 1, 0, NULL)); /* no memory is there */
+    for (size_t i = 0; i < 3; i++)
+        UNMAPPED(mapping[i]);
+    assert_int_equal(device_stats().mappings, 0);
+    assert_true(gpumem_mapping_address(mapping[1]) == base + PAGE);
+    assert_int_equal(gpumem_mapping_size(mapping[1]), 2 * PAGE);
+    gpumem_access access;
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_set_access(mapping[0], 0, GPUMEM_ACCESS_READ));
+    SAYS("was unmapped");
+    FAILS(INVALID_ARGUMENT, gpumem_mapping_get_access(mapping[0], 0, &access));
+    SAYS("was unmapped");
+    /* Nothing is left to do, and nothing is asked of the driver. */
+    OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
+    assert_int_equal(soft->call_count("cuMemUnmap"), calls + 1);
+}
+
+static void some_of_several_are_unmapped(void **state) {
+    (void)state;
+    OK(gpumem_reservation_unmap(range, PAGE, 3 * PAGE)); /* with the hole */
+    MAPPED(mapping[0]);
+    UNMAPPED(mapping[1]);
+    MAPPED(mapping[2]);
+    assert_int_equal(device_stats().mappings, 2);
+    FAILS(BUSY, gpumem_reservation_destroy(range));
+    SAYS("offset 0");
+    OK(gpumem_reservation_unmap(range, 0, PAGE));
+    FAILS(BUSY, gpumem_reservation_destroy(range));
+    SAYS("offset 8388608");
+}
+
+/* What was unmapped keeps its bytes, and can be mapped elsewhere, or there by another. */
+static void unmapped_memory_moves(void **state) {
+    (void)state;
+    OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_READ_WRITE));
+    fill(base + PAGE, 2 * PAGE, 0x61);
+    OK(gpumem_reservation_unmap(range, 0, 5 * PAGE));
+    gpumem_mapping *moved = map(6, memory[1]), *other = map(1, memory[0]);
+    OK(gpumem_mapping_set_access(moved, 0, GPUMEM_ACCESS_READ));
+    assert_int_equal(byte_at(base + 8 * PAGE - 1), 0x61);
+    /* The end of the object that was there is not the end of what is there now. */
+    uint64_t calls = soft->call_count("cuMemUnmap");
+    OK(gpumem_mapping_destroy(mapping[1]));
+    mapping[1] = NULL;
+    assert_int_equal(soft->call_count("cuMemUnmap"), calls);
+    MAPPED(other);
+    assert_int_equal(access_of(other), GPUMEM_ACCESS_NONE);
+    OK(gpumem_mapping_destroy(other));
+    OK(gpumem_mapping_destroy(moved));
+}
+
+static void unmapped_objects_outlive_the_rest(void **state) {
+    (void)state;
+    OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
+    for (size_t i = 0; i < 3; i++)
+        OK(gpumem_physical_destroy(memory[i]));
+    OK(gpumem_reservation_destroy(range));
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_unmap(range, 0, PAGE));
+    SAYS("destroyed");
+    FAILS(BUSY, gpumem_device_close(device)); /* three objects are still there */
+    for (size_t i = 0; i < 3; i++) {
+        UNMAPPED(mapping[i]);
+        memory[i] = NULL;
+    }
+    assert_true(gpumem_mapping_address(mapping[0]) == base);
+    assert_int_equal(device_stats().reserved_bytes, 0);
+    assert_int_equal(device_stats().committed_bytes, 0);
+    range = NULL;
+}
+
+/* Each is answered without a call of the driver, and changes nothing. */
+static void what_is_cut_or_outside_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        size_t offset, bytes;
+        const char *says;
+    } cases[] = {
+        {0, 0, "bytes is 0"},
+        {0, 9 * PAGE, "do not fit"},
+        {8 * PAGE, PAGE, "do not fit"},
+        {9 * PAGE, PAGE, "do not fit"},
+        {PAGE, SIZE_MAX, "do not fit"},
+        {SIZE_MAX, PAGE, "do not fit"},
+        {0, 2 * PAGE, "cut the mapping of 4194304 bytes at offset 2097152"},
+        {2 * PAGE, 3 * PAGE, "cut the mapping of 4194304 bytes at offset 2097152"},
+        {PAGE + 1, PAGE, "cut the mapping of 4194304 bytes at offset 2097152"},
+        {0, PAGE - 1, "cut the mapping of 2097152 bytes at offset 0"},
+    };
+    char *before = soft->state_dump();
+    uint64_t unmaps = soft->call_count("cuMemUnmap"), sets = soft->call_count("cuMemSetAccess");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        FAILS(INVALID_ARGUMENT, gpumem_reservation_unmap(range, cases[i].offset, cases[i].bytes));
+        SAYS(cases[i].says);
+        SAYS("gpumem_reservation_unmap");
+        FAILS(INVALID_ARGUMENT, gpumem_reservation_set_access(
+                                    range, cases[i].offset, cases[i].bytes, 0, GPUMEM_ACCESS_READ));
+        SAYS(cases[i].says);
+        SAYS("gpumem_reservation_set_access");
+    }
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_set_access(range, 0, 5 * PAGE, 0, GPUMEM_ACCESS_READ));
+    SAYS("nothing is mapped at offset 6291456");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_set_access(range, 5 * PAGE, PAGE, 0, GPUMEM_ACCESS_READ));
+    SAYS("nothing is mapped at offset 10485760");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_reservation_set_access(range, 4 * PAGE, 2 * PAGE, 0, GPUMEM_ACCESS_READ));
+    SAYS("nothing is mapped at offset 10485760");
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_set_access(range, 0, PAGE, 77, GPUMEM_ACCESS_READ));
+    SAYS("no device 77");
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_set_access(range, 0, PAGE, 0, (gpumem_access)9));
+    SAYS("unknown access 9");
+    FAILS(INVALID_ARGUMENT, gpumem_reservation_unmap(NULL, 0, PAGE));
+    assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
+    assert_int_equal(soft->call_count("cuMemSetAccess"), sets);
+    SAME_STATE(before);
+}
+
+static void one_call_gives_access_to_several(void **state) {
+    (void)state;
+    uint64_t calls = soft->call_count("cuMemSetAccess");
+    OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(soft->call_count("cuMemSetAccess"), calls + 1);
+    assert_int_equal(access_of(mapping[0]), GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(access_of(mapping[1]), GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(access_of(mapping[2]), GPUMEM_ACCESS_NONE);
+    fill(base, 3 * PAGE, 0x29); /* across both */
+    assert_int_equal(byte_at(base + 3 * PAGE - 1), 0x29);
+    OK(gpumem_reservation_set_access(range, PAGE, 2 * PAGE, 0, GPUMEM_ACCESS_READ));
+    assert_int_equal(access_of(mapping[0]), GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(access_of(mapping[1]), GPUMEM_ACCESS_READ);
+    OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_NONE));
+    assert_int_equal(access_of(mapping[0]), GPUMEM_ACCESS_NONE);
+    assert_int_equal(access_of(mapping[1]), GPUMEM_ACCESS_NONE);
+}
+
+/* A driver that reports an earlier failure may have done the work: each gets back what it had. */
+static void refused_access_leaves_each_as_it_was(void **state) {
+    (void)state;
+    static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
+    OK(gpumem_mapping_set_access(mapping[1], 0, GPUMEM_ACCESS_READ));
+    for (size_t i = 0; i < COUNT(modes); i++) {
+        assert_int_equal(soft->fault_arm("cuMemSetAccess", 1, CUDA_ERROR_UNKNOWN, modes[i]), 0);
+        FAILS(DRIVER,
+              gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
+        assert_int_equal(soft->fault_disarm(), 1);
+        assert_int_equal(access_of(mapping[0]), GPUMEM_ACCESS_NONE);
+        assert_int_equal(access_of(mapping[1]), GPUMEM_ACCESS_READ);
+    }
+    /* One whose rights cannot be asked for is not touched: they could not be put back. */
+    uint64_t calls = soft->call_count("cuMemSetAccess");
+    assert_int_equal(soft->fault_arm("cuMemGetAccess", 2, CUDA_ERROR_UNKNOWN, modes[0]), 0);
+    FAILS(DRIVER, gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(soft->fault_disarm(), 1);
+    assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
+}
+
+static void a_refused_unmap_leaves_all_mapped(void **state) {
+    (void)state;
+    OK(gpumem_reservation_set_access(range, 0, 3 * PAGE, 0, GPUMEM_ACCESS_READ_WRITE));
+    fill(base, 3 * PAGE, 0x77);
+    assert_int_equal(soft->fault_arm("cuMemUnmap", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_FROM), 0);
+    FAILS(DRIVER, gpumem_reservation_unmap(range, 0, 8 * PAGE));
+    assert_true(soft->fault_disarm() > 0);
+    for (size_t i = 0; i < 3; i++)
+        MAPPED(mapping[i]);
+    assert_int_equal(byte_at(base + 2 * PAGE), 0x77);
+    /* Done, and then answered with an earlier failure: done. */
+    assert_int_equal(soft->fault_arm("cuMemUnmap", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER), 0);
+    OK(gpumem_reservation_unmap(range, 0, 8 * PAGE));
+    assert_int_equal(soft->fault_disarm(), 1);
+    UNMAPPED(mapping[2]);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, map_three, end_three)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(one_call_unmaps_several),
+        T(some_of_several_are_unmapped),
+        T(unmapped_memory_moves),
+        T(unmapped_objects_outlive_the_rest),
+        T(what_is_cut_or_outside_is_refused),
+        T(one_call_gives_access_to_several),
+        T(refused_access_leaves_each_as_it_was),
+        T(a_refused_unmap_leaves_all_mapped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
