@@ -26,7 +26,7 @@ typedef struct gpumem_stats {
     uint64_t cached_bytes;       /* committed, and in no buffer: trim gives it back */
     uint64_t pinned_bytes;       /* host part of committed_bytes */
     uint64_t pinned_high;        /* its highest value */
-    uint64_t imported_bytes;     /* other processes' memory, mapped here; not in committed_bytes */
+    uint64_t imported_bytes;     /* other processes' memory, or found by address; not committed */
     uint64_t allocations;        /* live buffers */
     uint64_t allocations_total;  /* ever made */
     uint64_t allocations_failed; /* refused */

@@ -75,16 +75,73 @@ gpumem_physical_create(gpumem_device *device, size_t bytes, const gpumem_physica
 GPUMEM_API gpumem_status gpumem_physical_destroy(gpumem_physical *physical);
 GPUMEM_API size_t gpumem_physical_size(const gpumem_physical *physical);
 
-/* A new file descriptor (close-on-exec) for the memory; the caller closes it. NOT_SUPPORTED unless
- * it was made with POSIX_FD. Driver: cuMemExportToShareableHandle. */
+/* What the driver says of physical memory. */
+typedef struct gpumem_physical_properties {
+    size_t size;
+    size_t bytes;
+    size_t granularity; /* sizes and offsets are multiples of it, bytes */
+    gpumem_allocation_type allocation_type;
+    /* An H200 calls memory that was asked for as HOST that of HOST_NUMA node 0. */
+    gpumem_location location;
+    int device;         /* the ordinal, for memory of a device; else -1 */
+    int numa_node;      /* for HOST_NUMA; else -1 */
+    int exports_fd;     /* 1: made with POSIX_FD, so that gpumem_physical_export_fd works */
+    int exports_fabric; /* 1: made with FABRIC. An H200 says 0 to both for imported memory */
+    int gpu_direct_rdma, compression;
+} gpumem_physical_properties;
+
+/* `properties->size` is to be set. Thread-safe, does not block. NOT_SUPPORTED: memory of a kind
+ * that this library has no name for. Driver: cuMemGetAllocationPropertiesFromHandle,
+ * cuMemGetAllocationGranularity, cuDeviceGet. */
+GPUMEM_API gpumem_status gpumem_physical_get_properties(gpumem_physical *physical,
+                                                        gpumem_physical_properties *properties);
+
+/*
+ * The physical memory behind an address, whoever mapped it there: a mapping, a virtual buffer, or
+ * other code of the process. It can then be mapped a second time, exported, and asked for its
+ * properties, and lives as long as the last who holds it. `address` is any in the mapping; `bytes`
+ * the size of that whole mapping, or 0: the driver is asked, which knows it while someone has
+ * access (else NOT_SUPPORTED). Statistics count it as imported. The caller destroys it.
+ * INVALID_ARGUMENT: nothing is mapped there by hand, or `bytes` is no multiple of the granularity.
+ * Driver: cuMemRetainAllocationHandle, cuMemGetAllocationPropertiesFromHandle,
+ * cuMemGetAddressRange.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_from_address(gpumem_device *device,
+                                                                        CUdeviceptr address,
+                                                                        size_t bytes,
+                                                                        gpumem_physical **physical);
+
+/*
+ * A new file descriptor (close-on-exec) for the memory; the caller closes it. NOT_SUPPORTED: the
+ * memory was not made with POSIX_FD, or was imported and the driver does not let it be handed on
+ * (an H200 does not). Driver: cuMemExportToShareableHandle.
+ */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_export_fd(gpumem_physical *physical,
                                                                      int *fd);
 /* The memory behind a descriptor of gpumem_physical_export_fd, of this or another process. `bytes`
- * is its size, which the exporter knows. The descriptor stays the caller's.
- * Driver: cuMemImportFromShareableHandle. */
+ * is its size, which the exporter knows. The descriptor stays the caller's. The caller destroys the
+ * memory. Driver: cuMemImportFromShareableHandle. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd,
                                                                      size_t bytes,
                                                                      gpumem_physical **physical);
+
+/* A name for memory that other processes can use, those of other machines of the fabric too: plain
+ * bytes, sent in any way. It does not keep the memory alive. */
+typedef struct gpumem_fabric_handle {
+    unsigned char bytes[64];
+} gpumem_fabric_handle;
+
+/*
+ * The same by fabric handle, where processes are permitted a channel of the fabric (IMEX);
+ * elsewhere gpumem_physical_create answers NOT_PERMITTED, and the import NOT_SUPPORTED or
+ * NOT_PERMITTED. NOT_SUPPORTED: memory that was not made with FABRIC, or was imported. DRIVER: no
+ * such memory (any more). Driver: cuMemExportToShareableHandle, cuMemImportFromShareableHandle.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_physical_export_fabric(gpumem_physical *physical, gpumem_fabric_handle *handle);
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_physical_import_fabric(gpumem_device *device, const gpumem_fabric_handle *handle,
+                              size_t bytes, gpumem_physical **physical);
 
 /*
  * Maps all of `physical` at `offset` of the reservation, without access for anyone. The driver maps

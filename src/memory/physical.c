@@ -1,4 +1,4 @@
-/* Physical memory that is mapped nowhere yet. */
+/* Physical memory as it is made and ended. */
 #include "base/options.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
@@ -58,7 +58,8 @@ gpumem_status gpumem_physical_granularity(gpumem_device *device,
     return gm_vmm_granularity(device, &prop, kind, bytes);
 }
 
-static gpumem_physical *new_physical(gpumem_device *device, size_t bytes, size_t granularity) {
+gpumem_physical *gm_physical_new(gpumem_device *device, size_t bytes, size_t granularity,
+                                 enum gm_origin origin) {
     gpumem_physical *made = calloc(1, sizeof *made);
     if (!made) {
         gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a physical allocation");
@@ -68,7 +69,19 @@ static gpumem_physical *new_physical(gpumem_device *device, size_t bytes, size_t
     made->device = device;
     made->bytes = bytes;
     made->granularity = granularity;
+    made->origin = origin;
     return made;
+}
+
+/* What others made is not committed by us. */
+static enum gm_count counted_as(const gpumem_physical *physical) {
+    return physical->origin == GM_CREATED ? GM_COMMITTED : GM_IMPORTED;
+}
+
+void gm_physical_hand_out(gpumem_physical *made, gpumem_physical **physical) {
+    gm_meter_add(&made->device->meter, counted_as(made), made->bytes);
+    gm_device_object_made(made->device);
+    *physical = made;
 }
 
 gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
@@ -91,7 +104,7 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
     GM_REQUIRE(bytes % unit == 0,
                "gpumem_physical_create: %zu bytes are no multiple of the granularity %zu", bytes,
                unit);
-    gpumem_physical *made = new_physical(device, bytes, unit);
+    gpumem_physical *made = gm_physical_new(device, bytes, unit, GM_CREATED);
     if (!made)
         return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
     status = gm_vmm_create(device, &device->meter, bytes, &prop, &made->handle);
@@ -99,10 +112,9 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
         free(made);
         return status;
     }
-    made->exportable = options.handle_type == GPUMEM_HANDLE_POSIX_FD;
-    gm_meter_add(&device->meter, GM_COMMITTED, bytes);
-    gm_device_object_made(device);
-    *physical = made;
+    made->exports_fd = options.handle_type == GPUMEM_HANDLE_POSIX_FD;
+    made->exports_fabric = options.handle_type == GPUMEM_HANDLE_FABRIC;
+    gm_physical_hand_out(made, physical);
     return GPUMEM_OK;
 }
 
@@ -115,9 +127,10 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
         return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_physical_destroy: still mapped at %zu place%s",
                        mapped, mapped == 1 ? "" : "s");
     gpumem_device *device = physical->device;
-    gm_meter_subtract(&device->meter, physical->imported ? GM_IMPORTED : GM_COMMITTED,
-                      physical->bytes);
-    gm_vmm_release(device, &device->meter, physical->handle, physical->bytes);
+    gm_meter_subtract(&device->meter, counted_as(physical), physical->bytes);
+    /* Should the driver refuse, only what we made is lost memory of ours. */
+    gm_vmm_release(device, &device->meter, physical->handle,
+                   physical->origin == GM_CREATED ? physical->bytes : 0);
     gm_device_object_gone(device);
     gm_bury(physical);
     return GPUMEM_OK;
@@ -125,41 +138,4 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
 
 size_t gpumem_physical_size(const gpumem_physical *physical) {
     return physical->bytes;
-}
-
-gpumem_status gpumem_physical_export_fd(gpumem_physical *physical, int *fd) {
-    GM_CHECK(physical, "gpumem_physical_export_fd");
-    GM_REQUIRE(fd, "gpumem_physical_export_fd: fd is NULL");
-    if (!physical->exportable)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "gpumem_physical_export_fd: the memory was not created with "
-                       "GPUMEM_HANDLE_POSIX_FD");
-    return gm_vmm_export_fd(physical->device, physical->handle, fd);
-}
-
-gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t bytes,
-                                        gpumem_physical **physical) {
-    GM_CHECK(device, "gpumem_physical_import_fd");
-    GM_REQUIRE(physical, "gpumem_physical_import_fd: physical is NULL");
-    gpumem_status status = gm_vmm_supported(device);
-    if (status != GPUMEM_OK)
-        return status;
-    GM_REQUIRE(bytes, "gpumem_physical_import_fd: bytes is 0");
-    GM_REQUIRE(bytes % device->granularity == 0,
-               "gpumem_physical_import_fd: %zu bytes are no multiple of the granularity %zu", bytes,
-               device->granularity);
-    gpumem_physical *made = new_physical(device, bytes, device->granularity);
-    if (!made)
-        return GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
-    status = gm_vmm_import_fd(device, &device->meter, fd, &made->handle);
-    if (status != GPUMEM_OK) {
-        free(made);
-        return status;
-    }
-    made->imported = 1;
-    made->exportable = 1;
-    gm_meter_add(&device->meter, GM_IMPORTED, bytes);
-    gm_device_object_made(device);
-    *physical = made;
-    return GPUMEM_OK;
 }

@@ -19,13 +19,17 @@ struct gpumem_reservation {
     size_t count, room;
 };
 
+/* Where physical memory comes from, for what is counted and what can be exported. */
+enum gm_origin { GM_CREATED, GM_RECEIVED, GM_RETAINED };
+
 struct gpumem_physical {
     unsigned generation;
     gpumem_device *device;
     CUmemGenericAllocationHandle handle;
     size_t bytes;
     size_t granularity;
-    int exportable, imported;
+    enum gm_origin origin;
+    int exports_fd, exports_fabric; /* 0: not; 1: the driver is asked to */
     atomic_size_t mapped;
 };
 
@@ -60,6 +64,13 @@ void gm_reservation_put(gpumem_reservation *reservation, size_t at, gpumem_mappi
 
 /* Forgets mappings that the driver has unmapped: their objects stay. With the lock held. */
 void gm_reservation_forget(gpumem_reservation *reservation, struct gm_span span);
+
+/* Without a handle yet, and not counted; freed by whoever cannot give it one. NULL with a message.
+ */
+gpumem_physical *gm_physical_new(gpumem_device *device, size_t bytes, size_t granularity,
+                                 enum gm_origin origin);
+/* Counts it: it is the caller's now. */
+void gm_physical_hand_out(gpumem_physical *made, gpumem_physical **physical);
 
 /* Gives up a reference; the last one ends the object. */
 void gm_reservation_release(gpumem_reservation *reservation);

@@ -52,6 +52,12 @@ static void discard_handle(gpumem_device *device, struct gm_meter *meter,
         gm_meter_quarantine_memory(meter, bytes);
 }
 
+static const char *fabric_hint(CUresult result) {
+    return result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED
+               ? "; fabric handles need an IMEX channel"
+               : "";
+}
+
 /* Two refusals of an H200 that mean something else than their code says: no memory of location HOST
  * has a handle type (INVALID_VALUE), and fabric handles need a channel (NOT_PERMITTED). */
 static gpumem_status explain_refusal(CUresult result, const CUmemAllocationProp *prop,
@@ -63,9 +69,8 @@ static gpumem_status explain_refusal(CUresult result, const CUmemAllocationProp 
                 "GPUMEM_LOCATION_HOST_NUMA";
         return GPUMEM_ERROR_NOT_SUPPORTED;
     }
-    if (result == CUDA_ERROR_NOT_PERMITTED &&
-        prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC)
-        *hint = "; fabric handles need an IMEX channel";
+    if (prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC)
+        *hint = fabric_hint(result);
     return gm_status_of(result);
 }
 
@@ -193,22 +198,79 @@ gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHand
     return GPUMEM_OK;
 }
 
+gpumem_status gm_vmm_export_fabric(gpumem_device *device, CUmemGenericAllocationHandle handle,
+                                   CUmemFabricHandle *fabric) {
+    const gpumem_driver_api *cu = device->cu;
+    CUmemFabricHandle made;
+    CUresult result = cu->cuMemExportToShareableHandle(&made, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
+                          "device %d gives no fabric handle%s", device->ordinal,
+                          fabric_hint(result));
+    *fabric = made;
+    return GPUMEM_OK;
+}
+
+/* A handle that a call of the driver has given, or has not. */
+static int counted(gpumem_device *device, struct gm_meter *meter, CUresult result,
+                   CUmemGenericAllocationHandle made, CUmemGenericAllocationHandle *handle) {
+    if (result != CUDA_SUCCESS) {
+        discard_handle(device, meter, made, 0);
+        return 0;
+    }
+    gm_meter_add(meter, GM_CHUNKS, 1);
+    *handle = made;
+    return 1;
+}
+
 gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, int fd,
                                CUmemGenericAllocationHandle *handle) {
     const gpumem_driver_api *cu = device->cu;
     CUmemGenericAllocationHandle made = 0;
     CUresult result = cu->cuMemImportFromShareableHandle(&made, (void *)(intptr_t)fd,
                                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (result == CUDA_SUCCESS) {
-        gm_meter_add(meter, GM_CHUNKS, 1);
-        *handle = made;
+    if (counted(device, meter, result, made, handle))
         return GPUMEM_OK;
-    }
-    gpumem_status status =
-        gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
-                   "device %d does not take descriptor %d as memory", device->ordinal, fd);
-    discard_handle(device, meter, made, 0);
-    return status;
+    return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
+                      "device %d does not take descriptor %d as memory", device->ordinal, fd);
+}
+
+gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter,
+                                   const CUmemFabricHandle *fabric,
+                                   CUmemGenericAllocationHandle *handle) {
+    const gpumem_driver_api *cu = device->cu;
+    CUmemGenericAllocationHandle made = 0;
+    CUmemFabricHandle copy = *fabric; /* the driver's parameter is not const */
+    CUresult result = cu->cuMemImportFromShareableHandle(&made, &copy, CU_MEM_HANDLE_TYPE_FABRIC);
+    if (counted(device, meter, result, made, handle))
+        return GPUMEM_OK;
+    return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
+                      "device %d does not take the fabric handle as memory%s", device->ordinal,
+                      fabric_hint(result));
+}
+
+gpumem_status gm_vmm_retain(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                            CUmemGenericAllocationHandle *handle) {
+    const gpumem_driver_api *cu = device->cu;
+    CUmemGenericAllocationHandle made = 0;
+    CUresult result = cu->cuMemRetainAllocationHandle(&made, (void *)(uintptr_t)address);
+    if (counted(device, meter, result, made, handle))
+        return GPUMEM_OK;
+    return gm_cu_fail_as(
+        result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_INVALID_ARGUMENT : gm_status_of(result),
+        cu, result, "cuMemRetainAllocationHandle", "no physical memory is mapped by hand at 0x%llx",
+        (unsigned long long)address);
+}
+
+gpumem_status gm_vmm_properties(const gpumem_device *device, CUmemGenericAllocationHandle handle,
+                                CUmemAllocationProp *prop) {
+    CUmemAllocationProp found = {0};
+    CUresult result = device->cu->cuMemGetAllocationPropertiesFromHandle(&found, handle);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
+                          "cannot tell what physical memory this is");
+    *prop = found;
+    return GPUMEM_OK;
 }
 
 gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationProp *prop,

@@ -36,10 +36,21 @@ gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t b
 
 /* A new close-on-exec descriptor; the caller closes it. */
 gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHandle handle, int *fd);
+gpumem_status gm_vmm_export_fabric(gpumem_device *device, CUmemGenericAllocationHandle handle,
+                                   CUmemFabricHandle *fabric);
 /* A new handle, counted as a chunk; the descriptor stays the caller's. */
 gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, int fd,
                                CUmemGenericAllocationHandle *handle);
+gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter,
+                                   const CUmemFabricHandle *fabric,
+                                   CUmemGenericAllocationHandle *handle);
+/* One more reference to the handle that is mapped at an address, counted as a chunk.
+ * INVALID_ARGUMENT when there is none. */
+gpumem_status gm_vmm_retain(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
+                            CUmemGenericAllocationHandle *handle);
 
+gpumem_status gm_vmm_properties(const gpumem_device *device, CUmemGenericAllocationHandle handle,
+                                CUmemAllocationProp *prop);
 gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationProp *prop,
                                  gpumem_granularity_kind kind, size_t *bytes);
 

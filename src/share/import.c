@@ -167,13 +167,11 @@ static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) 
 /* Where the memory is: asked of the driver, not of the other process. */
 static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAllocationHandle handle,
                                   CUmemLocation *location) {
-    CUmemAllocationProp prop = {0};
-    CUresult result = device->cu->cuMemGetAllocationPropertiesFromHandle(&prop, handle);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
-                          "cannot tell where received memory is");
-    *location = prop.location;
-    return GPUMEM_OK;
+    CUmemAllocationProp prop;
+    gpumem_status status = gm_vmm_properties(device, handle, &prop);
+    if (status == GPUMEM_OK)
+        *location = prop.location;
+    return status;
 }
 
 /* What was received as one buffer has one location: access is given, and a host pointer, to all. */

@@ -98,6 +98,9 @@ static void low_level_objects(void **state) {
     gpumem_reservation *range;
     gpumem_physical *memory;
     gpumem_mapping *mapping;
+    gpumem_fabric_handle fabric;
+    gpumem_physical_properties properties = {.size = sizeof properties};
+    gpumem_access access;
     int fd;
     OK(gpumem_reservation_create(device, 2 * MIB, NULL, &range));
     OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
@@ -107,10 +110,15 @@ static void low_level_objects(void **state) {
     OK(gpumem_reservation_destroy(range));
     DESTROYED(gpumem_mapping_destroy(mapping));
     DESTROYED(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ));
+    DESTROYED(gpumem_mapping_get_access(mapping, 0, &access));
     DESTROYED(gpumem_physical_destroy(memory));
     DESTROYED(gpumem_physical_export_fd(memory, &fd));
+    DESTROYED(gpumem_physical_export_fabric(memory, &fabric));
+    DESTROYED(gpumem_physical_get_properties(memory, &properties));
     DESTROYED(gpumem_reservation_destroy(range));
     DESTROYED(gpumem_mapping_create(range, 0, memory, &mapping));
+    DESTROYED(gpumem_reservation_unmap(range, 0, 2 * MIB));
+    DESTROYED(gpumem_reservation_set_access(range, 0, 2 * MIB, 0, GPUMEM_ACCESS_READ));
 }
 
 /* Memory that was never one of ours. */

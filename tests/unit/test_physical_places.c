@@ -144,6 +144,9 @@ static void fabric_memory_says_what_is_missing(void **state) {
           gpumem_physical_create(device, 2 * MIB, MEMORY(.handle_type = GPUMEM_HANDLE_FABRIC),
                                  &memory));
     SAYS("IMEX");
+    const gpumem_fabric_handle handle = {{1}};
+    FAILS(NOT_SUPPORTED, gpumem_physical_import_fabric(device, &handle, 2 * MIB, &memory));
+    SAYS("IMEX");
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)

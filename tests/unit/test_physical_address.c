@@ -1,0 +1,274 @@
+/* The physical memory behind an address, and what the driver says of it. */
+#include "library_test.h"
+
+#include <unistd.h>
+
+#define PAGE (2 * MIB)
+
+#define MEMORY(...) GPUMEM_OPTIONS(gpumem_physical_options, __VA_ARGS__)
+
+static gpumem_reservation *range;
+static CUdeviceptr base;
+
+/* Eight pages of addresses. */
+static int begin(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    OK(gpumem_reservation_create(device, 8 * PAGE, NULL, &range));
+    base = gpumem_reservation_address(range);
+    return 0;
+}
+
+static int end(void **state) {
+    OK(gpumem_reservation_destroy(range));
+    return close_device(state);
+}
+
+static gpumem_physical *create(size_t pages, const gpumem_physical_options *options) {
+    gpumem_physical *made;
+    OK(gpumem_physical_create(device, pages * PAGE, options, &made));
+    return made;
+}
+
+static gpumem_mapping *map(size_t page, gpumem_physical *memory) {
+    gpumem_mapping *made;
+    OK(gpumem_mapping_create(range, page * PAGE, memory, &made));
+    OK(gpumem_mapping_set_access(made, 0, GPUMEM_ACCESS_READ_WRITE));
+    return made;
+}
+
+static gpumem_physical *find(CUdeviceptr address) {
+    gpumem_physical *found;
+    OK(gpumem_physical_from_address(device, address, 0, &found));
+    return found;
+}
+
+static gpumem_physical_properties properties_of(gpumem_physical *memory) {
+    gpumem_physical_properties properties = {.size = sizeof properties};
+    OK(gpumem_physical_get_properties(memory, &properties));
+    return properties;
+}
+
+static void fill(CUdeviceptr address, size_t bytes, unsigned char value) {
+    OK(gpumem_fill(device, address, bytes, value, NULL));
+    synchronize(NULL);
+}
+
+static unsigned char byte_at(CUdeviceptr address) {
+    unsigned char byte = 0;
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte, address, 1, NULL));
+    synchronize(NULL);
+    return byte;
+}
+
+static void the_same_memory_is_mapped_twice(void **state) {
+    (void)state;
+    gpumem_physical *made = create(2, NULL);
+    gpumem_mapping *first = map(0, made);
+    gpumem_physical *found = find(base + 3 * MIB + 5);
+    assert_int_equal(gpumem_physical_size(found), 2 * PAGE);
+    gpumem_mapping *second = map(4, found);
+    fill(base, 2 * PAGE, 0x42);
+    assert_int_equal(byte_at(base + 6 * PAGE - 1), 0x42);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.committed_bytes, 2 * PAGE);
+    assert_int_equal(stats.imported_bytes, 2 * PAGE);
+    assert_int_equal(stats.chunks, 2);
+    /* It lives as long as the last who holds it. */
+    OK(gpumem_mapping_destroy(first));
+    OK(gpumem_physical_destroy(made));
+    assert_int_equal(byte_at(base + 4 * PAGE), 0x42);
+    FAILS(BUSY, gpumem_physical_destroy(found));
+    OK(gpumem_mapping_destroy(second));
+    OK(gpumem_physical_destroy(found));
+    stats = device_stats();
+    assert_int_equal(stats.imported_bytes, 0);
+    assert_int_equal(stats.chunks, 0);
+}
+
+/* Of a virtual buffer, whose handles the library never shows: the chunk, not the buffer. */
+static void buffers_have_physical_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    char *before = soft->state_dump();
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * PAGE), &resource));
+    OK(gpumem_buffer_allocate(resource, 5 * PAGE, NULL, &buffer));
+    gpumem_physical *found = find(gpumem_buffer_pointer(buffer) + 2 * PAGE);
+    assert_int_equal(gpumem_physical_size(found), 2 * PAGE);
+    fill(gpumem_buffer_pointer(buffer), 5 * PAGE, 0x18);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    gpumem_mapping *mapping = map(1, found);
+    assert_int_equal(byte_at(base + 3 * PAGE - 1), 0x18);
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(found));
+    SAME_STATE(before);
+}
+
+static void what_is_not_mapped_by_hand_is_refused(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    gpumem_physical *found = NULL;
+    int local = 0;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &resource));
+    OK(gpumem_buffer_allocate(resource, PAGE, NULL, &buffer));
+    const CUdeviceptr addresses[] = {base, gpumem_buffer_pointer(buffer),
+                                     (CUdeviceptr)(uintptr_t)&local, 1};
+    for (size_t i = 0; i < COUNT(addresses); i++) {
+        FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, addresses[i], 0, &found));
+        SAYS("no physical memory is mapped by hand");
+    }
+    FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, 0, 0, &found));
+    SAYS("address is 0");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, 0, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(NULL, base, 0, &found));
+    assert_null(found);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    assert_int_equal(device_stats().chunks, 0);
+}
+
+/* cuMemGetAddressRange, the only one that knows the size, finds no mapping that nobody may use. */
+static void the_size_can_be_named(void **state) {
+    (void)state;
+    gpumem_physical *made = create(1, NULL), *found;
+    gpumem_mapping *mapping;
+    OK(gpumem_mapping_create(range, 0, made, &mapping));
+    char *before = soft->state_dump();
+    FAILS(NOT_SUPPORTED, gpumem_physical_from_address(device, base, 0, &found));
+    SAYS("give access");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_from_address(device, base, MIB, &found));
+    SAYS("no multiple of the granularity");
+    SAME_STATE(before);
+    OK(gpumem_physical_from_address(device, base, PAGE, &found));
+    assert_int_equal(gpumem_physical_size(found), PAGE);
+    OK(gpumem_physical_destroy(found));
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(made));
+}
+
+static void properties_are_the_drivers(void **state) {
+    (void)state;
+    gpumem_physical *memory = create(2, NULL);
+    gpumem_physical_properties p = properties_of(memory);
+    assert_int_equal(p.bytes, 2 * PAGE);
+    assert_int_equal(p.granularity, PAGE);
+    assert_int_equal(p.allocation_type, GPUMEM_ALLOCATION_PINNED);
+    assert_int_equal(p.location, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(p.device, 0);
+    assert_int_equal(p.numa_node, -1);
+    assert_int_equal(p.exports_fd, 1);
+    assert_int_equal(p.exports_fabric, 0);
+    assert_int_equal(p.gpu_direct_rdma, 0);
+    assert_int_equal(p.compression, 0);
+    OK(gpumem_physical_destroy(memory));
+
+    memory =
+        create(1, MEMORY(.location = GPUMEM_LOCATION_HOST_NUMA, .handle_type = GPUMEM_HANDLE_NONE));
+    p = properties_of(memory);
+    assert_int_equal(p.location, GPUMEM_LOCATION_HOST_NUMA);
+    assert_int_equal(p.device, -1);
+    assert_int_equal(p.numa_node, 0);
+    assert_int_equal(p.exports_fd, 0);
+    OK(gpumem_physical_destroy(memory));
+
+    memory = create(1, NULL);
+    p.size = sizeof p - 1;
+    FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, &p));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, NULL));
+    OK(gpumem_physical_destroy(memory));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_get_properties(memory, &p));
+    SAYS("destroyed");
+}
+
+/* Flags that softgpu claims to lack, in memory of other code's. */
+static void properties_of_foreign_memory(void **state) {
+    (void)state;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemGenericAllocationHandle handle;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.allocFlags.gpuDirectRDMACapable = 1;
+    prop.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
+    assert_int_equal(cu->cuMemCreate(&handle, PAGE, &prop, 0), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemMap(base, PAGE, 0, handle, 0), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemRelease(handle), CUDA_SUCCESS);
+    gpumem_physical *found;
+    OK(gpumem_physical_from_address(device, base, PAGE, &found));
+    gpumem_physical_properties p = properties_of(found);
+    assert_int_equal(p.gpu_direct_rdma, 1);
+    assert_int_equal(p.compression, 1);
+    assert_int_equal(p.exports_fd, 0);
+    int fd;
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(found, &fd));
+    SAYS("GPUMEM_HANDLE_POSIX_FD");
+    OK(gpumem_physical_destroy(found));
+    assert_int_equal(cu->cuMemUnmap(base, PAGE), CUDA_SUCCESS);
+}
+
+/* An address is enough to share what was made to be shared; imported memory is not handed on. */
+static void found_memory_is_exported(void **state) {
+    (void)state;
+    gpumem_physical *made = create(1, NULL), *received, *again;
+    gpumem_mapping *first = map(0, made);
+    gpumem_physical *found = find(base);
+    int fd = -1, refused = -1;
+    OK(gpumem_physical_export_fd(found, &fd));
+    OK(gpumem_physical_import_fd(device, fd, PAGE, &received));
+    close(fd);
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(received, &refused));
+    SAYS("imported");
+    gpumem_mapping *second = map(2, received);
+    fill(base + 2 * PAGE, PAGE, 0x31);
+    assert_int_equal(byte_at(base + 1), 0x31);
+    again = find(base + 2 * PAGE);
+    assert_int_equal(properties_of(again).exports_fd, 0);
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(again, &refused));
+    SAYS("imported");
+    assert_int_equal(refused, -1);
+    OK(gpumem_physical_destroy(again));
+    OK(gpumem_mapping_destroy(second));
+    OK(gpumem_mapping_destroy(first));
+    OK(gpumem_physical_destroy(received));
+    OK(gpumem_physical_destroy(found));
+    OK(gpumem_physical_destroy(made));
+}
+
+/* What cannot be given back is counted, and is not committed by us. */
+static void refused_release_is_counted_once(void **state) {
+    (void)state;
+    gpumem_physical *made = create(1, NULL);
+    gpumem_mapping *mapping = map(0, made);
+    gpumem_physical *found = find(base);
+    assert_int_equal(soft->fault_arm("cuMemRelease", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER),
+                     0);
+    OK(gpumem_physical_destroy(found));
+    assert_int_equal(soft->fault_disarm(), 1);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.quarantined, 1);
+    assert_int_equal(stats.quarantined_bytes, 0);
+    assert_int_equal(stats.committed_bytes, PAGE);
+    assert_int_equal(stats.imported_bytes, 0);
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(made));
+    assert_int_equal(device_stats().committed_bytes, 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(the_same_memory_is_mapped_twice),
+        T(buffers_have_physical_memory),
+        T(what_is_not_mapped_by_hand_is_refused),
+        T(the_size_can_be_named),
+        T(properties_are_the_drivers),
+        T(properties_of_foreign_memory),
+        T(found_memory_is_exported),
+        T(refused_release_is_counted_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+/* Physical memory by fabric handle between processes, with a profile that has a fabric; what there
+ * is without one is in test_physical_places. */
+#include "library_test.h"
+
+#include <errno.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE   (2 * MIB)
+#define FABRIC GPUMEM_OPTIONS(gpumem_physical_options, .handle_type = GPUMEM_HANDLE_FABRIC)
+
+static gpumem_reservation *range;
+static gpumem_mapping *mapping;
+
+static void map(gpumem_physical *memory) {
+    OK(gpumem_reservation_create(device, PAGE, NULL, &range));
+    OK(gpumem_mapping_create(range, 0, memory, &mapping));
+    OK(gpumem_mapping_set_access(mapping, 0, GPUMEM_ACCESS_READ_WRITE));
+}
+
+static void unmap(void) {
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_reservation_destroy(range));
+}
+
+static void fill(unsigned char value) {
+    OK(gpumem_fill(device, gpumem_mapping_address(mapping), PAGE, value, NULL));
+    synchronize(NULL);
+}
+
+static unsigned char last_byte(void) {
+    unsigned char byte = 0;
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&byte,
+                   gpumem_mapping_address(mapping) + PAGE - 1, 1, NULL));
+    synchronize(NULL);
+    return byte;
+}
+
+/* ---- The other process ----------------------------------------------------------------------- */
+
+static gpumem_fabric_handle received;
+
+static void other_process(void **state) {
+    (void)state;
+    gpumem_physical *memory;
+    OK(gpumem_physical_import_fabric(device, &received, PAGE, &memory));
+    map(memory);
+    assert_int_equal(last_byte(), 0x51);
+    fill(0x52);
+    gpumem_fabric_handle handle = received;
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(memory, &handle));
+    SAYS("imported");
+    assert_memory_equal(&handle, &received, sizeof handle);
+    unmap();
+    OK(gpumem_physical_destroy(memory));
+}
+
+static int be_other(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(other_process, open_device, close_device)};
+    if (read(STDIN_FILENO, &received, sizeof received) != (ssize_t)sizeof received)
+        return 9;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+/* Runs this program again with the handle as its input; its exit status. */
+static int run_other(const gpumem_fabric_handle *handle) {
+    int ends[2], status = -1;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        dup2(ends[0], STDIN_FILENO);
+        execl("/proc/self/exe", "test_physical_fabric", "--other", (char *)NULL);
+        _exit(9);
+    }
+    close(ends[0]);
+    assert_int_equal(write(ends[1], handle, sizeof *handle), sizeof *handle);
+    close(ends[1]);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- This one -------------------------------------------------------------------------------- */
+
+static void memory_crosses_by_its_name(void **state) {
+    (void)state;
+    gpumem_physical *memory;
+    gpumem_fabric_handle handle;
+    OK(gpumem_physical_create(device, PAGE, FABRIC, &memory));
+    gpumem_physical_properties properties = {.size = sizeof properties};
+    OK(gpumem_physical_get_properties(memory, &properties));
+    assert_int_equal(properties.exports_fabric, 1);
+    assert_int_equal(properties.exports_fd, 0);
+    map(memory);
+    fill(0x51);
+    OK(gpumem_physical_export_fabric(memory, &handle));
+    assert_int_equal(run_other(&handle), 0);
+    assert_int_equal(last_byte(), 0x52);
+    unmap();
+    OK(gpumem_physical_destroy(memory));
+    /* A name does not keep anything alive. */
+    FAILS(DRIVER, gpumem_physical_import_fabric(device, &handle, PAGE, &memory));
+    SAYS("fabric handle");
+    assert_int_equal(device_stats().chunks, 0);
+}
+
+static void kinds_of_handles_do_not_mix(void **state) {
+    (void)state;
+    gpumem_physical *fabric, *plain;
+    gpumem_fabric_handle handle;
+    int fd = -1;
+    OK(gpumem_physical_create(device, PAGE, FABRIC, &fabric));
+    OK(gpumem_physical_create(device, PAGE, NULL, &plain));
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(fabric, &fd));
+    SAYS("GPUMEM_HANDLE_POSIX_FD");
+    FAILS(NOT_SUPPORTED, gpumem_physical_export_fabric(plain, &handle));
+    SAYS("GPUMEM_HANDLE_FABRIC");
+    assert_int_equal(fd, -1);
+    FAILS(INVALID_ARGUMENT, gpumem_physical_export_fabric(fabric, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, NULL, PAGE, &plain));
+    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 0, &plain));
+    SAYS("bytes is 0");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 1, &plain));
+    SAYS("no multiple of the granularity");
+    OK(gpumem_physical_destroy(plain));
+    OK(gpumem_physical_destroy(fabric));
+}
+
+/* What softgpu reads when it is opened first. */
+static int choose_profile(char *path) {
+    static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
+    int fd = mkstemp(path);
+    if (fd < 0 || write(fd, profile, sizeof profile - 1) != (ssize_t)sizeof profile - 1)
+        return -1;
+    close(fd);
+    return setenv("SOFTGPU_PROFILE", path, 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        T(memory_crosses_by_its_name),
+        T(kinds_of_handles_do_not_mix),
+    };
+    char path[] = "/tmp/gpumem-profile-XXXXXX";
+    if (argc == 2 && strcmp(argv[1], "--other") == 0)
+        return be_other();
+    if (choose_profile(path) != 0)
+        return 9;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    return failed;
+}
