@@ -141,6 +141,27 @@ static void memory_crosses_as_a_descriptor(void **state) {
     assert_int_equal(device_stats().chunks, 0);
 }
 
+/* As for the driver: an alignment says where addresses begin, not how sizes and offsets go on. */
+static void alignment_is_of_the_address_alone(void **state) {
+    (void)state;
+    static const size_t alignments[] = {0, 1, 2 * MIB, 64 * MIB};
+    gpumem_physical *memory;
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &memory));
+    for (size_t i = 0; i < COUNT(alignments); i++) {
+        gpumem_reservation *range;
+        gpumem_mapping *mapping;
+        OK(gpumem_reservation_create(
+            device, 6 * MIB, GPUMEM_OPTIONS(gpumem_reservation_options, .alignment = alignments[i]),
+            &range));
+        size_t unit = alignments[i] > 2 * MIB ? alignments[i] : 2 * MIB;
+        assert_true(gpumem_reservation_address(range) % unit == 0);
+        OK(gpumem_mapping_create(range, 4 * MIB, memory, &mapping));
+        OK(gpumem_mapping_destroy(mapping));
+        OK(gpumem_reservation_destroy(range));
+    }
+    OK(gpumem_physical_destroy(memory));
+}
+
 static void granularities_are_told(void **state) {
     (void)state;
     size_t bytes = 0;
@@ -160,6 +181,7 @@ int main(void) {
         T(misuse_is_refused_before_the_driver),
         T(objects_of_two_libraries_do_not_mix),
         T(memory_crosses_as_a_descriptor),
+        T(alignment_is_of_the_address_alone),
         T(granularities_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,191 @@
+/*
+ * Every option of the virtual resource has an effect, and its defaults are those of cuda.core's
+ * VirtualMemoryResourceOptions: pinned memory of the device, file descriptors, the recommended
+ * granularity, addresses of the driver's choice, no peers, reading and writing for all who have
+ * access. On two devices.
+ */
+#include "library_test.h"
+
+#define PAGE (2 * MIB)
+
+#define OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
+
+/* What a buffer of 4 MiB of a resource of these options is. */
+struct seen {
+    gpumem_resource_properties resource;
+    gpumem_physical_properties memory;
+    gpumem_access access[2]; /* of the devices */
+    CUdeviceptr address;
+};
+
+static gpumem_access access_of(CUdeviceptr address, int ordinal) {
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal};
+    unsigned long long flags = 99;
+    assert_int_equal(cu->cuMemGetAccess(&flags, &location, address), CUDA_SUCCESS);
+    return flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ? GPUMEM_ACCESS_READ_WRITE
+           : flags == CU_MEM_ACCESS_FLAGS_PROT_READ    ? GPUMEM_ACCESS_READ
+                                                       : GPUMEM_ACCESS_NONE;
+}
+
+static struct seen look(const gpumem_virtual_options *options) {
+    struct seen seen = {.resource = {.size = sizeof seen.resource},
+                        .memory = {.size = sizeof seen.memory}};
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    gpumem_physical *memory;
+    OK(gpumem_virtual_resource_create(device, options, &resource));
+    OK(gpumem_resource_get_properties(resource, &seen.resource));
+    OK(gpumem_buffer_allocate(resource, 2 * PAGE, NULL, &buffer));
+    seen.address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_physical_from_address(device, seen.address, 2 * PAGE, &memory));
+    OK(gpumem_physical_get_properties(memory, &seen.memory));
+    OK(gpumem_physical_destroy(memory));
+    for (int i = 0; i < 2; i++)
+        seen.access[i] = access_of(seen.address, i);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    return seen;
+}
+
+static void check_defaults(const gpumem_virtual_options *options) {
+    struct seen seen = look(options);
+    assert_string_equal(seen.resource.note, "");
+    assert_string_equal(seen.resource.kind, "virtual");
+    assert_int_equal(seen.resource.location, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(seen.resource.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    assert_int_equal(seen.resource.exportable, 1);
+    assert_int_equal(seen.resource.host_accessible, 0);
+    size_t recommended;
+    OK(gpumem_physical_granularity(device, NULL, GPUMEM_GRANULARITY_RECOMMENDED, &recommended));
+    assert_int_equal(seen.resource.granularity, recommended);
+    assert_true(seen.address % recommended == 0);
+    assert_int_equal(seen.memory.allocation_type, GPUMEM_ALLOCATION_PINNED);
+    assert_int_equal(seen.memory.location, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(seen.memory.device, 0);
+    assert_int_equal(seen.memory.exports_fd, 1);
+    assert_int_equal(seen.memory.exports_fabric, 0);
+    assert_int_equal(seen.memory.gpu_direct_rdma, 0);
+    assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(seen.access[1], GPUMEM_ACCESS_NONE);
+}
+
+static void defaults_are_the_references(void **state) {
+    (void)state;
+    const gpumem_virtual_options zero = {0};
+    check_defaults(NULL);
+    check_defaults(&zero);
+    check_defaults(
+        OPTIONS(.allocation_type = GPUMEM_ALLOCATION_PINNED, .location = GPUMEM_LOCATION_DEVICE,
+                .handle_type = GPUMEM_HANDLE_POSIX_FD,
+                .granularity = GPUMEM_GRANULARITY_RECOMMENDED, .gpu_direct_rdma = 0, .addr_hint = 0,
+                .addr_align = 0, .peers = NULL, .peer_count = 0,
+                .self_access = GPUMEM_ACCESS_READ_WRITE, .peer_access = GPUMEM_ACCESS_READ_WRITE));
+}
+
+static void location_is_obeyed(void **state) {
+    (void)state;
+    struct seen seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA));
+    assert_int_equal(seen.memory.location, GPUMEM_LOCATION_HOST_NUMA);
+    assert_int_equal(seen.memory.numa_node, 0);
+    assert_int_equal(seen.resource.host_accessible, 1);
+    seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST));
+    assert_int_equal(seen.resource.location, GPUMEM_LOCATION_HOST);
+    assert_int_equal(seen.memory.device, -1);
+    /* Which has no handles: the next of the chain, and the reason. */
+    assert_int_equal(seen.resource.handle_type, GPUMEM_HANDLE_NONE);
+    assert_true(strstr(seen.resource.note, "posix_fd") != NULL);
+    seen = look(OPTIONS(.location = GPUMEM_LOCATION_HOST_NUMA_CURRENT));
+    assert_int_equal(seen.memory.location, GPUMEM_LOCATION_HOST_NUMA);
+    assert_int_equal(seen.resource.location, GPUMEM_LOCATION_HOST_NUMA_CURRENT);
+}
+
+static void handle_type_is_obeyed(void **state) {
+    (void)state;
+    struct seen seen = look(OPTIONS(.handle_type = GPUMEM_HANDLE_NONE));
+    assert_int_equal(seen.resource.exportable, 0);
+    assert_int_equal(seen.memory.exports_fd, 0);
+    assert_string_equal(seen.resource.note, "");
+    seen = look(OPTIONS(.handle_type = GPUMEM_HANDLE_FABRIC));
+    assert_int_equal(seen.resource.handle_type, GPUMEM_HANDLE_POSIX_FD);
+    assert_true(strstr(seen.resource.note, "no fabric handles") != NULL);
+}
+
+/* A hint, as in the reference: the note says where it is not followed. */
+static void rdma_is_a_wish(void **state) {
+    (void)state;
+    struct seen seen = look(OPTIONS(.gpu_direct_rdma = 1));
+    int can = 0;
+    assert_int_equal(
+        cu->cuDeviceGetAttribute(&can, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED,
+                                 gpumem_device_handle(device)),
+        CUDA_SUCCESS);
+    assert_int_equal(seen.memory.gpu_direct_rdma, can);
+    assert_int_equal(strstr(seen.resource.note, "RDMA") != NULL, !can);
+}
+
+static void granularity_is_obeyed(void **state) {
+    (void)state;
+    for (int kind = GPUMEM_GRANULARITY_RECOMMENDED; kind <= GPUMEM_GRANULARITY_MINIMUM; kind++) {
+        size_t unit;
+        OK(gpumem_physical_granularity(device, NULL, (gpumem_granularity_kind)kind, &unit));
+        struct seen seen = look(OPTIONS(.granularity = (gpumem_granularity_kind)kind));
+        assert_int_equal(seen.resource.granularity, unit);
+    }
+    gpumem_resource *none;
+    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
+                                device, OPTIONS(.granularity = (gpumem_granularity_kind)2), &none));
+    SAYS("granularity 2");
+}
+
+static void addresses_are_as_asked(void **state) {
+    (void)state;
+    CUdeviceptr free_place = look(NULL).address; /* which was free before, and is again */
+    assert_true(look(OPTIONS(.addr_hint = free_place)).address == free_place);
+    struct seen seen = look(OPTIONS(.addr_align = 64 * MIB));
+    assert_true(seen.address % (64 * MIB) == 0);
+    seen = look(OPTIONS(.addr_align = 1)); /* less than the granularity: that */
+    assert_true(seen.address % PAGE == 0);
+}
+
+static void peers_get_their_access(void **state) {
+    (void)state;
+    const int both[] = {0, 1}, unknown[] = {7};
+    struct seen seen = look(OPTIONS(.peers = both, .peer_count = 2));
+    assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ_WRITE);
+    seen = look(OPTIONS(.peers = both, .peer_count = 2, .peer_access = GPUMEM_ACCESS_READ));
+    assert_int_equal(seen.access[0], GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ);
+    seen = look(OPTIONS(.peers = both, .peer_count = 2, .self_access = GPUMEM_ACCESS_NONE,
+                        .peer_access = GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(seen.access[0], GPUMEM_ACCESS_NONE);
+    assert_int_equal(seen.access[1], GPUMEM_ACCESS_READ_WRITE);
+    gpumem_resource *none;
+    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
+                                device, OPTIONS(.peers = unknown, .peer_count = 1), &none));
+    SAYS("peer device 7");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(device, OPTIONS(.peer_count = 1), &none));
+    SAYS("peers is NULL");
+}
+
+static void self_access_is_obeyed(void **state) {
+    (void)state;
+    assert_int_equal(look(OPTIONS(.self_access = GPUMEM_ACCESS_READ)).access[0],
+                     GPUMEM_ACCESS_READ);
+    assert_int_equal(look(OPTIONS(.self_access = GPUMEM_ACCESS_NONE)).access[0],
+                     GPUMEM_ACCESS_NONE);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(defaults_are_the_references), T(location_is_obeyed),
+        T(handle_type_is_obeyed),       T(rdma_is_a_wish),
+        T(granularity_is_obeyed),       T(addresses_are_as_asked),
+        T(peers_get_their_access),      T(self_access_is_obeyed),
+    };
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
