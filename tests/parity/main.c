@@ -87,6 +87,7 @@ static const par_scenario *const chapters[] = {
     par_near_access_scenarios,
     par_near_host_function_scenarios,
     par_near_texture_scenarios,
+    par_near_virtual_scenarios,
     par_graphics_scenarios,
     par_link_more_scenarios,
     par_graph_again_scenarios,

@@ -112,6 +112,7 @@ extern const par_scenario par_graph_again_scenarios[];
 extern const par_scenario par_link_again_scenarios[];
 extern const par_scenario par_library_again_scenarios[];
 extern const par_scenario par_checkpoint_scenarios[];
+extern const par_scenario par_near_virtual_scenarios[];
 
 /* What the running scenario may use. */
 typedef struct par_state {
