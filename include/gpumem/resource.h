@@ -173,8 +173,8 @@ typedef enum gpumem_granularity_kind {
 typedef struct gpumem_virtual_options {
     size_t size;
     gpumem_allocation_type allocation_type;
-    gpumem_location location;
-    int numa_node; /* for HOST_NUMA: a node that exists and has memory; else 0 */
+    gpumem_location location; /* HOST_NUMA_CURRENT: the node of the thread that creates it */
+    int numa_node;            /* for HOST_NUMA: a node that exists and has memory; else 0 */
     /* The strongest way of sharing that is wanted. Where the platform refuses it, the next of
      * FABRIC, POSIX_FD, NONE is taken, and properties tell which and why; with `handle_strict` the
      * resource is refused instead. */
