@@ -119,8 +119,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_from_address(gpumem_d
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_export_fd(gpumem_physical *physical,
                                                                      int *fd);
 /* The memory behind a descriptor of gpumem_physical_export_fd, of this or another process. `bytes`
- * is its size, which the exporter knows. The descriptor stays the caller's. The caller destroys the
- * memory. Driver: cuMemImportFromShareableHandle. */
+ * is its size, which the exporter knows. The descriptor, 0 or more, stays the caller's. The caller
+ * destroys the memory. Driver: cuMemImportFromShareableHandle. */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd,
                                                                      size_t bytes,
                                                                      gpumem_physical **physical);

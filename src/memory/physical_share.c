@@ -64,6 +64,7 @@ gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t by
                                         gpumem_physical **physical) {
     GM_CHECK(device, "gpumem_physical_import_fd");
     GM_REQUIRE(physical, "gpumem_physical_import_fd: physical is NULL");
+    GM_REQUIRE(fd >= 0, "gpumem_physical_import_fd: fd is %d", fd);
     gpumem_physical *made = NULL;
     gpumem_status status = begin_import(device, bytes, "gpumem_physical_import_fd", &made);
     if (status != GPUMEM_OK)

@@ -133,10 +133,14 @@ static void memory_crosses_as_a_descriptor(void **state) {
         &memory));
     FAILS(NOT_SUPPORTED, gpumem_physical_export_fd(memory, &fd));
     OK(gpumem_physical_destroy(memory));
+    uint64_t imports = soft->call_count("cuMemImportFromShareableHandle");
+    FAILS(INVALID_ARGUMENT, gpumem_physical_import_fd(device, -1, 2 * MIB, &same));
+    SAYS("fd is -1");
+    assert_int_equal(soft->call_count("cuMemImportFromShareableHandle"), imports);
     int pipes[2];
     assert_int_equal(pipe(pipes), 0);
     assert_int_not_equal(gpumem_physical_import_fd(device, pipes[0], 2 * MIB, &same), GPUMEM_OK);
-    close(pipes[0]);
+    assert_int_equal(close(pipes[0]), 0); /* still the caller's */
     close(pipes[1]);
     assert_int_equal(device_stats().chunks, 0);
 }

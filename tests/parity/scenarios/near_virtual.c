@@ -4,6 +4,7 @@
  */
 #include "../parity.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 static CUdeviceptr a; /* 8 pages of addresses */
@@ -121,6 +122,18 @@ static void retain_imported(void) {
           (&fd, h, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0), OUT_D(fd));
 }
 
+/* Whose is a descriptor that is not memory, after its import was refused? */
+static void import_refused(void) {
+    CUmemGenericAllocationHandle h;
+    int ends[2];
+    par_context();
+    if (pipe(ends) != 0)
+        return;
+    CALLO(cuMemImportFromShareableHandle, "pipe-fd",
+          (&h, (void *)(uintptr_t)ends[0], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), OUT_H(h));
+    par_see("descriptor", "%s", fcntl(ends[0], F_GETFD) >= 0 ? "open" : "closed");
+}
+
 const par_scenario par_near_virtual_scenarios[] = {
     {"near-virtual/unmap-cut", unmap_cut, 0, 0},
     {"near-virtual/unmap-host", unmap_host, 0, 0},
@@ -128,5 +141,6 @@ const par_scenario par_near_virtual_scenarios[] = {
     {"near-virtual/access-cut", access_cut, 0, 0},
     {"near-virtual/retain-host", retain_host, 0, 0},
     {"near-virtual/retain-imported", retain_imported, 0, 0},
+    {"near-virtual/import-refused", import_refused, 0, 0},
     {NULL, NULL, 0, 0},
 };
