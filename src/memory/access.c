@@ -1,4 +1,5 @@
 /* Who may use what is mapped: one mapping, or all of a range. */
+#include "base/cancel.h"
 #include "memory/driver_error.h"
 #include "memory/virtual.h"
 #include "memory/vmm.h"
@@ -81,6 +82,7 @@ static gpumem_status check_mapped(const gpumem_mapping *mapping, const char *cal
 
 gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping, int ordinal,
                                         gpumem_access access) {
+    GM_UNCANCELLED;
     static const char call[] = "gpumem_mapping_set_access";
     GM_CHECK(mapping, call);
     gpumem_reservation *reservation = mapping->reservation;
@@ -98,6 +100,7 @@ gpumem_status gpumem_mapping_set_access(gpumem_mapping *mapping, int ordinal,
 
 gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
                                         gpumem_access *access) {
+    GM_UNCANCELLED;
     static const char call[] = "gpumem_mapping_get_access";
     GM_CHECK(mapping, call);
     GM_REQUIRE(access, "%s: access is NULL", call);
@@ -140,6 +143,7 @@ static gpumem_status check_no_hole(const gpumem_reservation *reservation, size_t
 
 gpumem_status gpumem_reservation_set_access(gpumem_reservation *reservation, size_t offset,
                                             size_t bytes, int ordinal, gpumem_access access) {
+    GM_UNCANCELLED;
     static const char call[] = "gpumem_reservation_set_access";
     GM_CHECK(reservation, call);
     CUmemAccessDesc wanted;

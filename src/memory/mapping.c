@@ -1,4 +1,5 @@
 /* Mappings: physical memory at the addresses of a reservation. */
+#include "base/cancel.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
 #include "memory/virtual.h"
@@ -44,6 +45,7 @@ static gpumem_status map(gpumem_mapping *made) {
 
 gpumem_status gpumem_mapping_create(gpumem_reservation *reservation, size_t offset,
                                     gpumem_physical *physical, gpumem_mapping **mapping) {
+    GM_UNCANCELLED;
     GM_CHECK(reservation, "gpumem_mapping_create");
     GM_CHECK(physical, "gpumem_mapping_create");
     GM_REQUIRE(mapping, "gpumem_mapping_create: mapping is NULL");
@@ -70,6 +72,7 @@ gpumem_status gpumem_mapping_create(gpumem_reservation *reservation, size_t offs
 }
 
 gpumem_status gpumem_mapping_destroy(gpumem_mapping *mapping) {
+    GM_UNCANCELLED;
     if (!mapping)
         return GPUMEM_OK;
     GM_CHECK(mapping, "gpumem_mapping_destroy");

@@ -1,4 +1,5 @@
 /* Physical memory as it is made and ended. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
@@ -48,6 +49,7 @@ static CUmemAllocationProp prop_of(const gpumem_device *device, const gpumem_phy
 gpumem_status gpumem_physical_granularity(gpumem_device *device,
                                           const gpumem_physical_options *given,
                                           gpumem_granularity_kind kind, size_t *bytes) {
+    GM_UNCANCELLED;
     gpumem_physical_options options;
     GM_CHECK(device, "gpumem_physical_granularity");
     GM_REQUIRE(bytes, "gpumem_physical_granularity: bytes is NULL");
@@ -87,6 +89,7 @@ void gm_physical_hand_out(gpumem_physical *made, gpumem_physical **physical) {
 gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
                                      const gpumem_physical_options *given,
                                      gpumem_physical **physical) {
+    GM_UNCANCELLED;
     gpumem_physical_options options;
     GM_CHECK(device, "gpumem_physical_create");
     GM_REQUIRE(physical, "gpumem_physical_create: physical is NULL");
@@ -119,6 +122,7 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
 }
 
 gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
+    GM_UNCANCELLED;
     if (!physical)
         return GPUMEM_OK;
     GM_CHECK(physical, "gpumem_physical_destroy");

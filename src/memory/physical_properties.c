@@ -1,4 +1,5 @@
 /* What the driver knows of physical memory, and the memory behind an address. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
@@ -57,6 +58,7 @@ static int has_type(const CUmemAllocationProp *prop, CUmemAllocationHandleType t
 
 gpumem_status gpumem_physical_get_properties(gpumem_physical *physical,
                                              gpumem_physical_properties *properties) {
+    GM_UNCANCELLED;
     GM_CHECK(physical, "gpumem_physical_get_properties");
     const gpumem_device *device = physical->device;
     gpumem_physical_properties filled = {.size = sizeof filled, .bytes = physical->bytes};
@@ -119,6 +121,7 @@ static gpumem_status describe_retained(gpumem_device *device, CUdeviceptr addres
 
 gpumem_status gpumem_physical_from_address(gpumem_device *device, CUdeviceptr address, size_t bytes,
                                            gpumem_physical **physical) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_physical_from_address");
     GM_REQUIRE(physical, "gpumem_physical_from_address: physical is NULL");
     GM_REQUIRE(address, "gpumem_physical_from_address: address is 0");

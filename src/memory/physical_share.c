@@ -1,4 +1,5 @@
 /* Physical memory between processes: descriptors and handles of the fabric. */
+#include "base/cancel.h"
 #include "memory/driver_error.h"
 #include "memory/virtual.h"
 #include "memory/vmm.h"
@@ -19,6 +20,7 @@ static gpumem_status explain_export(const gpumem_physical *physical, gpumem_stat
 }
 
 gpumem_status gpumem_physical_export_fd(gpumem_physical *physical, int *fd) {
+    GM_UNCANCELLED;
     GM_CHECK(physical, "gpumem_physical_export_fd");
     GM_REQUIRE(fd, "gpumem_physical_export_fd: fd is NULL");
     if (!physical->exports_fd)
@@ -31,6 +33,7 @@ gpumem_status gpumem_physical_export_fd(gpumem_physical *physical, int *fd) {
 
 gpumem_status gpumem_physical_export_fabric(gpumem_physical *physical,
                                             gpumem_fabric_handle *handle) {
+    GM_UNCANCELLED;
     GM_CHECK(physical, "gpumem_physical_export_fabric");
     GM_REQUIRE(handle, "gpumem_physical_export_fabric: handle is NULL");
     if (!physical->exports_fabric)
@@ -62,6 +65,7 @@ static gpumem_status begin_import(gpumem_device *device, size_t bytes, const cha
 
 gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t bytes,
                                         gpumem_physical **physical) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_physical_import_fd");
     GM_REQUIRE(physical, "gpumem_physical_import_fd: physical is NULL");
     GM_REQUIRE(fd >= 0, "gpumem_physical_import_fd: fd is %d", fd);
@@ -82,6 +86,7 @@ gpumem_status gpumem_physical_import_fd(gpumem_device *device, int fd, size_t by
 gpumem_status gpumem_physical_import_fabric(gpumem_device *device,
                                             const gpumem_fabric_handle *handle, size_t bytes,
                                             gpumem_physical **physical) {
+    GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_physical_import_fabric");
     GM_REQUIRE(handle && physical, "gpumem_physical_import_fabric: handle or physical is NULL");
     gpumem_physical *made = NULL;

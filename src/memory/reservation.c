@@ -1,4 +1,5 @@
 /* Reservations: addresses, and what is mapped there. */
+#include "base/cancel.h"
 #include "base/options.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
@@ -29,6 +30,7 @@ static gpumem_status check_reservation(const gpumem_device *device, size_t bytes
 gpumem_status gpumem_reservation_create(gpumem_device *device, size_t bytes,
                                         const gpumem_reservation_options *given,
                                         gpumem_reservation **reservation) {
+    GM_UNCANCELLED;
     gpumem_reservation_options options;
     GM_CHECK(device, "gpumem_reservation_create");
     GM_REQUIRE(reservation, "gpumem_reservation_create: reservation is NULL");
@@ -68,6 +70,7 @@ void gm_reservation_release(gpumem_reservation *reservation) {
 }
 
 gpumem_status gpumem_reservation_destroy(gpumem_reservation *reservation) {
+    GM_UNCANCELLED;
     if (!reservation)
         return GPUMEM_OK;
     GM_CHECK(reservation, "gpumem_reservation_destroy");
@@ -186,6 +189,7 @@ static gpumem_status unmap(gpumem_reservation *reservation, size_t offset, size_
 
 gpumem_status gpumem_reservation_unmap(gpumem_reservation *reservation, size_t offset,
                                        size_t bytes) {
+    GM_UNCANCELLED;
     GM_CHECK(reservation, "gpumem_reservation_unmap");
     pthread_mutex_lock(&reservation->lock);
     gpumem_status status = unmap(reservation, offset, bytes);

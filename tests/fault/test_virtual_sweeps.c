@@ -2,6 +2,7 @@
  * processes, memory of the host. The device of this program has a fabric. */
 #include "library_test.h"
 #include "sweep.h"
+#include "temporary.h"
 
 #include <unistd.h>
 
@@ -216,8 +217,8 @@ static void host_memory(void **state) {
 
 static int begin(void **state) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
-    char path[] = "/tmp/gpumem-profile-XXXXXX";
-    int file = mkstemp(path);
+    char path[TEMPORARY_ROOM];
+    int file = temporary_file(path, "gpumem-profile");
     if (file < 0 || write(file, profile, sizeof profile - 1) != (ssize_t)sizeof profile - 1)
         return -1;
     close(file);

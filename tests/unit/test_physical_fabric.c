@@ -1,6 +1,7 @@
 /* Physical memory by fabric handle between processes, with a profile that has a fabric; what there
  * is without one is in test_physical_places. */
 #include "library_test.h"
+#include "temporary.h"
 
 #include <errno.h>
 #include <sys/wait.h>
@@ -129,9 +130,9 @@ static void kinds_of_handles_do_not_mix(void **state) {
 }
 
 /* What softgpu reads when it is opened first. */
-static int choose_profile(char *path) {
+static int choose_profile(char path[TEMPORARY_ROOM]) {
     static const char profile[] = "[device]\nlike = h200\nmemory = 64M\n[links]\nfabric = 1\n";
-    int fd = mkstemp(path);
+    int fd = temporary_file(path, "gpumem-profile");
     if (fd < 0 || write(fd, profile, sizeof profile - 1) != (ssize_t)sizeof profile - 1)
         return -1;
     close(fd);
@@ -145,7 +146,7 @@ int main(int argc, char **argv) {
         T(memory_crosses_by_its_name),
         T(kinds_of_handles_do_not_mix),
     };
-    char path[] = "/tmp/gpumem-profile-XXXXXX";
+    char path[TEMPORARY_ROOM];
     if (argc == 2 && strcmp(argv[1], "--other") == 0)
         return be_other();
     if (choose_profile(path) != 0)

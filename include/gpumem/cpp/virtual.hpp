@@ -26,6 +26,16 @@ class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
     std::size_t size() const noexcept {
         return gpumem_reservation_size(get());
     }
+    /* Unmaps all mappings of the range, or none. */
+    result<void> try_unmap(std::size_t offset, std::size_t bytes) const noexcept {
+        return detail::checked(gpumem_reservation_unmap(get(), offset, bytes));
+    }
+    /* Of all mappings of the range, or of none. `ordinal` is a device's; -1 for the CPU. */
+    result<void> try_set_access(std::size_t offset, std::size_t bytes, int ordinal,
+                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const noexcept {
+        return detail::checked(
+            gpumem_reservation_set_access(get(), offset, bytes, ordinal, access));
+    }
     static gpumem_status give_back(gpumem_reservation *handle) noexcept {
         return gpumem_reservation_destroy(handle);
     }
@@ -33,6 +43,13 @@ class reservation : public owner<reservation, borrowed<gpumem_reservation>> {
     static reservation create(device_ref device, std::size_t bytes,
                               const reservation_options &options = {}) {
         return or_throw(try_create(device, bytes, options));
+    }
+    void unmap(std::size_t offset, std::size_t bytes) const {
+        detail::require(gpumem_reservation_unmap(get(), offset, bytes));
+    }
+    void set_access(std::size_t offset, std::size_t bytes, int ordinal,
+                    gpumem_access access = GPUMEM_ACCESS_READ_WRITE) const {
+        detail::require(gpumem_reservation_set_access(get(), offset, bytes, ordinal, access));
     }
 #endif
 };
@@ -60,8 +77,29 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
         return detail::created<physical>(
             [&](auto *made) { return gpumem_physical_import_fd(device.get(), fd, bytes, made); });
     }
+    static result<physical> try_import_fabric(device_ref device, const gpumem_fabric_handle &handle,
+                                              std::size_t bytes) noexcept {
+        return detail::created<physical>([&](auto *made) {
+            return gpumem_physical_import_fabric(device.get(), &handle, bytes, made);
+        });
+    }
+    /* The memory behind an address, whoever mapped it there; `bytes` may be 0. */
+    static result<physical> try_from_address(device_ref device, CUdeviceptr address,
+                                             std::size_t bytes = 0) noexcept {
+        return detail::created<physical>([&](auto *made) {
+            return gpumem_physical_from_address(device.get(), address, bytes, made);
+        });
+    }
     std::size_t size() const noexcept {
         return gpumem_physical_size(get());
+    }
+    result<gpumem_physical_properties> try_properties() const noexcept {
+        return detail::fetched<gpumem_physical_properties>(
+            [this](auto *filled) { return gpumem_physical_get_properties(get(), filled); });
+    }
+    result<gpumem_fabric_handle> try_export_fabric() const noexcept {
+        return detail::fetched<gpumem_fabric_handle>(
+            [this](auto *handle) { return gpumem_physical_export_fabric(get(), handle); });
     }
     /* A new descriptor, which the caller closes. */
     result<int> try_export_fd() const noexcept {
@@ -78,6 +116,19 @@ class physical : public owner<physical, borrowed<gpumem_physical>> {
     }
     static physical import_fd(device_ref device, int fd, std::size_t bytes) {
         return or_throw(try_import_fd(device, fd, bytes));
+    }
+    static physical import_fabric(device_ref device, const gpumem_fabric_handle &handle,
+                                  std::size_t bytes) {
+        return or_throw(try_import_fabric(device, handle, bytes));
+    }
+    static physical from_address(device_ref device, CUdeviceptr address, std::size_t bytes = 0) {
+        return or_throw(try_from_address(device, address, bytes));
+    }
+    gpumem_physical_properties properties() const {
+        return or_throw(try_properties());
+    }
+    gpumem_fabric_handle export_fabric() const {
+        return or_throw(try_export_fabric());
     }
     [[nodiscard]] int export_fd() const {
         return or_throw(try_export_fd());
@@ -99,6 +150,9 @@ class mapping : public owner<mapping, borrowed<gpumem_mapping>> {
     }
     std::size_t size() const noexcept {
         return gpumem_mapping_size(get());
+    }
+    gpumem_mapping_state state() const noexcept {
+        return gpumem_mapping_get_state(get());
     }
     /* `ordinal` is a device's; -1 for the CPU. */
     result<void> try_set_access(int ordinal,
