@@ -79,8 +79,8 @@ typedef enum gpumem_access {
 typedef enum gpumem_handle_type {
     GPUMEM_HANDLE_POSIX_FD = 0, /* a file descriptor */
     GPUMEM_HANDLE_NONE = 1,     /* not at all */
-    /* A 64-byte handle, also for other machines; needs IMEX. Memory is made for it, but no call
-     * exports or imports one yet: a program takes the handle from the driver itself. */
+    /* A 64-byte handle, also for other machines; needs IMEX. Of physical memory by hand
+     * (gpumem/virtual.h); exports of buffers do not use it. */
     GPUMEM_HANDLE_FABRIC = 2,
 } gpumem_handle_type;
 
