@@ -134,7 +134,7 @@ static void *trim(void *data) {
 
 static void run_workers(gpumem_resource *cache, int host) {
     struct worker workers[THREADS];
-    struct exchange exchange = {0};
+    struct exchange exchange = {.places = {NULL}};
     pthread_t threads[THREADS], trimmer;
     void *failed = NULL;
     CUcontext before;
