@@ -23,7 +23,10 @@ extern "C" {
 
 typedef struct gpumem_buffer_options {
     size_t size;
-    CUstream stream;  /* of allocation; NULL: the legacy default stream, as in CUDA */
+    /* Of allocation. NULL: the legacy default stream, as in CUDA. GPUMEM_STREAM_NONE: none of the
+     * caller's; the memory is there at once for all (a pool uses a stream of its own), and goes
+     * back when the streams have passed that gpumem_buffer_use and free were told. */
+    CUstream stream;
     size_t alignment; /* bytes, a power of two; 0: what the resource gives, 256 at least */
     size_t capacity;  /* bytes that it may grow to; 0: as the resource says. Address space only */
 } gpumem_buffer_options;

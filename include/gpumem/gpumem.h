@@ -10,6 +10,7 @@
 #include <gpumem/copy.h>
 #include <gpumem/library.h>
 #include <gpumem/load.h>
+#include <gpumem/pool.h>
 #include <gpumem/resource.h>
 #include <gpumem/share.h>
 #include <gpumem/stats.h>

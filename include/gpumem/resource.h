@@ -75,7 +75,15 @@ typedef struct gpumem_device_pool_options {
 
 /*
  * Memory in stream order from a pool of the driver. NOT_SUPPORTED where the device has no pools.
- * Driver: cuMemPoolCreate, cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolTrimTo.
+ * The stream may be one that is being captured: the allocation becomes a node of the graph, as far
+ * as the driver takes it (device memory; host memory it refuses, NOT_SUPPORTED). Buffers that name
+ * GPUMEM_STREAM_NONE are allocated on a stream of the pool's own: their memory is there when the
+ * call returns, for any stream and the CPU, and goes back when the streams that were named for it
+ * have passed; the call waits for the driver to have it, captures or not.
+ * Sharing with other processes, attributes: gpumem/pool.h. Thread-safe.
+ * Driver: cuDeviceGetMemPool, cuDeviceGetDefaultMemPool, cuMemPoolCreate, cuMemPoolSetAttribute,
+ * cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolTrimTo, cuMemPoolDestroy; for NONE
+ * cuStreamCreate, cuStreamSynchronize.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_pool_resource_create(
     gpumem_device *device, const gpumem_device_pool_options *options, gpumem_resource **resource);
@@ -90,8 +98,10 @@ typedef enum gpumem_pinned_method {
     GPUMEM_PINNED_REGISTERED = 1,
     /* cuMemHostAlloc. */
     GPUMEM_PINNED_ALLOCATED = 2,
-    /* A host pool of the driver (location HOST, or HOST_NUMA when a node is given), in stream
-     * order; made new and destroyed with the resource. */
+    /* A host pool of the driver, in stream order: see `pool`. Where the driver has none, slabs as
+     * with AUTO take its place, which are not in stream order, and properties' note begins with
+     * "slabs in place of the driver's host pool" and says why; with `ipc`, NOT_SUPPORTED instead.
+     * More about it in gpumem/pool.h. */
     GPUMEM_PINNED_POOL = 3,
 } gpumem_pinned_method;
 
@@ -108,12 +118,21 @@ typedef struct gpumem_pinned_options {
     /* Unit of pinning; 0: 64 MiB. Larger requests get a slab of their own, and slabs are smaller
      * where the maximum leaves no more. */
     size_t slab_bytes;
-    uint64_t maximum_bytes; /* of all slabs, a page at least; 0: no limit */
-    uint64_t keep_bytes;    /* unused slabs kept for the next request, in bytes; 0: all */
-    int keep_nothing;       /* 1: every slab is given back when it is empty */
-    /* 1: a pool that can be exported, POSIX_FD (POOL only). No call exports a pool or its memory
-     * yet: the driver's own calls can, on the pool behind a pointer. */
+    uint64_t maximum_bytes; /* of all slabs, a page at least, or of the pool; 0: no limit */
+    /* Unused slabs kept for the next request, or the release threshold of an own pool, in bytes; 0:
+     * all. */
+    uint64_t keep_bytes;
+    int keep_nothing; /* 1: every slab is given back when it is empty */
+    /* 1: a pool that can be exported, POSIX_FD (POOL only). It needs a node: without numa_bind the
+     * one that the device calls nearest (its context is there: gpumem_device_open made it), or the
+     * machine's only one; NOT_SUPPORTED where there is neither. */
     int ipc;
+    /* POOL only: the driver's current pool of host memory (cuMemGetMemPool, else the default one),
+     * the default one, or an own one, which numa_bind, maximum_bytes, keep_bytes, keep_nothing and
+     * ipc make too. One of others stays when the resource ends, and is changed in one respect: the
+     * device gets access to it, and keeps it. A driver that names none (before 13.0) gets an own
+     * one; properties' note says so. */
+    gpumem_pool_choice pool;
 } gpumem_pinned_options;
 #define GPUMEM_PINNED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_pinned_options, __VA_ARGS__)
 
@@ -125,7 +144,10 @@ typedef struct gpumem_pinned_options {
  * for one another. OUT_OF_CAPACITY over `maximum_bytes`; NOT_SUPPORTED and NOT_PERMITTED when a
  * chosen method is refused; INVALID_ARGUMENT for options that contradict each other and nodes that
  * do not exist.
- * Driver: cuMemHostRegister, cuMemHostUnregister, cuMemHostAlloc, cuMemFreeHost, or the pool's.
+ * Of a pool the CPU may use a buffer once its stream has passed the allocation.
+ * Driver: cuMemHostRegister, cuMemHostUnregister, cuMemHostAlloc, cuMemFreeHost; for a pool
+ * cuMemGetMemPool, cuMemGetDefaultMemPool, cuMemPoolGetAccess, cuMemPoolSetAccess, and those of the
+ * device pool.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
     gpumem_device *device, const gpumem_pinned_options *options, gpumem_resource **resource);

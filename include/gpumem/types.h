@@ -21,6 +21,7 @@ typedef int CUdevice;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 /*
  * Option structs begin with `size`, the size of the struct as the caller was compiled, so that
@@ -42,8 +43,9 @@ typedef struct CUevent_st *CUevent;
  * of the device's context, as in CUDA. Where a call merely names streams that use memory (free,
  * shrink), NULL names none, and the legacy stream is named by its constant. PER_THREAD is the
  * default stream of the thread that makes the call, and a different one in each thread. NONE, given
- * at the allocation of memory that is not stream-ordered, says that no stream will use it: nothing
- * is waited for at its free but the streams that are named later.
+ * at an allocation, says that no stream of the caller's is meant: the memory is there at once for
+ * all, and nothing is waited for at its free but the streams that are named later. Pools take it,
+ * and memory that is not stream-ordered.
  */
 #ifdef __cplusplus
 #define GPUMEM_STREAM_LEGACY     (reinterpret_cast<CUstream>(0x1)) /* CU_STREAM_LEGACY */

@@ -24,6 +24,7 @@ void gm_buffer_init(gpumem_buffer *made, gpumem_resource *resource, CUstream str
     made->waits[0] = gm_wait_for(resource->device, named ? stream : NULL,
                                  named && !resource->properties.stream_ordered);
     made->wait_count = (size_t)named;
+    made->homeless = !named && resource->own_stream;
     pthread_mutex_init(&made->lock, NULL);
 }
 
@@ -79,7 +80,7 @@ void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
 }
 
 CUstream gm_buffer_home(const gpumem_buffer *buffer) {
-    return buffer->waits[buffer->home].stream;
+    return buffer->homeless ? GPUMEM_STREAM_NONE : buffer->waits[buffer->home].stream;
 }
 
 int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *allocation,
@@ -120,7 +121,8 @@ static gpumem_status check_request(const gpumem_resource *resource, const gpumem
     GM_REQUIRE(!request->capacity || request->capacity >= request->bytes,
                "gpumem_buffer_allocate: capacity %zu is less than the size %zu", request->capacity,
                request->bytes);
-    GM_REQUIRE(request->stream != GPUMEM_STREAM_NONE || !resource->properties.stream_ordered,
+    GM_REQUIRE(request->stream != GPUMEM_STREAM_NONE || !resource->properties.stream_ordered ||
+                   resource->own_stream,
                "gpumem_buffer_allocate: memory of the %s resource comes in the order of a stream; "
                "name one",
                resource->kind);
@@ -226,6 +228,7 @@ static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, siz
 gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_use");
+    GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "GPUMEM_STREAM_NONE is no stream to queue work on");
     pthread_mutex_lock(&buffer->lock);
     size_t index;
     int named = name_stream(buffer, stream, 1, &index);
@@ -251,7 +254,7 @@ static void retire(gpumem_buffer *buffer) {
     struct gm_current current;
     int entered = gm_current_enter(&current, device) == GPUMEM_OK;
     int now = 0;
-    if (entered && resource->properties.stream_ordered)
+    if (entered && resource->properties.stream_ordered && !buffer->homeless)
         now = gm_waits_join(buffer) == 0;
     else if (entered)
         now = gm_waits_mark(buffer);
@@ -285,8 +288,10 @@ static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
     pthread_mutex_lock(&buffer->lock);
     int freed = buffer->freed;
     buffer->freed = 1;
-    if (!freed && stream)
+    if (!freed && stream && stream != GPUMEM_STREAM_NONE) {
         (void)name_stream(buffer, stream, 0, &buffer->home); /* there is room: see above */
+        buffer->homeless = 0;
+    }
     pthread_mutex_unlock(&buffer->lock);
     GM_REQUIRE(!freed, "gpumem_buffer_free: freed twice; a hold or an export still keeps it");
     gm_buffer_unref(buffer);

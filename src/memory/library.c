@@ -39,6 +39,7 @@ static gpumem_status start(gpumem_library *library, int chosen) {
 static void discard(gpumem_library *library) {
     gpumem_driver_close(library->driver);
     pthread_mutex_destroy(&library->lock);
+    pthread_mutex_destroy(&library->registry);
     free(library->devices);
     gm_bury(library);
 }
@@ -55,6 +56,7 @@ gpumem_status gpumem_open(const gpumem_open_options *given, gpumem_library **lib
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to open the library");
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->registry, NULL);
     made->generation = gm_fork_generation();
     status = gpumem_driver_open(options.driver, &made->driver);
     if (status == GPUMEM_OK) {

@@ -52,6 +52,14 @@ gpumem_status gm_numa_check(int node, const char *what) {
                    list);
 }
 
+int gm_numa_only(void) {
+    char list[256], *rest;
+    if (read_list("/sys/devices/system/node/has_memory", list, (int)sizeof list) != 0)
+        return -1;
+    long node = strtol(list, &rest, 10);
+    return rest != list && !*rest && node >= 0 && node < GM_NUMA_MOST_NODES ? (int)node : -1;
+}
+
 size_t gm_numa_free(int node) {
     char path[64], line[128];
     snprintf(path, sizeof path, "/sys/devices/system/node/node%d/meminfo", node);

@@ -13,6 +13,10 @@
  * A system that does not tell its nodes (no /sys) is believed to have it. Reads a file. */
 gpumem_status gm_numa_check(int node, const char *what);
 
+/* The node with memory, where there is only one; -1 where there are more, or the system does not
+ * say. Reads a file. */
+int gm_numa_only(void);
+
 /* Bytes of the node that are free or hold pages of files that can be dropped; SIZE_MAX where the
  * system does not say. Reads a file. */
 size_t gm_numa_free(int node);

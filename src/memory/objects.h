@@ -22,6 +22,8 @@ struct gpumem_library {
     pthread_mutex_t lock;    /* devices */
     gpumem_device **devices; /* by ordinal; NULL when not open */
     struct gm_meter meter;
+    pthread_mutex_t registry; /* pools; nothing else is locked under it */
+    struct gm_pool *pools;    /* mapped ones that have been registered */
 };
 
 struct gpumem_device {
@@ -99,7 +101,8 @@ struct gpumem_resource {
     const struct gm_fast_ops *fast; /* or NULL */
     int users;                      /* made of the user's functions */
     int transparent;                /* a wrapper without a limit of its own */
-    int imported;                   /* memory of other processes, which share/import.c counts */
+    int own_stream; /* in stream order, and has a stream for callers that name none */
+    int imported;   /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of those, not yet given up by all who refer to them */
@@ -135,6 +138,7 @@ struct gpumem_buffer {
     gpumem_allocation allocation;
     atomic_uint references; /* owner, holds, exports */
     int freed;              /* the owner has let go */
+    int homeless;           /* no stream was named for it: goes back on one of the resource's own */
     size_t home;            /* which wait's stream the memory goes back on, if in stream order */
     /* Streams that use it, with that of allocation first. Grown when a stream is named, so that a
      * free needs no memory. */

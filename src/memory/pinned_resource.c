@@ -253,9 +253,11 @@ static gpumem_status settle_method(struct pinned_resource *p) {
     if (o->method == GPUMEM_PINNED_AUTO) {
         int allocated = !registers || (o->flags & GPUMEM_PINNED_WRITE_COMBINED);
         o->method = allocated ? GPUMEM_PINNED_ALLOCATED : GPUMEM_PINNED_REGISTERED;
+        size_t used = strlen(p->note);
         if (!registers)
-            snprintf(p->note, sizeof p->note,
-                     "allocated by the driver, which is slower: the device registers no memory");
+            snprintf(p->note + used, sizeof p->note - used,
+                     "%sallocated by the driver, which is slower: the device registers no memory",
+                     used ? "; " : "");
     }
     GM_REQUIRE(o->method == GPUMEM_PINNED_REGISTERED || !o->numa_bind,
                "pinned resource: memory that the driver allocates cannot be bound to a node");
@@ -290,13 +292,15 @@ static gpumem_status settle(struct pinned_resource *p) {
     return GPUMEM_OK;
 }
 
+/* `note` begins the properties'; more may follow it. */
 static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_options *options,
-                                  gpumem_resource **resource) {
+                                  const char *note, gpumem_resource **resource) {
     struct pinned_resource *p = calloc(1, sizeof *p);
     if (!p)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     p->device = device;
     p->options = *options;
+    snprintf(p->note, sizeof p->note, "%s", note);
     pthread_mutex_init(&p->lock, NULL);
     gpumem_status status = settle(p);
     if (status == GPUMEM_OK)
@@ -309,60 +313,18 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
     return GPUMEM_OK;
 }
 
-/* Whether a new host pool is open to a device by itself is not said anywhere. */
-static gpumem_status open_to_device(gpumem_device *device, CUmemoryPool pool) {
-    CUmemAccessDesc access = {
-        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle},
-        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
-    };
-    CUmemAccess_flags now = CU_MEM_ACCESS_FLAGS_PROT_NONE;
-    CUresult result = device->cu->cuMemPoolGetAccess(&now, pool, &access.location);
-    if (result == CUDA_SUCCESS && now == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-        return GPUMEM_OK;
-    result = device->cu->cuMemPoolSetAccess(pool, &access, 1);
-    if (result == CUDA_SUCCESS)
-        return GPUMEM_OK;
-    return gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
-                      "device %d gets no access to the host pool", device->ordinal);
-}
-
-static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_options *options,
+/* The driver's pool; or slabs, which say so, where there is none. Slabs cannot be shared. */
+static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_options *given,
                                  gpumem_resource **resource) {
-    GM_REQUIRE(!options->flags, "pinned resource: a pool takes no flags");
-    GM_REQUIRE(!options->slab_bytes && !options->touch_threads,
-               "pinned resource: a pool has no slabs to size or touch");
-    struct gm_pool_settings settings = {
-        .kind = "pinned_pool",
-        .own = 1,
-        .host = 1,
-        .maximum = options->maximum_bytes,
-        .location = options->numa_bind ? GPUMEM_LOCATION_HOST_NUMA : GPUMEM_LOCATION_HOST,
-        .handle_type = options->ipc ? GPUMEM_HANDLE_POSIX_FD : GPUMEM_HANDLE_NONE,
-    };
-    CUmemAllocationProp like =
-        gm_vmm_prop(device, settings.location, options->numa_node, settings.handle_type, 0, 0);
-    CUmemPoolProps props = {
-        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-        .handleTypes = like.requestedHandleTypes,
-        .location = like.location,
-        .maxSize = options->maximum_bytes,
-    };
-    uint64_t threshold = options->keep_nothing ? 0
-                         : options->keep_bytes ? options->keep_bytes
-                                               : UINT64_MAX;
-    gpumem_status status = gm_pool_create(device, &props, threshold, &settings.pool);
-    if (status != GPUMEM_OK)
+    int absent = 0;
+    gpumem_status status = gm_host_pool_create(device, given, resource, &absent);
+    if (status == GPUMEM_OK || !absent || given->ipc)
         return status;
-    status = open_to_device(device, settings.pool);
-    if (status != GPUMEM_OK) {
-        struct gm_error_record saved;
-        gm_error_save(&saved);
-        if (device->cu->cuMemPoolDestroy(settings.pool) != CUDA_SUCCESS)
-            gm_meter_quarantine(&device->meter, 0);
-        gm_error_restore(&saved);
-        return status;
-    }
-    return gm_pool_resource(device, &settings, resource);
+    char note[sizeof((struct pinned_resource *)NULL)->note];
+    snprintf(note, sizeof note, GM_NO_HOST_POOL "%s", gpumem_last_error()->message);
+    gpumem_pinned_options options = *given;
+    options.method = GPUMEM_PINNED_AUTO;
+    return create_slabs(device, &options, note, resource);
 }
 
 gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
@@ -382,6 +344,10 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
                "pinned resource: unknown flags 0x%x", options.flags);
     GM_REQUIRE(options.numa_bind || !options.numa_node,
                "pinned resource: numa_node is %d, and numa_bind is not set", options.numa_node);
+    GM_REQUIRE((unsigned)options.pool <= GPUMEM_POOL_OWN, "pinned resource: unknown pool choice %d",
+               (int)options.pool);
+    GM_REQUIRE(!options.pool || options.method == GPUMEM_PINNED_POOL,
+               "pinned resource: `pool` is chosen, and the method is not GPUMEM_PINNED_POOL");
     if (options.numa_bind)
         status = gm_numa_check(options.numa_node, "pinned resource");
     struct gm_current current;
@@ -390,7 +356,7 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
     if (status != GPUMEM_OK)
         return status;
     status = options.method == GPUMEM_PINNED_POOL ? create_pool(device, &options, resource)
-                                                  : create_slabs(device, &options, resource);
+                                                  : create_slabs(device, &options, "", resource);
     gm_current_leave(&current);
     return status;
 }

@@ -11,25 +11,22 @@
 #include "memory/resource.h"
 #include "memory/vmm.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 
 /* What the driver aligns allocations to. */
 #define POOL_ALIGNMENT ((size_t)256)
 
-struct pool_resource {
-    gpumem_device *device;
-    gpumem_resource *resource;
-    struct gm_pool_settings settings;
-};
-
-static uint64_t attribute(const struct pool_resource *p, CUmemPool_attribute which) {
+static uint64_t attribute(const struct gm_pool *p, CUmemPool_attribute which) {
     cuuint64_t value = 0;
     CUresult result = p->device->cu->cuMemPoolGetAttribute(p->settings.pool, which, &value);
     return result == CUDA_SUCCESS ? value : 0;
 }
 
 /* What the pool keeps is pinned already; the rest is asked for. */
-static gpumem_status begin_pinning(const struct pool_resource *p, size_t bytes, size_t *pinned) {
+static gpumem_status begin_pinning(const struct gm_pool *p, size_t bytes, size_t *pinned) {
     *pinned = 0;
     if (!p->settings.host)
         return GPUMEM_OK;
@@ -45,15 +42,27 @@ static gpumem_status begin_pinning(const struct pool_resource *p, size_t bytes, 
 }
 
 /* The driver says OUT_OF_MEMORY for both. */
-static int is_over_maximum(const struct pool_resource *p, CUresult result, size_t bytes) {
+static int is_over_maximum(const struct gm_pool *p, CUresult result, size_t bytes) {
     uint64_t maximum = p->settings.maximum;
     return result == CUDA_ERROR_OUT_OF_MEMORY && maximum &&
            (bytes > maximum || attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) > maximum - bytes);
 }
 
-static gpumem_status refuse(const struct pool_resource *p, CUresult result, size_t bytes) {
+/* Of host memory there are no nodes of graphs. */
+static int is_captured(const struct gm_pool *p, CUresult result, CUstream stream) {
+    return p->settings.host &&
+           (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) &&
+           gm_capture_state(p->device->cu, stream, NULL) == GM_CAPTURE_UNDER_WAY;
+}
+
+static gpumem_status refuse(const struct gm_pool *p, CUresult result, const char *call,
+                            size_t bytes, CUstream stream) {
     const gpumem_driver_api *cu = p->device->cu;
-    const char *call = "cuMemAllocFromPoolAsync";
+    if (is_captured(p, result, stream))
+        return gm_cu_fail_as(GPUMEM_ERROR_NOT_SUPPORTED, cu, result, call,
+                             "the stream is captured, and the driver makes no graph node of host "
+                             "memory; allocate the %zu bytes before the capture",
+                             bytes);
     if (is_over_maximum(p, result, bytes))
         return gm_cu_fail_as(GPUMEM_ERROR_OUT_OF_CAPACITY, cu, result, call,
                              "%zu bytes more would bring the %s over its maximum of %llu", bytes,
@@ -66,38 +75,83 @@ static gpumem_status refuse(const struct pool_resource *p, CUresult result, size
 }
 
 /* The legacy stream is asked first: the driver would refuse, and spoil the capture for it. */
-static CUresult stream_allows(const struct pool_resource *p, CUstream stream) {
+static CUresult stream_allows(const struct gm_pool *p, CUstream stream) {
     return gm_is_legacy(stream) &&
                    gm_capture_state(p->device->cu, stream, NULL) == GM_CAPTURE_IMPLICIT
                ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
                : CUDA_SUCCESS;
 }
 
+gpumem_status gm_pool_stream(struct gm_pool *p, CUstream *stream) {
+    const gpumem_driver_api *cu = p->device->cu;
+    gpumem_status status = GPUMEM_OK;
+    pthread_mutex_lock(&p->lock);
+    if (!p->stream) {
+        CUstream made = NULL;
+        CUresult result = cu->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING);
+        if (result == CUDA_SUCCESS) {
+            p->stream = made;
+        } else {
+            status = gm_cu_fail(cu, result, "cuStreamCreate", "device %d gives no stream",
+                                p->device->ordinal);
+            if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
+                gm_meter_quarantine(&p->device->meter, 0);
+        }
+    }
+    *stream = p->stream;
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+/* In order of the stream; for callers that name none the memory is there when this returns. */
+static gpumem_status take(struct gm_pool *p, size_t bytes, CUstream wanted, CUdeviceptr *base) {
+    const gpumem_driver_api *cu = p->device->cu;
+    CUstream stream = wanted;
+    size_t pinning = 0;
+    gpumem_status status = GPUMEM_OK;
+    if (wanted == GPUMEM_STREAM_NONE)
+        status = gm_pool_stream(p, &stream);
+    if (status == GPUMEM_OK)
+        status = begin_pinning(p, bytes, &pinning);
+    if (status != GPUMEM_OK)
+        return status;
+    CUdeviceptr made = 0;
+    const char *call = "cuMemAllocFromPoolAsync";
+    CUresult result = stream_allows(p, stream);
+    if (result == CUDA_SUCCESS)
+        result = cu->cuMemAllocFromPoolAsync(&made, bytes, p->settings.pool, stream);
+    if (pinning)
+        gm_pinning_end(pinning);
+    if (result == CUDA_SUCCESS && wanted == GPUMEM_STREAM_NONE) {
+        call = "cuStreamSynchronize";
+        result = cu->cuStreamSynchronize(stream);
+    }
+    if (result == CUDA_SUCCESS) {
+        *base = made;
+        return GPUMEM_OK;
+    }
+    status = refuse(p, result, call, bytes, stream);
+    /* It may have taken effect: the driver reports earlier failures like this. */
+    if (made && cu->cuMemFreeAsync(made, stream) != CUDA_SUCCESS)
+        gm_meter_quarantine_memory(&p->resource->meter, bytes);
+    return status;
+}
+
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
-    struct pool_resource *p = user;
-    const gpumem_driver_api *cu = p->device->cu;
+    struct gm_pool *p = user;
+    if (p->settings.mapped)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "the pool belongs to another process, which alone allocates from it; import "
+                       "its buffers with gpumem_pool_import_buffer");
     size_t slack = request->alignment > POOL_ALIGNMENT ? request->alignment - POOL_ALIGNMENT : 0;
     if (request->bytes > SIZE_MAX - slack)
         return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no pool has %zu bytes", request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
-    size_t pinning = 0;
-    gpumem_status begun = begin_pinning(p, bytes, &pinning);
-    if (begun != GPUMEM_OK)
-        return begun;
-    CUresult result = stream_allows(p, request->stream);
-    if (result == CUDA_SUCCESS)
-        result = cu->cuMemAllocFromPoolAsync(&base, bytes, p->settings.pool, request->stream);
-    if (pinning)
-        gm_pinning_end(pinning);
-    if (result != CUDA_SUCCESS) {
-        gpumem_status status = refuse(p, result, bytes);
-        /* It may have taken effect: the driver reports earlier failures like this. */
-        if (base && cu->cuMemFreeAsync(base, request->stream) != CUDA_SUCCESS)
-            gm_meter_quarantine_memory(&p->resource->meter, bytes);
+    gpumem_status status = take(p, bytes, request->stream, &base);
+    if (status != GPUMEM_OK)
         return status;
-    }
     CUdeviceptr pointer = (base + request->alignment - 1) & ~(CUdeviceptr)(request->alignment - 1);
     *allocation = (gpumem_allocation){
         .size = sizeof *allocation,
@@ -128,7 +182,7 @@ static CUdeviceptr base_of(const gpumem_allocation *allocation) {
     return (CUdeviceptr)((uintptr_t)allocation->cookie & ~PUT_OFF_BIT);
 }
 
-static int put_off(struct pool_resource *p, const gpumem_allocation *allocation, CUstream stream) {
+static int put_off(struct gm_pool *p, const gpumem_allocation *allocation, CUstream stream) {
     gpumem_allocation marked = *allocation;
     marked.cookie = (void *)((uintptr_t)allocation->cookie | PUT_OFF_BIT);
     return gm_buffer_put_off(p->resource, &marked, stream);
@@ -141,7 +195,7 @@ static int put_off(struct pool_resource *p, const gpumem_allocation *allocation,
  */
 enum outcome { GIVEN_BACK, PUT_OFF, KEPT_BY_DRIVER };
 
-static enum outcome outcome_of(struct pool_resource *p, const gpumem_allocation *allocation,
+static enum outcome outcome_of(struct gm_pool *p, const gpumem_allocation *allocation,
                                CUstream stream, CUresult result) {
     if (result == CUDA_SUCCESS)
         return GIVEN_BACK;
@@ -157,7 +211,13 @@ static enum outcome outcome_of(struct pool_resource *p, const gpumem_allocation 
 }
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    struct pool_resource *p = user;
+    struct gm_pool *p = user;
+    if (p->settings.mapped) {
+        gm_pool_import_end(p, base_of(allocation));
+        return;
+    }
+    if (stream == GPUMEM_STREAM_NONE) /* that of the allocation, which is there since then */
+        stream = p->stream;
     CUresult result = stream_allows(p, stream);
     if (result == CUDA_SUCCESS)
         result = p->device->cu->cuMemFreeAsync(base_of(allocation), stream);
@@ -170,19 +230,22 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
         gm_meter_subtract(&p->resource->meter, GM_PINNED, allocation->committed_bytes);
 }
 
+/* Two buffers over one address of a mapped pool have streams of their own, and the driver's free
+ * ends both: it comes after all of them, and in the order of none. */
 static void properties(void *user, gpumem_resource_properties *out) {
-    struct pool_resource *p = user;
-    out->device_accessible = 1;
+    struct gm_pool *p = user;
+    out->device_accessible = !p->settings.closed;
     out->host_accessible = p->settings.host;
-    out->stream_ordered = 1;
+    out->stream_ordered = !p->settings.mapped;
     out->location = p->settings.location;
     out->handle_type = p->settings.handle_type;
+    memcpy(out->note, p->settings.note, sizeof out->note);
 }
 
 /* Of a pool of others we cannot say what part of its cache is ours. */
 static void stats(void *user, gpumem_stats *out) {
-    const struct pool_resource *p = user;
-    if (!p->settings.own)
+    const struct gm_pool *p = user;
+    if (!p->settings.own || p->settings.mapped)
         return;
     struct gm_relaxed relaxed; /* these are called with nothing entered */
     gm_relax(&relaxed, p->device->cu);
@@ -198,8 +261,8 @@ static void stats(void *user, gpumem_stats *out) {
 }
 
 static void trim(void *user, size_t keep_bytes) {
-    struct pool_resource *p = user;
-    if (!p->settings.own)
+    struct gm_pool *p = user;
+    if (!p->settings.own || p->settings.mapped)
         return;
     /* The driver counts what is in use into what it keeps. */
     uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
@@ -207,15 +270,58 @@ static void trim(void *user, size_t keep_bytes) {
     (void)p->device->cu->cuMemPoolTrimTo(p->settings.pool, keep);
 }
 
-static void destroy(void *user) {
-    struct pool_resource *p = user;
-    if (p->settings.own && p->device->cu->cuMemPoolDestroy(p->settings.pool) != CUDA_SUCCESS)
-        gm_meter_quarantine(&p->device->meter, 0);
+static void end(struct gm_pool *p) {
+    gm_kept_file_close(&p->descriptor);
+    pthread_mutex_destroy(&p->lock);
     free(p);
 }
 
-gpumem_status gm_pool_resource(gpumem_device *device, const struct gm_pool_settings *settings,
-                               gpumem_resource **resource) {
+static void destroy(void *user) {
+    struct gm_pool *p = user;
+    const gpumem_driver_api *cu = p->device->cu;
+    gm_pool_unregister(p);
+    if (p->settings.own && cu->cuMemPoolDestroy(p->settings.pool) != CUDA_SUCCESS)
+        gm_meter_quarantine(&p->device->meter, 0);
+    if (p->stream && cu->cuStreamDestroy_v2(p->stream) != CUDA_SUCCESS)
+        gm_meter_quarantine(&p->device->meter, 0);
+    end(p);
+}
+
+struct gm_pool *gm_pool_of(const gpumem_resource *resource) {
+    return resource->ops.allocate == allocate ? resource->user : NULL;
+}
+
+gpumem_status gm_pool_find(gpumem_resource *resource, const char *call, struct gm_pool **pool) {
+    GM_CHECK(resource, call);
+    *pool = gm_pool_of(resource);
+    if (*pool)
+        return GPUMEM_OK;
+    const char *note = resource->properties.note;
+    if (strncmp(note, GM_NO_HOST_POOL, strlen(GM_NO_HOST_POOL)) == 0)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: %s", call, note);
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: a %s resource is no pool of the driver",
+                   call, resource->kind);
+}
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+static gpumem_status name_pool(struct gm_pool_settings *settings) {
+    if (getrandom(settings->uuid, sizeof settings->uuid, 0) != (ssize_t)sizeof settings->uuid)
+        return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "getrandom", "cannot name a pool");
+    settings->has_uuid = 1;
+    return GPUMEM_OK;
+}
+
+void gm_pool_discard(gpumem_device *device, CUmemoryPool pool) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    if (pool && device->cu->cuMemPoolDestroy(pool) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
+    gm_error_restore(&saved);
+}
+
+static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *settings,
+                          gpumem_resource **resource) {
     const gpumem_resource_ops ops = {
         .size = sizeof ops,
         .kind = settings->kind,
@@ -226,28 +332,34 @@ gpumem_status gm_pool_resource(gpumem_device *device, const struct gm_pool_setti
         .trim = trim,
         .destroy = destroy,
     };
-    struct pool_resource *p = calloc(1, sizeof *p);
-    gpumem_status status;
-    if (p) {
-        p->device = device;
-        p->settings = *settings;
+    struct gm_pool *p = calloc(1, sizeof *p);
+    if (!p)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    p->device = device;
+    p->settings = *settings;
+    p->descriptor = (struct gm_kept_file)GM_NO_KEPT_FILE;
+    pthread_mutex_init(&p->lock, NULL);
+    gpumem_status status = GPUMEM_OK;
+    if (settings->handle_type != GPUMEM_HANDLE_NONE && !settings->mapped)
+        status = name_pool(&p->settings);
+    if (status == GPUMEM_OK)
         status = gm_resource_make(device, &ops, p, NULL, &p->resource);
-    } else {
-        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    if (status != GPUMEM_OK) {
+        end(p);
+        return status;
     }
-    if (status == GPUMEM_OK) {
-        *resource = p->resource;
-        return GPUMEM_OK;
-    }
-    if (settings->own && device->cu->cuMemPoolDestroy(settings->pool) != CUDA_SUCCESS)
-        gm_meter_quarantine(&device->meter, 0);
-    free(p);
-    return status;
+    p->resource->imported = settings->mapped;
+    p->resource->own_stream = !settings->mapped;
+    *resource = p->resource;
+    return GPUMEM_OK;
 }
 
-static void discard_pool(gpumem_device *device, CUmemoryPool pool) {
-    if (pool && device->cu->cuMemPoolDestroy(pool) != CUDA_SUCCESS)
-        gm_meter_quarantine(&device->meter, 0);
+gpumem_status gm_pool_resource(gpumem_device *device, const struct gm_pool_settings *settings,
+                               gpumem_resource **resource) {
+    gpumem_status status = make(device, settings, resource);
+    if (status != GPUMEM_OK && settings->own)
+        gm_pool_discard(device, settings->pool);
+    return status;
 }
 
 gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
@@ -263,7 +375,7 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
                              props->location.id)
                 : gm_cu_fail(cu, result, "cuMemPoolCreate", "device %d gives no such memory pool",
                              device->ordinal);
-        discard_pool(device, made);
+        gm_pool_discard(device, made);
         return status;
     }
     cuuint64_t threshold = release_threshold;
@@ -272,7 +384,7 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
         gpumem_status status =
             gm_cu_fail(cu, result, "cuMemPoolSetAttribute", "cannot set the release threshold %llu",
                        (unsigned long long)release_threshold);
-        discard_pool(device, made);
+        gm_pool_discard(device, made);
         return status;
     }
     *pool = made;
@@ -318,6 +430,8 @@ static gpumem_status find_pool(gpumem_device *device, const gpumem_device_pool_o
                "GPUMEM_POOL_OWN for a threshold, a maximum or ipc");
     GM_REQUIRE((unsigned)options->handle_type <= GPUMEM_HANDLE_FABRIC,
                "device pool: unknown handle type %d", (int)options->handle_type);
+    GM_REQUIRE(!options->ipc || options->handle_type != GPUMEM_HANDLE_NONE,
+               "device pool: ipc is set, and the handle type is NONE");
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "device %d has no memory pools (attribute MEMORY_POOLS_SUPPORTED is 0)",
@@ -342,7 +456,8 @@ gpumem_status gpumem_device_pool_resource_create(gpumem_device *device,
     status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
         return status;
-    struct gm_pool_settings settings = {.kind = "device_pool", .handle_type = GPUMEM_HANDLE_NONE};
+    struct gm_pool_settings settings = {
+        .kind = "device_pool", .handle_type = GPUMEM_HANDLE_NONE, .numa_node = -1};
     status = find_pool(device, &options, &settings);
     if (status == GPUMEM_OK)
         status = gm_pool_resource(device, &settings, resource);

@@ -27,6 +27,7 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
     if (!made->apart) {
         made->meter.parent = upstream ? &upstream->meter : &device->meter;
         made->chunks = upstream ? upstream->chunks : NULL;
+        made->own_stream = upstream && upstream->own_stream;
     }
     made->properties = (gpumem_resource_properties){
         .size = sizeof made->properties, .handle_type = GPUMEM_HANDLE_NONE, .granularity = 1};

@@ -203,16 +203,25 @@ static void the_drivers_pool_works(void **state) {
     check_shared(buffer);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(resource));
-    /* As an H200 answers: location HOST with descriptors is refused, a node is not. */
-    assert_int_not_equal(
-        gpumem_pinned_resource_create(
-            device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1),
-            &resource),
-        GPUMEM_OK);
-    assert_non_null(strstr(gpumem_last_error()->message, "cuMemPoolCreate"));
-    resource = make(GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1,
-                                   .numa_bind = 1));
-    OK(gpumem_resource_destroy(resource));
+}
+
+/* As an H200 answers: location HOST with descriptors is refused, a node is not. */
+static void a_pool_to_share_is_of_the_nearest_node(void **state) {
+    (void)state;
+    gpumem_device_info about = {.size = sizeof about};
+    OK(gpumem_device_get_info(device, &about));
+    int nearest = about.host_numa_node >= 0 ? about.host_numa_node : 0;
+    for (int named = 0; named < 2; named++) {
+        gpumem_resource *resource = make(GPUMEM_OPTIONS(
+            gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1, .numa_bind = named));
+        gpumem_pool_info info = {.size = sizeof info};
+        OK(gpumem_pool_get_info(resource, &info));
+        assert_int_equal(info.numa_node, nearest);
+        assert_int_equal(info.ipc_enabled, 1);
+        assert_int_equal(info.owned, 1);
+        assert_int_equal(info.has_uuid, 1);
+        OK(gpumem_resource_destroy(resource));
+    }
 }
 
 /* Typed copies refuse memory of a host pool; that is no matter of who reads and writes a buffer. */
@@ -383,6 +392,7 @@ int main(void) {
         T(more_than_the_machine_has_is_refused),
         T(alignment_is_given),
         T(the_drivers_pool_works),
+        T(a_pool_to_share_is_of_the_nearest_node),
         T(pool_buffers_are_read_and_written),
         T(a_forked_child_has_no_part_of_registered_memory),
         T(contradictions_are_refused),

@@ -116,8 +116,11 @@ static void device_memory_is_not_asked_for(void **state) {
 static void what_a_pool_keeps_is_there(void **state) {
     (void)state;
     gpumem_buffer *buffer = NULL;
-    OK(gpumem_pinned_resource_create(
-        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &resource));
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options,
+                                                    .method = GPUMEM_PINNED_POOL,
+                                                    .pool = GPUMEM_POOL_OWN),
+                                     &resource));
     OK(take(64, &buffer));
     OK(gpumem_buffer_free(buffer, NULL));
     synchronize(NULL);

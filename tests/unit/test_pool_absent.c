@@ -1,0 +1,82 @@
+/* Drivers without pools of host memory, or without a current one: what takes their place. */
+#include "library_test.h"
+#include "temporary.h"
+
+#include <unistd.h>
+
+static gpumem_resource_properties properties_of(gpumem_resource *resource) {
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(resource, &properties));
+    return properties;
+}
+
+static void check_bytes(gpumem_resource *resource) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 4096, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, 4096, 0x5a, NULL));
+    synchronize(NULL);
+    assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(buffer))[4095], 0x5a);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+#define POOL(...) GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, __VA_ARGS__)
+
+static void our_own_takes_over_and_says_so(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_pool_info info = {.size = sizeof info};
+    OK(gpumem_pinned_resource_create(device, POOL(.maximum_bytes = 8 * MIB), &resource));
+    gpumem_resource_properties properties = properties_of(resource);
+    assert_string_equal(properties.kind, "pinned");
+    assert_int_equal(properties.stream_ordered, 0);
+    assert_int_equal(properties.host_accessible, 1);
+    assert_string_equal(properties.note, "slabs in place of the driver's host pool: attribute "
+                                         "HOST_MEMORY_POOLS_SUPPORTED is 0");
+    check_bytes(resource);
+    gpumem_buffer *none;
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 9 * MIB, NULL, &none));
+    FAILS(NOT_SUPPORTED, gpumem_pool_get_info(resource, &info));
+    SAYS("HOST_MEMORY_POOLS_SUPPORTED is 0");
+    OK(gpumem_resource_destroy(resource));
+    /* Any choice of pool is one that the driver does not have. */
+    for (int pool = 0; pool <= GPUMEM_POOL_OWN; pool++) {
+        OK(gpumem_pinned_resource_create(device, POOL(.pool = (gpumem_pool_choice)pool),
+                                         &resource));
+        check_bytes(resource);
+        OK(gpumem_resource_destroy(resource));
+    }
+    assert_int_equal(soft->call_count("cuMemPoolCreate"), 0);
+    assert_int_equal(soft->call_count("cuMemGetMemPool"), 0);
+}
+
+static void sharing_is_refused_instead(void **state) {
+    (void)state;
+    gpumem_resource *none = (gpumem_resource *)state;
+    FAILS(NOT_SUPPORTED, gpumem_pinned_resource_create(device, POOL(.ipc = 1), &none));
+    SAYS("HOST_NUMA_MEMORY_POOLS_SUPPORTED is 0");
+    assert_ptr_equal(none, state);
+}
+
+/* A device as there is none yet: an H200 without pools of host memory. */
+static int open_without(void **state) {
+    char path[TEMPORARY_ROOM];
+    static const char text[] = "[device]\nlike = h200\nname = no host pools\n[attributes]\n"
+                               "HOST_MEMORY_POOLS_SUPPORTED = 0\n"
+                               "HOST_NUMA_MEMORY_POOLS_SUPPORTED = 0\n";
+    int fd = temporary_file(path, "gpumem-profile");
+    if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)(sizeof text - 1))
+        return -1;
+    close(fd);
+    setenv("SOFTGPU_PROFILE", path, 1);
+    int result = open_device(state);
+    unlink(path);
+    return result;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(our_own_takes_over_and_says_so),
+        cmocka_unit_test(sharing_is_refused_instead),
+    };
+    return cmocka_run_group_tests(tests, open_without, close_device);
+}

@@ -1,0 +1,425 @@
+/* Pools and their buffers between processes. The other process is this program again, by exec. */
+#include "library_test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static size_t open_descriptors(void) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+static gpumem_pool_info info_of(gpumem_resource *resource) {
+    gpumem_pool_info info = {.size = sizeof info};
+    OK(gpumem_pool_get_info(resource, &info));
+    return info;
+}
+
+/* ---- The other process ----------------------------------------------------------------------- */
+
+#define SIZE (3 * MIB)
+
+/* What goes over the socket after the pool. */
+struct offer {
+    gpumem_pool_share_buffer first, second;
+};
+
+static int check(int good, const char *what) {
+    if (!good)
+        fprintf(stderr, "other process: %s; the last error says: %s\n", what,
+                gpumem_last_error()->message);
+    return good;
+}
+#define WANT(condition)                                                                            \
+    do {                                                                                           \
+        if (!check(condition, #condition))                                                         \
+            return 10;                                                                             \
+    } while (0)
+
+static int holds(gpumem_buffer *buffer, unsigned char value) {
+    unsigned char bytes[2] = {0};
+    size_t last = gpumem_buffer_size(buffer) - 1;
+    return gpumem_buffer_read(buffer, 0, &bytes[0], 1, NULL) == GPUMEM_OK &&
+           gpumem_buffer_read(buffer, last, &bytes[1], 1, NULL) == GPUMEM_OK &&
+           gpumem_stream_synchronize(device, NULL) == GPUMEM_OK && bytes[0] == value &&
+           bytes[1] == value;
+}
+
+/* A mapped pool answers what a mapped pool can. */
+static int check_mapped(gpumem_resource *pool, int host, const struct offer *offer) {
+    gpumem_pool_info info = {.size = sizeof info};
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_buffer *none;
+    gpumem_resource *found = NULL;
+    uint64_t value;
+    WANT(gpumem_pool_get_info(pool, &info) == GPUMEM_OK);
+    WANT(info.mapped && info.owned && info.ipc_enabled && info.device_accessible);
+    WANT(info.host_accessible == host && info.device_id == (host ? -1 : 0));
+    WANT(info.numa_node == (host ? 0 : -1));
+    WANT(info.has_uuid && memcmp(info.uuid, offer->first.pool, 16) == 0);
+    WANT(gpumem_buffer_allocate(pool, 100, NULL, &none) == GPUMEM_ERROR_NOT_SUPPORTED);
+    WANT(strstr(gpumem_last_error()->message, "another process") != NULL);
+    WANT(gpumem_pool_get_share_handle(pool, &handle) == GPUMEM_ERROR_NOT_SUPPORTED);
+    WANT(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &value) ==
+         GPUMEM_ERROR_NOT_SUPPORTED);
+    WANT(gpumem_pool_set_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, 0) ==
+         GPUMEM_ERROR_NOT_SUPPORTED);
+    WANT(gpumem_resource_trim(pool, 0) == GPUMEM_OK);
+    WANT(gpumem_pool_from_registry(library, info.uuid, &found) == GPUMEM_ERROR_INVALID_ARGUMENT);
+    WANT(gpumem_pool_register(pool, info.uuid, &found) == GPUMEM_OK && found == pool);
+    found = NULL;
+    WANT(gpumem_pool_from_registry(library, offer->second.pool, &found) == GPUMEM_OK);
+    WANT(found == pool);
+    return 0;
+}
+
+/* Two buffers of one export are one address, and its memory is there until the second is freed. */
+static int check_twice(gpumem_resource *pool, const struct offer *offer) {
+    gpumem_buffer *a, *b, *again;
+    gpumem_stats stats = {.size = sizeof stats};
+    WANT(gpumem_pool_import_buffer(pool, &offer->first, &a) == GPUMEM_OK);
+    WANT(gpumem_pool_import_buffer(pool, &offer->first, &b) == GPUMEM_OK);
+    WANT(gpumem_buffer_pointer(a) == gpumem_buffer_pointer(b) && a != b);
+    WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
+    WANT(stats.imported_bytes == SIZE && stats.committed_bytes == 0 && stats.allocations == 2);
+    WANT(gpumem_resource_destroy(pool) == GPUMEM_ERROR_BUSY);
+    /* Work on the first holds its free back; that of the second waits for nothing of it. */
+    struct gate gate = close_gate();
+    WANT(gpumem_buffer_fill(a, 0, SIZE, 0x77, gate.stream) == GPUMEM_OK);
+    WANT(gpumem_buffer_free(a, NULL) == GPUMEM_OK);
+    WANT(gpumem_buffer_free(b, NULL) == GPUMEM_OK);
+    WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
+    WANT(stats.imported_bytes == SIZE && stats.deferred_frees == 1);
+    open_gate(gate);
+    WANT(gpumem_device_trim(device, 1) == GPUMEM_OK);
+    remove_gate(gate);
+    WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
+    WANT(stats.imported_bytes == 0 && stats.quarantined == 0);
+    WANT(gpumem_pool_import_buffer(pool, &offer->first, &again) == GPUMEM_OK);
+    WANT(holds(again, 0x77));
+    WANT(gpumem_buffer_fill(again, 0, SIZE, 0x55, NULL) == GPUMEM_OK);
+    WANT(gpumem_stream_synchronize(device, NULL) == GPUMEM_OK);
+    WANT(gpumem_buffer_free(again, NULL) == GPUMEM_OK);
+    return 0;
+}
+
+/* What the other side says is not believed. */
+static int check_lies(gpumem_resource *pool, const struct offer *offer) {
+    gpumem_buffer *none = NULL;
+    gpumem_pool_share_buffer lie = offer->first;
+    lie.bytes += 4 * GIB;
+    WANT(gpumem_pool_import_buffer(pool, &lie, &none) == GPUMEM_ERROR_DATA);
+    lie = offer->first;
+    lie.offset = 256;
+    WANT(gpumem_pool_import_buffer(pool, &lie, &none) == GPUMEM_ERROR_DATA);
+    lie.offset = UINT64_MAX - 100;
+    WANT(gpumem_pool_import_buffer(pool, &lie, &none) == GPUMEM_ERROR_DATA);
+    lie = offer->first;
+    lie.bytes = 0;
+    WANT(gpumem_pool_import_buffer(pool, &lie, &none) == GPUMEM_ERROR_DATA);
+    lie = offer->first;
+    lie.data[20] ^= 1;
+    WANT(gpumem_pool_import_buffer(pool, &lie, &none) == GPUMEM_ERROR_DATA);
+    lie = offer->first;
+    lie.pool[3] ^= 1;
+    WANT(gpumem_pool_import_buffer(pool, &lie, &none) == GPUMEM_ERROR_DATA);
+    WANT(strstr(gpumem_last_error()->message, "another pool") != NULL);
+    WANT(!none);
+    return 0;
+}
+
+static int use_offer(gpumem_resource *pool, int host, int socket) {
+    struct offer offer;
+    gpumem_buffer *second;
+    WANT(read(socket, &offer, sizeof offer) == (ssize_t)sizeof offer);
+    int wrong = check_mapped(pool, host, &offer);
+    if (!wrong)
+        wrong = check_lies(pool, &offer);
+    if (!wrong)
+        wrong = check_twice(pool, &offer);
+    if (wrong)
+        return wrong;
+    WANT(gpumem_pool_import_buffer(pool, &offer.second, &second) == GPUMEM_OK);
+    WANT(gpumem_buffer_pointer(second) % 4096 == 0 && gpumem_buffer_size(second) == 1000);
+    WANT(gpumem_buffer_resource(second) == pool && holds(second, 0x42));
+    unsigned char *bytes = gpumem_buffer_host_pointer(second);
+    WANT((bytes != NULL) == host);
+    gpumem_pool_share_buffer more = {.size = sizeof more};
+    WANT(gpumem_pool_export_buffer(second, &more) == GPUMEM_ERROR_NOT_SUPPORTED);
+    if (bytes)
+        bytes[999] = 0x43; /* by the CPU */
+    else
+        WANT(gpumem_buffer_fill(second, 999, 1, 0x43, NULL) == GPUMEM_OK);
+    WANT(gpumem_stream_synchronize(device, NULL) == GPUMEM_OK);
+    WANT(gpumem_buffer_free(second, NULL) == GPUMEM_OK);
+    return 0;
+}
+
+static int other_process(int host, int socket) {
+    if (open_device(NULL) != 0 || make_host_memory_file() != 0)
+        return 1;
+    gpumem_resource *pool, *found;
+    size_t before = open_descriptors();
+    if (!check(gpumem_pool_receive(device, socket, NULL, &pool) == GPUMEM_OK, "receive"))
+        return 2;
+    gpumem_pool_info info = info_of(pool);
+    int result = use_offer(pool, host, socket);
+    if (result)
+        return result;
+    if (!check(gpumem_resource_destroy(pool) == GPUMEM_OK, "destroy"))
+        return 3;
+    /* What is closed is no longer registered. */
+    if (gpumem_pool_from_registry(library, info.uuid, &found) != GPUMEM_ERROR_INVALID_ARGUMENT)
+        return 4;
+    if (open_descriptors() != before)
+        return 5;
+    char *leaks = soft->leak_report();
+    int leaked = strstr(leaks, "pool") != NULL;
+    soft->free_text(leaks);
+    return leaked ? 6 : close_device(NULL) ? 7 : 0;
+}
+
+/* ---- This process ---------------------------------------------------------------------------- */
+
+static pid_t start(const char *what, int *socket) {
+    int sockets[2];
+    char number[12];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    int theirs = dup(sockets[1]);
+    snprintf(number, sizeof number, "%d", theirs);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "test_pool_sharing", what, number, (char *)NULL);
+        _exit(99);
+    }
+    close(theirs);
+    close(sockets[1]);
+    *socket = sockets[0];
+    return child;
+}
+
+static void end(pid_t child, int socket) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(socket);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static gpumem_resource *shared_pool(int host) {
+    gpumem_resource *made;
+    if (host)
+        OK(gpumem_pinned_resource_create(
+            device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL, .ipc = 1),
+            &made));
+    else
+        OK(gpumem_device_pool_resource_create(
+            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &made));
+    return made;
+}
+
+static void share(int host) {
+    size_t none_open = open_descriptors();
+    gpumem_resource *pool = shared_pool(host), *limited;
+    gpumem_buffer *a, *b;
+    struct offer offer = {.first = {.size = sizeof offer.first},
+                          .second = {.size = sizeof offer.second}};
+    OK(gpumem_limit_resource_create(pool, GIB, &limited));
+    OK(gpumem_buffer_allocate(pool, SIZE, NULL, &a));
+    OK(gpumem_buffer_allocate(limited, 1000,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .alignment = 4096), &b));
+    OK(gpumem_buffer_fill(a, 0, SIZE, 0x11, NULL));
+    OK(gpumem_buffer_fill(b, 0, 1000, 0x42, NULL));
+    synchronize(NULL);
+    size_t before = open_descriptors();
+    OK(gpumem_pool_export_buffer(a, &offer.first));
+    OK(gpumem_pool_export_buffer(b, &offer.second)); /* through a wrapper */
+    assert_int_equal(offer.first.bytes, SIZE);
+    assert_memory_equal(offer.first.pool, info_of(pool).uuid, 16);
+    int socket;
+    pid_t child = start(host ? "host" : "device", &socket);
+    OK(gpumem_pool_send(pool, socket, NULL));
+    assert_int_equal(write(socket, &offer, sizeof offer), sizeof offer);
+    end(child, socket);
+    assert_int_equal(open_descriptors(), before + 1); /* the pool's own, kept */
+    unsigned char seen[2] = {0};
+    OK(gpumem_buffer_read(a, SIZE - 1, &seen[0], 1, NULL));
+    OK(gpumem_buffer_read(b, 999, &seen[1], 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(seen[0], 0x55);
+    assert_int_equal(seen[1], 0x43);
+    OK(gpumem_buffer_free(a, NULL));
+    OK(gpumem_buffer_free(b, NULL));
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(pool));
+    assert_int_equal(open_descriptors(), none_open);
+}
+
+static void a_device_pool_is_shared(void **state) {
+    (void)state;
+    share(0);
+}
+
+static void a_host_pool_is_shared(void **state) {
+    (void)state;
+    share(1);
+}
+
+static void the_handle_is_exported_once_and_kept(void **state) {
+    (void)state;
+    gpumem_resource *pool = shared_pool(1);
+    uint64_t calls = soft->call_count("cuMemPoolExportToShareableHandle");
+    gpumem_pool_share_handle first = {.size = sizeof first}, second = first;
+    OK(gpumem_pool_get_share_handle(pool, &first));
+    OK(gpumem_pool_get_share_handle(pool, &second));
+    assert_memory_equal(&first, &second, sizeof first);
+    assert_int_equal(soft->call_count("cuMemPoolExportToShareableHandle"), calls + 1);
+    assert_true(first.descriptor > 2);
+    assert_int_equal(fcntl(first.descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    assert_int_equal(first.location, GPUMEM_LOCATION_HOST_NUMA);
+    assert_int_equal(first.numa_node, 0);
+    /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
+    close(first.descriptor);
+    FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
+    SAYS("closed by somebody else");
+    int mine = open("/dev/null", O_RDONLY);
+    assert_int_equal(mine, first.descriptor);
+    FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
+    OK(gpumem_resource_destroy(pool));
+    assert_int_equal(close(mine), 0);
+}
+
+/* Mapped in the process that owns it: what a descriptor alone says, and what the registry does. */
+static void a_descriptor_alone_is_enough(void **state) {
+    (void)state;
+    size_t before = open_descriptors();
+    gpumem_resource *pool = shared_pool(0), *mapped, *twin, *found = NULL;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    gpumem_pool_share_handle bare = {
+        .size = sizeof bare, .descriptor = handle.descriptor, .numa_node = -1};
+    OK(gpumem_pool_from_share_handle(device, &bare, &mapped));
+    OK(gpumem_pool_from_share_handle(device, &handle, &twin));
+    assert_true(fcntl(handle.descriptor, F_GETFD) >= 0); /* not consumed */
+    assert_int_equal(info_of(mapped).has_uuid, 0);
+    assert_int_equal(info_of(twin).has_uuid, 1);
+    unsigned char zero[16] = {0}, other[16] = {1};
+    FAILS(INVALID_ARGUMENT, gpumem_pool_register(mapped, zero, &found));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_register(pool, handle.uuid, &found));
+    SAYS("other processes");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_register(twin, other, &found));
+    SAYS("another UUID");
+    OK(gpumem_pool_register(mapped, handle.uuid, NULL));
+    assert_memory_equal(info_of(mapped).uuid, handle.uuid, 16);
+    OK(gpumem_pool_register(twin, handle.uuid, &found)); /* the second gets the first */
+    assert_ptr_equal(found, mapped);
+    OK(gpumem_pool_register(mapped, handle.uuid, &found));
+    assert_ptr_equal(found, mapped);
+    OK(gpumem_resource_destroy(twin)); /* was never in */
+    OK(gpumem_pool_from_registry(library, handle.uuid, &found));
+    assert_ptr_equal(found, mapped);
+    OK(gpumem_resource_destroy(mapped));
+    found = NULL;
+    FAILS(INVALID_ARGUMENT, gpumem_pool_from_registry(library, handle.uuid, &found));
+    SAYS("registered");
+    assert_null(found);
+    OK(gpumem_resource_destroy(pool));
+    assert_int_equal(open_descriptors(), before);
+}
+
+/* As host memory, of which it is none; and the other way round. */
+static void where_memory_is_is_asked_of_the_driver(void **state) {
+    (void)state;
+    for (int host = 0; host < 2; host++) {
+        gpumem_resource *pool = shared_pool(host), *mapped;
+        gpumem_pool_share_handle handle = {.size = sizeof handle};
+        gpumem_pool_share_buffer shared = {.size = sizeof shared};
+        gpumem_buffer *buffer, *none = NULL;
+        OK(gpumem_buffer_allocate(pool, 4096, NULL, &buffer));
+        OK(gpumem_pool_export_buffer(buffer, &shared));
+        OK(gpumem_pool_get_share_handle(pool, &handle));
+        handle.location = host ? GPUMEM_LOCATION_DEVICE : GPUMEM_LOCATION_HOST;
+        handle.numa_node = -1;
+        OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
+        FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
+        SAYS("and is not");
+        assert_null(none);
+        OK(gpumem_resource_destroy(mapped));
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_resource_destroy(pool));
+    }
+}
+
+static void what_cannot_be_shared(void **state) {
+    (void)state;
+    gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    gpumem_buffer *buffer, *own, *no_buffer = NULL;
+    OK(gpumem_device_pool_resource_create(device, NULL, &plain));
+    OK(gpumem_virtual_resource_create(device, NULL, &virtual_one));
+    FAILS(NOT_SUPPORTED, gpumem_pool_get_share_handle(plain, &handle));
+    SAYS("ipc");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_get_share_handle(virtual_one, &handle));
+    OK(gpumem_buffer_allocate(plain, 100, NULL, &buffer));
+    FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_allocate(virtual_one, 100, NULL, &buffer));
+    FAILS(NOT_SUPPORTED, gpumem_pool_export_buffer(buffer, &shared));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_allocate(pool, 100, NULL, &own));
+    OK(gpumem_pool_export_buffer(own, &shared));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_import_buffer(pool, &shared, &no_buffer));
+    SAYS("gpumem_pool_from_share_handle");
+    OK(gpumem_buffer_free(own, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_device_pool_resource_create(device,
+                                             GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1,
+                                                            .handle_type = GPUMEM_HANDLE_NONE),
+                                             &none));
+    /* Descriptors that are no pool stay open, and are not taken. */
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    size_t before = open_descriptors();
+    handle = (gpumem_pool_share_handle){.size = sizeof handle, .descriptor = ends[0]};
+    FAILS(DRIVER, gpumem_pool_from_share_handle(device, &handle, &none));
+    handle.descriptor = 9999;
+    FAILS(SYSTEM, gpumem_pool_from_share_handle(device, &handle, &none));
+    handle.descriptor = -1;
+    FAILS(INVALID_ARGUMENT, gpumem_pool_from_share_handle(device, &handle, &none));
+    handle = (gpumem_pool_share_handle){.size = 0};
+    FAILS(INVALID_ARGUMENT, gpumem_pool_from_share_handle(device, &handle, &none));
+    assert_ptr_equal(none, state);
+    assert_int_equal(open_descriptors(), before);
+    close(ends[0]);
+    close(ends[1]);
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_resource_destroy(virtual_one));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static int begin(void **state) {
+    return open_device(state) == 0 ? make_host_memory_file() : -1;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3)
+        return other_process(strcmp(argv[1], "host") == 0, atoi(argv[2]));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_pool_is_shared),
+        cmocka_unit_test(a_host_pool_is_shared),
+        cmocka_unit_test(the_handle_is_exported_once_and_kept),
+        cmocka_unit_test(a_descriptor_alone_is_enough),
+        cmocka_unit_test(where_memory_is_is_asked_of_the_driver),
+        cmocka_unit_test(what_cannot_be_shared),
+    };
+    return cmocka_run_group_tests(tests, begin, close_device);
+}

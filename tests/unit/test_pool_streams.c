@@ -1,0 +1,252 @@
+/* The streams of pool memory: none of the caller's, one that is being captured, one for the free.
+ */
+#include "library_test.h"
+
+static gpumem_resource *pool_of(int host) {
+    gpumem_resource *made;
+    if (host)
+        OK(gpumem_pinned_resource_create(device,
+                                         GPUMEM_OPTIONS(gpumem_pinned_options,
+                                                        .method = GPUMEM_PINNED_POOL,
+                                                        .pool = GPUMEM_POOL_OWN),
+                                         &made));
+    else
+        OK(gpumem_device_pool_resource_create(
+            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &made));
+    return made;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static uint64_t used(gpumem_resource *resource) {
+    uint64_t value = 0;
+    OK(gpumem_pool_get_attribute(resource, GPUMEM_POOL_USED_CURRENT, &value));
+    return value;
+}
+
+static uint64_t reserved(gpumem_resource *resource) {
+    uint64_t value = 0;
+    OK(gpumem_pool_get_attribute(resource, GPUMEM_POOL_RESERVED_CURRENT, &value));
+    return value;
+}
+
+/* As late as work may run, the memory is there when the call returns: the CPU writes it. */
+static void memory_for_no_stream_is_there_at_once(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(1);
+    soft->schedule_set(SOFTGPU_SCHEDULE_LATE, 0);
+    gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    unsigned char *host = gpumem_buffer_host_pointer(buffer), back[2] = {0};
+    memset(host, 0x21, MIB);
+    struct gate gate = close_gate();
+    open_gate(gate);
+    OK(gpumem_buffer_read(buffer, MIB - 2, back, 2, gate.stream));
+    synchronize(gate.stream);
+    assert_int_equal(back[1], 0x21);
+    OK(gpumem_buffer_free(buffer, NULL));
+    soft->schedule_set(SOFTGPU_SCHEDULE_EAGER, 0);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+/* No stream is asked for the default stream's sake: work on it holds nothing back. */
+static void the_default_stream_has_no_say(void **state) {
+    (void)state;
+    for (int host = 0; host < 2; host++) {
+        gpumem_resource *resource = pool_of(host);
+        struct gate gate = close_gate();
+        gpumem_buffer *busy = allocate(resource, MIB, gate.stream);
+        OK(gpumem_buffer_fill(busy, 0, MIB, 1, gate.stream));
+        gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        OK(gpumem_buffer_free(buffer, NULL));
+        assert_int_equal(device_stats().deferred_frees, 0);
+        buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        OK(gpumem_buffer_free(buffer, GPUMEM_STREAM_NONE)); /* names none either */
+        assert_int_equal(device_stats().deferred_frees, 0);
+        open_gate(gate);
+        OK(gpumem_buffer_free(busy, gate.stream));
+        synchronize(gate.stream);
+        OK(gpumem_resource_destroy(resource));
+        remove_gate(gate);
+    }
+}
+
+/* A stream that is named later is waited for, and by nobody. */
+static void a_stream_that_uses_it_holds_the_free_back(void **state) {
+    (void)state;
+    for (int host = 0; host < 2; host++) {
+        gpumem_resource *resource = pool_of(host);
+        gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        struct gate gate = close_gate();
+        OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
+        OK(gpumem_buffer_free(buffer, NULL));
+        assert_int_equal(device_stats().deferred_frees, 1);
+        assert_int_equal(used(resource), MIB);
+        /* Meanwhile memory is had, other than that. */
+        gpumem_buffer *other = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+        assert_int_equal(used(resource), 2 * MIB);
+        OK(gpumem_buffer_free(other, NULL));
+        open_gate(gate);
+        OK(gpumem_device_trim(device, 1));
+        assert_int_equal(device_stats().deferred_frees, 0);
+        assert_int_equal(used(resource), 0);
+        OK(gpumem_resource_destroy(resource));
+        remove_gate(gate);
+    }
+}
+
+/* Freed on a stream that the free names, in its order. */
+static void the_free_may_name_a_stream(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(0);
+    gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    struct gate gate = close_gate();
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    OK(gpumem_resource_trim(resource, 0));
+    assert_true(reserved(resource) >= MIB); /* the stream has not got there */
+    open_gate(gate);
+    OK(gpumem_resource_trim(resource, 0));
+    assert_int_equal(reserved(resource), 0);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void no_stream_is_none_to_queue_work_on(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(1);
+    gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
+    char byte = 0;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_use(buffer, GPUMEM_STREAM_NONE));
+    SAYS("no stream");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_read(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 0, 1, 1, GPUMEM_STREAM_NONE));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* Other resources have no stream to ask: theirs is memory that nothing holds back. (Managed memory
+ * and whole slabs are given back by calls that wait for the device, whoever asks.) */
+static void every_resource_takes_no_stream(void **state) {
+    (void)state;
+    gpumem_resource *resources[3];
+    OK(gpumem_virtual_resource_create(device, NULL, &resources[0]));
+    OK(gpumem_pinned_resource_create(device, NULL, &resources[1]));
+    OK(gpumem_managed_resource_create(device, NULL, &resources[2]));
+    struct gate gate = close_gate();
+    for (size_t i = 0; i < COUNT(resources); i++) {
+        if (i == 2)
+            open_gate(gate);
+        gpumem_buffer *buffer = allocate(resources[i], MIB, GPUMEM_STREAM_NONE);
+        OK(gpumem_buffer_free(buffer, NULL));
+        assert_int_equal(device_stats().deferred_frees, 0);
+    }
+    for (size_t i = 0; i < COUNT(resources); i++)
+        OK(gpumem_resource_destroy(resources[i]));
+    remove_gate(gate);
+}
+
+/* ---- Captures -------------------------------------------------------------------------------- */
+
+/* Allocated, written and freed inside a graph, which gives the bytes out at each launch. */
+static void a_captured_stream_is_taken(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(0), *pinned;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    gpumem_buffer *out = allocate(pinned, 4096, GPUMEM_STREAM_NONE);
+    unsigned char *seen = gpumem_buffer_host_pointer(out);
+    CUcontext popped;
+    CUstream stream;
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    gpumem_buffer *buffer = allocate(resource, 4096, stream);
+    OK(gpumem_buffer_fill(buffer, 0, 4096, 0x6b, stream));
+    OK(gpumem_buffer_read(buffer, 0, seen, 4096, stream));
+    OK(gpumem_buffer_free(buffer, stream));
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    size_t nodes = 0;
+    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    assert_int_equal(nodes, 4);
+    assert_int_equal(cu->cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    for (int i = 0; i < 2; i++) {
+        memset(seen, 0, 4096);
+        assert_int_equal(cu->cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+        synchronize(stream);
+        assert_int_equal(seen[4095], 0x6b);
+    }
+    assert_int_equal(used(resource), 0); /* the graph's memory is not the pool's */
+    assert_int_equal(cu->cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuDeviceGraphMemTrim(gpumem_device_handle(device)), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&popped);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_buffer_free(out, NULL));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* Of host memory the driver makes no node; that is said, and nothing is lost. Memory for another
+ * stream is had meanwhile, and the capture goes on. */
+static void host_memory_beside_a_capture(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(1);
+    gpumem_buffer *none = NULL;
+    CUcontext popped;
+    CUstream captured, other;
+    CUgraph graph = NULL;
+    OK(gpumem_stream_create(device, NULL, &captured));
+    OK(gpumem_stream_create(device, NULL, &other));
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    gpumem_buffer *buffer = allocate(resource, 4096, other);
+    gpumem_buffer *at_once = allocate(resource, 4096, GPUMEM_STREAM_NONE);
+    memset(gpumem_buffer_host_pointer(at_once), 1, 4096);
+    OK(gpumem_buffer_fill(buffer, 0, 4096, 0x41, captured));
+    assert_int_equal(cu->cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+    size_t nodes = 0;
+    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    assert_int_equal(nodes, 1);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    FAILS(NOT_SUPPORTED,
+          gpumem_buffer_allocate(resource, 4096,
+                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = captured), &none));
+    SAYS("captured");
+    (void)cu->cuStreamEndCapture(captured, &graph);
+    if (graph)
+        assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&popped);
+    OK(gpumem_buffer_free(buffer, other));
+    OK(gpumem_buffer_free(at_once, NULL));
+    OK(gpumem_stream_destroy(device, captured));
+    synchronize(other);
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_stream_destroy(device, other));
+    OK(gpumem_resource_destroy(resource));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_for_no_stream_is_there_at_once),
+        cmocka_unit_test(the_default_stream_has_no_say),
+        cmocka_unit_test(a_stream_that_uses_it_holds_the_free_back),
+        cmocka_unit_test(the_free_may_name_a_stream),
+        cmocka_unit_test(no_stream_is_none_to_queue_work_on),
+        cmocka_unit_test(every_resource_takes_no_stream),
+        cmocka_unit_test(a_captured_stream_is_taken),
+        cmocka_unit_test(host_memory_beside_a_capture),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
