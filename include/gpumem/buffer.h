@@ -98,6 +98,20 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
 GPUMEM_API gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer);
 GPUMEM_API gpumem_status gpumem_buffer_release(gpumem_buffer *buffer);
 
+/*
+ * The same without an object, for callers that keep addresses: memory of any resource by pointer
+ * and size. allocate is gpumem_buffer_allocate, and deallocate gpumem_buffer_free of what `pointer`
+ * is: `stream` NULL, or GPUMEM_STREAM_NONE, means that of the allocation; 0 for `pointer` is
+ * allowed. INVALID_ARGUMENT: `pointer` was not allocated so from `resource`, or with another number
+ * of bytes; then nothing is freed. What is not freed keeps the resource from being destroyed.
+ * Thread-safe; one lock for each resource besides.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_resource_allocate(gpumem_resource *resource, size_t bytes,
+                         const gpumem_buffer_options *options, CUdeviceptr *pointer);
+GPUMEM_API gpumem_status gpumem_resource_deallocate(gpumem_resource *resource, CUdeviceptr pointer,
+                                                    size_t bytes, CUstream stream);
+
 /* Plain getters; no driver call, cannot fail. */
 GPUMEM_API CUdeviceptr gpumem_buffer_pointer(const gpumem_buffer *buffer);
 GPUMEM_API void *gpumem_buffer_host_pointer(const gpumem_buffer *buffer); /* or NULL */

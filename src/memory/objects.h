@@ -104,6 +104,7 @@ struct gpumem_resource {
     int own_stream; /* in stream order, and has a stream for callers that name none */
     int imported;   /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
+    _Atomic(struct gm_pointer_table *) pointers; /* by_pointer.c; NULL until the first */
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of those, not yet given up by all who refer to them */
     size_t wrappers;       /* under the device's lock, as the rest */

@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
+#include "memory/by_pointer.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
@@ -91,6 +92,7 @@ void gm_resource_discard(gpumem_resource *resource) {
         if (entered)
             gm_current_leave(&current);
     }
+    gm_pointers_discard(resource);
     gm_bury(resource);
 }
 

@@ -1,0 +1,121 @@
+/* Memory that callers know by its address and size alone. */
+#include "library_test.h"
+
+#include <pthread.h>
+
+static CUdeviceptr allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    CUdeviceptr pointer = 0;
+    OK(gpumem_resource_allocate(resource, bytes,
+                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &pointer));
+    assert_int_not_equal(pointer, 0);
+    return pointer;
+}
+
+static void every_resource_allocates_and_deallocates(void **state) {
+    (void)state;
+    gpumem_resource *resources[6], *pool;
+    OK(gpumem_device_pool_resource_create(device, NULL, &resources[0]));
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL),
+        &resources[1]));
+    OK(gpumem_pinned_resource_create(device, NULL, &resources[2]));
+    OK(gpumem_virtual_resource_create(device, NULL, &resources[3]));
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_limit_resource_create(pool, GIB, &resources[4]));
+    OK(gpumem_caching_resource_create(pool, NULL, &resources[5]));
+    for (size_t i = 0; i < COUNT(resources); i++) {
+        CUdeviceptr p = allocate(resources[i], 4096, NULL), q = allocate(resources[i], 100, NULL);
+        unsigned char back = 0;
+        OK(gpumem_fill(device, p, 4096, 0x19, NULL));
+        OK(gpumem_copy(device, q, p + 4000, 96, NULL));
+        OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)&back, q + 95, 1, NULL));
+        synchronize(NULL);
+        assert_int_equal(back, 0x19);
+        FAILS(BUSY, gpumem_resource_destroy(resources[i]));
+        FAILS(INVALID_ARGUMENT, gpumem_resource_deallocate(resources[i], p, 4095, NULL));
+        SAYS("with 4096 bytes, not 4095");
+        FAILS(INVALID_ARGUMENT, gpumem_resource_deallocate(resources[i], p + 16, 4096, NULL));
+        SAYS("was not allocated from this");
+        OK(gpumem_resource_deallocate(resources[i], p, 4096, NULL));
+        FAILS(INVALID_ARGUMENT, gpumem_resource_deallocate(resources[i], p, 4096, NULL));
+        SAYS("or was freed");
+        OK(gpumem_resource_deallocate(resources[i], q, 100, GPUMEM_STREAM_NONE));
+        OK(gpumem_resource_deallocate(resources[i], 0, 100, NULL));
+        OK(gpumem_resource_destroy(resources[i]));
+    }
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* Without a stream in the stream of the allocation; with one in that one's. */
+static void the_stream_of_the_allocation_is_the_default(void **state) {
+    (void)state;
+    gpumem_resource *pool;
+    uint64_t reserved = 0;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    for (int named = 0; named < 2; named++) {
+        struct gate gate = close_gate();
+        CUdeviceptr p = allocate(pool, MIB, named ? NULL : gate.stream);
+        OK(gpumem_resource_deallocate(pool, p, MIB, named ? gate.stream : NULL));
+        OK(gpumem_resource_trim(pool, 0));
+        OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_RESERVED_CURRENT, &reserved));
+        assert_true(reserved >= MIB); /* the stream has not got there */
+        open_gate(gate);
+        OK(gpumem_resource_trim(pool, 0));
+        OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_RESERVED_CURRENT, &reserved));
+        assert_int_equal(reserved, 0);
+        remove_gate(gate);
+    }
+    OK(gpumem_resource_destroy(pool));
+}
+
+#define THREADS 8
+#define ROUNDS  3000
+#define KEPT    150
+
+/* Many addresses at a time, freed in another order than they came, by several threads. */
+static void *churn(void *argument) {
+    gpumem_resource *pool = argument;
+    CUdeviceptr kept[KEPT] = {0};
+    unsigned seed = (unsigned)(uintptr_t)&kept;
+    for (int i = 0; i < ROUNDS; i++) {
+        size_t at = (size_t)rand_r(&seed) % KEPT, bytes = 256 * (at + 1);
+        CUdeviceptr had = kept[at];
+        gpumem_status status = had ? gpumem_resource_deallocate(pool, had, bytes, NULL)
+                                   : gpumem_resource_allocate(pool, bytes, NULL, &kept[at]);
+        if (status != GPUMEM_OK)
+            return argument;
+        if (had)
+            kept[at] = 0;
+    }
+    for (size_t at = 0; at < KEPT; at++)
+        if (kept[at] &&
+            gpumem_resource_deallocate(pool, kept[at], 256 * (at + 1), NULL) != GPUMEM_OK)
+            return argument;
+    return NULL;
+}
+
+static void threads_share_the_table(void **state) {
+    (void)state;
+    gpumem_resource *pool;
+    pthread_t threads[THREADS];
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, pool), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+    OK(gpumem_resource_destroy(pool)); /* BUSY if an address had been lost */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_resource_allocates_and_deallocates),
+        cmocka_unit_test(the_stream_of_the_allocation_is_the_default),
+        cmocka_unit_test(threads_share_the_table),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
