@@ -1,0 +1,250 @@
+/*
+ * The library's pools on any driver: whose they are, their numbers, memory for no stream, and a
+ * pool and its buffers in another process.
+ */
+#include "harness.h"
+
+#include <fcntl.h>
+#include <gpumem/gpumem.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MIB  ((size_t)1 << 20)
+#define SIZE (3 * MIB)
+
+static gpumem_library *library;
+static gpumem_device *device;
+
+static void check_status(gpumem_status got, gpumem_status wanted, const char *call, int line) {
+    if (got == wanted)
+        return;
+    print_error("%s\n  answered %s, wanted %s: %s\n", call, gpumem_status_name(got),
+                gpumem_status_name(wanted), gpumem_last_error()->message);
+    _fail(__FILE__, line);
+}
+#define WORKS(call)           check_status((call), GPUMEM_OK, #call, __LINE__)
+#define REFUSES(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __LINE__)
+
+/* On the driver that the harness has chosen. */
+static void open_library(void) {
+    gpumem_open_options options = {.size = sizeof options, .driver = gpumem_driver_path(driver)};
+    WORKS(gpumem_open(&options, &library));
+    WORKS(gpumem_device_open(library, 0, &device));
+}
+
+static void close_library(void) {
+    WORKS(gpumem_device_close(device));
+    WORKS(gpumem_close(library));
+}
+
+static bool has(gpumem_capability capability, char reason[192]) {
+    gpumem_capability_report report = {.size = sizeof report};
+    WORKS(gpumem_device_get_capability(device, capability, &report));
+    memcpy(reason, report.reason, sizeof report.reason);
+    return report.supported;
+}
+
+static gpumem_resource *make(bool host, gpumem_pool_choice choice, bool ipc) {
+    gpumem_resource *pool = NULL;
+    gpumem_pinned_options pinned = {
+        .size = sizeof pinned, .method = GPUMEM_PINNED_POOL, .pool = choice, .ipc = ipc};
+    gpumem_device_pool_options options = {.size = sizeof options, .pool = choice, .ipc = ipc};
+    WORKS(host ? gpumem_pinned_resource_create(device, &pinned, &pool)
+               : gpumem_device_pool_resource_create(device, &options, &pool));
+    return pool;
+}
+
+static gpumem_buffer *take(gpumem_resource *pool, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    gpumem_buffer_options options = {.size = sizeof options, .stream = stream};
+    WORKS(gpumem_buffer_allocate(pool, bytes, &options, &buffer));
+    return buffer;
+}
+
+static void fill(gpumem_buffer *buffer, unsigned seed) {
+    unsigned char *bytes = malloc(gpumem_buffer_size(buffer));
+    assert_non_null(bytes);
+    fill_pattern(bytes, gpumem_buffer_size(buffer), seed);
+    WORKS(gpumem_buffer_write(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
+    WORKS(gpumem_stream_synchronize(device, NULL));
+    free(bytes);
+}
+
+static bool holds(gpumem_buffer *buffer, unsigned seed) {
+    unsigned char *bytes = calloc(1, gpumem_buffer_size(buffer));
+    assert_non_null(bytes);
+    WORKS(gpumem_buffer_read(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
+    WORKS(gpumem_stream_synchronize(device, NULL));
+    bool same = has_pattern(bytes, gpumem_buffer_size(buffer), seed);
+    free(bytes);
+    return same;
+}
+
+/* ---- In one process -------------------------------------------------------------------------- */
+
+static void use_choices(bool host) {
+    for (int choice = GPUMEM_POOL_CURRENT; choice <= GPUMEM_POOL_OWN; choice++) {
+        gpumem_resource *pool = make(host, (gpumem_pool_choice)choice, false);
+        gpumem_pool_info info = {.size = sizeof info};
+        WORKS(gpumem_pool_get_info(pool, &info));
+        assert_int_equal(info.owned, choice == GPUMEM_POOL_OWN);
+        assert_int_equal(info.device_id, host ? -1 : 0);
+        gpumem_buffer *ordered = take(pool, SIZE, NULL),
+                      *none = take(pool, SIZE, GPUMEM_STREAM_NONE);
+        fill(ordered, 3);
+        fill(none, 4);
+        if (host) /* at once, and by the CPU */
+            assert_true(has_pattern(gpumem_buffer_host_pointer(none), SIZE, 4));
+        assert_true(holds(ordered, 3));
+        WORKS(gpumem_buffer_free(ordered, NULL));
+        WORKS(gpumem_buffer_free(none, NULL));
+        WORKS(gpumem_stream_synchronize(device, NULL));
+        WORKS(gpumem_resource_destroy(pool));
+    }
+}
+
+static void device_pools_of_any_choice(void **state) {
+    (void)state;
+    open_library();
+    use_choices(false);
+    close_library();
+}
+
+static void host_pools_of_any_choice(void **state) {
+    (void)state;
+    char reason[192];
+    open_library();
+    bool there = has(GPUMEM_CAPABILITY_HOST_POOL, reason);
+    if (there)
+        use_choices(true);
+    close_library();
+    if (!there)
+        SKIP("no host pools: %s", reason);
+}
+
+static void numbers(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *pool = make(false, GPUMEM_POOL_OWN, false);
+    for (int which = 1; which <= 8; which++) {
+        uint64_t value = 77;
+        WORKS(gpumem_pool_get_attribute(pool, (gpumem_pool_attribute)which, &value));
+        assert_int_equal(value, which <= 3                               ? 1
+                                : which == GPUMEM_POOL_RELEASE_THRESHOLD ? UINT64_MAX
+                                                                         : 0);
+    }
+    WORKS(gpumem_pool_set_attribute(pool, GPUMEM_POOL_REUSE_ALLOW_OPPORTUNISTIC, 0));
+    uint64_t value = 77;
+    WORKS(gpumem_pool_get_attribute(pool, GPUMEM_POOL_REUSE_ALLOW_OPPORTUNISTIC, &value));
+    assert_int_equal(value, 0);
+    gpumem_buffer *buffer = take(pool, SIZE, NULL);
+    WORKS(gpumem_buffer_free(buffer, NULL));
+    WORKS(gpumem_stream_synchronize(device, NULL));
+    WORKS(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_HIGH, &value));
+    assert_true(value >= SIZE);
+    WORKS(gpumem_pool_set_attribute(pool, GPUMEM_POOL_USED_HIGH, 0));
+    WORKS(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_HIGH, &value));
+    assert_true(value < SIZE);
+    WORKS(gpumem_resource_destroy(pool));
+    close_library();
+}
+
+/* ---- Between processes ----------------------------------------------------------------------- */
+
+/* argv[1]: the socket; argv[2]: "host" or "device". */
+static int importer(int argc, char **argv) {
+    assert_int_equal(argc, 3);
+    int socket = atoi(argv[1]);
+    bool host = strcmp(argv[2], "host") == 0;
+    gpumem_pool_share_buffer shared;
+    gpumem_resource *pool, *found = NULL;
+    gpumem_buffer *a, *b, *none;
+    gpumem_pool_info info = {.size = sizeof info};
+    open_library();
+    WORKS(gpumem_pool_receive(device, socket, NULL, &pool));
+    assert_int_equal(read(socket, &shared, sizeof shared), sizeof shared);
+    WORKS(gpumem_pool_get_info(pool, &info));
+    assert_true(info.mapped && info.device_accessible);
+    assert_int_equal(info.host_accessible, host);
+    WORKS(gpumem_pool_register(pool, shared.pool, NULL));
+    WORKS(gpumem_pool_from_registry(library, shared.pool, &found));
+    assert_ptr_equal(found, pool);
+    REFUSES(NOT_SUPPORTED, gpumem_buffer_allocate(pool, 4096, NULL, &none));
+    for (int round = 0; round < 2; round++) {
+        WORKS(gpumem_pool_import_buffer(pool, &shared, &a));
+        WORKS(gpumem_pool_import_buffer(pool, &shared, &b));
+        assert_int_equal(gpumem_buffer_pointer(a), gpumem_buffer_pointer(b));
+        WORKS(gpumem_buffer_free(a, NULL));
+        assert_true(holds(b, 1 + (unsigned)round));
+        fill(b, 2 + (unsigned)round);
+        WORKS(gpumem_buffer_free(b, NULL));
+        WORKS(gpumem_device_trim(device, 1));
+    }
+    gpumem_stats stats = {.size = sizeof stats};
+    WORKS(gpumem_library_get_stats(library, &stats));
+    assert_int_equal(stats.quarantined, 0);
+    WORKS(gpumem_resource_destroy(pool));
+    close_library();
+    assert_int_equal(write(socket, "d", 1), 1);
+    return 0;
+}
+
+static void share(bool host) {
+    char number[16], done = 0;
+    int ends[2];
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    gpumem_resource *pool = make(host, GPUMEM_POOL_CURRENT, true);
+    gpumem_buffer *buffer = take(pool, SIZE, NULL);
+    fill(buffer, 1);
+    WORKS(gpumem_pool_export_buffer(buffer, &shared));
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    assert_int_equal(fcntl(ends[0], F_SETFD, FD_CLOEXEC), 0);
+    snprintf(number, sizeof number, "%d", ends[1]);
+    int pid = start_child("importer", number, host ? "host" : "device", NULL);
+    close(ends[1]);
+    WORKS(gpumem_pool_send(pool, ends[0], NULL));
+    assert_int_equal(write(ends[0], &shared, sizeof shared), sizeof shared);
+    assert_int_equal(read(ends[0], &done, 1), 1);
+    assert_int_equal(wait_child(pid), 0);
+    close(ends[0]);
+    assert_true(holds(buffer, 3));
+    WORKS(gpumem_buffer_free(buffer, NULL));
+    WORKS(gpumem_stream_synchronize(device, NULL));
+    WORKS(gpumem_resource_destroy(pool));
+}
+
+static void share_if(bool host, gpumem_capability capability) {
+    char reason[192];
+    open_library();
+    bool there = has(capability, reason);
+    if (there)
+        share(host);
+    close_library();
+    if (!there)
+        SKIP("no such pool can be shared: %s", reason);
+}
+
+static void a_device_pool_in_another_process(void **state) {
+    (void)state;
+    share_if(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
+}
+
+static void a_host_pool_in_another_process(void **state) {
+    (void)state;
+    share_if(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_pools_of_any_choice),
+        cmocka_unit_test(host_pools_of_any_choice),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(a_device_pool_in_another_process),
+        cmocka_unit_test(a_host_pool_in_another_process),
+    };
+    const struct child children[] = {{"importer", importer}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
