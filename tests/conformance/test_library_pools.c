@@ -167,7 +167,8 @@ static int importer(int argc, char **argv) {
     WORKS(gpumem_pool_receive(device, socket, NULL, &pool));
     assert_int_equal(read(socket, &shared, sizeof shared), sizeof shared);
     WORKS(gpumem_pool_get_info(pool, &info));
-    assert_true(info.mapped && info.device_accessible);
+    /* Whether the device may reach host memory of another process is for the driver to say. */
+    assert_true(info.mapped && (info.device_accessible || host));
     assert_int_equal(info.host_accessible, host);
     WORKS(gpumem_pool_register(pool, shared.pool, NULL));
     WORKS(gpumem_pool_from_registry(library, shared.pool, &found));

@@ -59,6 +59,7 @@ static const par_scenario *const chapters[] = {
     par_graph_more_scenarios,
     par_null_scenarios,
     par_pool_default_scenarios,
+    par_pool_import_scenarios,
     par_capture_scenarios,
     par_capture_fork_scenarios,
     par_capture_unsafe_scenarios,

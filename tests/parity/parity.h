@@ -83,6 +83,7 @@ extern const par_scenario par_link_more_scenarios[];
 extern const par_scenario par_occupancy_scenarios[];
 extern const par_scenario par_launch_scenarios[];
 extern const par_scenario par_pool_default_scenarios[];
+extern const par_scenario par_pool_import_scenarios[];
 extern const par_scenario par_graph_build_scenarios[];
 extern const par_scenario par_graph_params_scenarios[];
 extern const par_scenario par_graph_object_scenarios[];
