@@ -51,7 +51,8 @@ static gpumem_status check(const gpumem_buffer *buffer, const gpumem_buffer *inn
         return status;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                    "buffers of the %s resource cannot be exported by descriptor%s%s; use a virtual "
-                   "resource with GPUMEM_HANDLE_POSIX_FD",
+                   "resource with GPUMEM_HANDLE_POSIX_FD, or for a pool with ipc "
+                   "gpumem_pool_export_buffer",
                    resource->kind, resource->properties.note[0] ? ": " : "",
                    resource->properties.note);
 }

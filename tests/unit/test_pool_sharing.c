@@ -3,6 +3,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -358,6 +360,151 @@ static void where_memory_is_is_asked_of_the_driver(void **state) {
     }
 }
 
+/* ---- Threads and kills ----------------------------------------------------------------------- */
+
+#define THREADS 6
+#define ROUNDS  200
+
+struct importer {
+    pthread_t thread;
+    gpumem_resource *mapped;
+    const gpumem_pool_share_buffer *shared;
+    int failed;
+};
+
+/* Whoever is the last of a moment unmaps what the next one maps again. */
+static void *import_and_free(void *argument) {
+    struct importer *self = argument;
+    for (int i = 0; i < ROUNDS && !self->failed; i++) {
+        gpumem_buffer *buffer;
+        gpumem_resource *found = NULL;
+        unsigned char byte = 0;
+        if (gpumem_pool_import_buffer(self->mapped, self->shared, &buffer) != GPUMEM_OK) {
+            self->failed = 1;
+            break;
+        }
+        /* Read by the CPU: a mapping that was taken away would kill. */
+        byte = *((unsigned char *)gpumem_buffer_host_pointer(buffer) + 4095);
+        self->failed |= byte != 0x2f;
+        self->failed |= gpumem_pool_register(self->mapped, self->shared->pool, &found) != GPUMEM_OK;
+        self->failed |= gpumem_buffer_free(buffer, NULL) != GPUMEM_OK;
+    }
+    return NULL;
+}
+
+static void threads_import_and_free_one_buffer(void **state) {
+    (void)state;
+    gpumem_resource *pool = shared_pool(1), *mapped;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    gpumem_buffer *buffer;
+    struct importer importers[THREADS] = {{.failed = 0}};
+    OK(gpumem_buffer_allocate(
+        pool, 4096, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE), &buffer));
+    memset(gpumem_buffer_host_pointer(buffer), 0x2f, 4096);
+    OK(gpumem_pool_export_buffer(buffer, &shared));
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    memset(handle.uuid, 0, sizeof handle.uuid); /* named by register, beside imports */
+    OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
+    for (size_t i = 0; i < THREADS; i++) {
+        importers[i].mapped = mapped;
+        importers[i].shared = &shared;
+        assert_int_equal(pthread_create(&importers[i].thread, NULL, import_and_free, &importers[i]),
+                         0);
+    }
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(importers[i].thread, NULL);
+        assert_int_equal(importers[i].failed, 0);
+    }
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(mapped, &stats));
+    assert_int_equal(stats.imported_bytes, 0);
+    assert_int_equal(stats.allocations_total, THREADS * ROUNDS);
+    OK(gpumem_resource_destroy(mapped));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static int owner(int socket) {
+    gpumem_resource *pool;
+    gpumem_buffer *buffer;
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    char byte;
+    if (open_device(NULL) != 0 ||
+        gpumem_device_pool_resource_create(
+            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool) != GPUMEM_OK ||
+        gpumem_buffer_allocate(pool, SIZE, NULL, &buffer) != GPUMEM_OK ||
+        gpumem_buffer_fill(buffer, 0, SIZE, 0x3d, NULL) != GPUMEM_OK ||
+        gpumem_stream_synchronize(device, NULL) != GPUMEM_OK ||
+        gpumem_pool_export_buffer(buffer, &shared) != GPUMEM_OK ||
+        gpumem_pool_send(pool, socket, NULL) != GPUMEM_OK ||
+        write(socket, &shared, sizeof shared) != (ssize_t)sizeof shared)
+        return 1;
+    return read(socket, &byte, 1) == 0 ? 0 : 1; /* until it is killed */
+}
+
+/* Bytes and the giving back do not need the owner any more. */
+static void a_killed_owner_takes_nothing_away(void **state) {
+    (void)state;
+    gpumem_resource *mapped;
+    gpumem_buffer *buffer, *again;
+    gpumem_pool_share_buffer shared;
+    int socket, status = 0;
+    pid_t child = start("owner", &socket);
+    OK(gpumem_pool_receive(device, socket, NULL, &mapped));
+    assert_int_equal(read(socket, &shared, sizeof shared), sizeof shared);
+    OK(gpumem_pool_import_buffer(mapped, &shared, &buffer));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+    close(socket);
+    assert_true(holds(buffer, 0x3d));
+    OK(gpumem_pool_import_buffer(mapped, &shared, &again));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_true(holds(again, 0x3d));
+    OK(gpumem_buffer_free(again, NULL));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_destroy(mapped));
+    assert_int_equal(device_stats().quarantined, 0);
+}
+
+/* Neither side waits for ever for one that is silent, or believes what is no pool. */
+static void a_silent_or_strange_peer_is_an_error(void **state) {
+    (void)state;
+    gpumem_resource *pool = shared_pool(0), *none = (gpumem_resource *)state;
+    const gpumem_share_options soon = {.size = sizeof soon, .timeout_ms = 50};
+    int ends[2];
+    size_t before = open_descriptors();
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    FAILS(PEER, gpumem_pool_receive(device, ends[1], &soon, &none));
+    FAILS(PEER, gpumem_pool_send(pool, ends[0], &soon));    /* nobody answers */
+    OK(gpumem_pool_receive(device, ends[1], &soon, &none)); /* and it lay there */
+    OK(gpumem_resource_destroy(none));
+    none = (gpumem_resource *)state;
+    char noise[40] = "forty bytes that are no offer of a pool";
+    struct iovec part = {.iov_base = noise, .iov_len = sizeof noise};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {.bytes = {0}};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    *head = (struct cmsghdr){
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+    memcpy(CMSG_DATA(head), &ends[0], sizeof(int));
+    assert_int_equal(sendmsg(ends[0], &message, 0), sizeof noise);
+    FAILS(PEER, gpumem_pool_receive(device, ends[1], &soon, &none));
+    SAYS("another protocol");
+    assert_ptr_equal(none, state);
+    close(ends[0]);
+    close(ends[1]);
+    OK(gpumem_resource_destroy(pool));
+    assert_true(open_descriptors() <= before);
+}
+
 static void what_cannot_be_shared(void **state) {
     (void)state;
     gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
@@ -411,6 +558,8 @@ static int begin(void **state) {
 }
 
 int main(int argc, char **argv) {
+    if (argc == 3 && strcmp(argv[1], "owner") == 0)
+        return owner(atoi(argv[2]));
     if (argc == 3)
         return other_process(strcmp(argv[1], "host") == 0, atoi(argv[2]));
     const struct CMUnitTest tests[] = {
@@ -419,6 +568,9 @@ int main(int argc, char **argv) {
         cmocka_unit_test(the_handle_is_exported_once_and_kept),
         cmocka_unit_test(a_descriptor_alone_is_enough),
         cmocka_unit_test(where_memory_is_is_asked_of_the_driver),
+        cmocka_unit_test(threads_import_and_free_one_buffer),
+        cmocka_unit_test(a_killed_owner_takes_nothing_away),
+        cmocka_unit_test(a_silent_or_strange_peer_is_an_error),
         cmocka_unit_test(what_cannot_be_shared),
     };
     return cmocka_run_group_tests(tests, begin, close_device);
