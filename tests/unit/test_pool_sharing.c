@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -505,6 +506,31 @@ static void a_silent_or_strange_peer_is_an_error(void **state) {
     assert_true(open_descriptors() <= before);
 }
 
+/* At the limit of descriptors: an error, nothing left, and it works afterwards. */
+static void without_descriptors_nothing_is_made(void **state) {
+    (void)state;
+    gpumem_resource *pool = shared_pool(0), *unexported = shared_pool(0), *mapped = NULL;
+    gpumem_pool_share_handle handle = {.size = sizeof handle}, more = handle;
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    size_t before = open_descriptors();
+    struct rlimit limit, none;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    gpumem_status imported = gpumem_pool_from_share_handle(device, &handle, &mapped);
+    gpumem_status exported = gpumem_pool_get_share_handle(unexported, &more);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(imported, GPUMEM_ERROR_SYSTEM);
+    assert_int_not_equal(exported, GPUMEM_OK);
+    assert_null(mapped);
+    assert_int_equal(open_descriptors(), before);
+    OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
+    OK(gpumem_pool_get_share_handle(unexported, &more));
+    OK(gpumem_resource_destroy(mapped));
+    OK(gpumem_resource_destroy(unexported));
+    OK(gpumem_resource_destroy(pool));
+}
+
 static void what_cannot_be_shared(void **state) {
     (void)state;
     gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
@@ -571,6 +597,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(threads_import_and_free_one_buffer),
         cmocka_unit_test(a_killed_owner_takes_nothing_away),
         cmocka_unit_test(a_silent_or_strange_peer_is_an_error),
+        cmocka_unit_test(without_descriptors_nothing_is_made),
         cmocka_unit_test(what_cannot_be_shared),
     };
     return cmocka_run_group_tests(tests, begin, close_device);

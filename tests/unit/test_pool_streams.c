@@ -100,6 +100,50 @@ static void a_stream_that_uses_it_holds_the_free_back(void **state) {
     }
 }
 
+/* The CPU writes at once what it gets, and a queued copy still reads what was there before. */
+static void the_cpu_overwrites_nothing_that_is_queued(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(1), *pool = pool_of(0);
+    OK(gpumem_pool_set_attribute(resource, GPUMEM_POOL_REUSE_ALLOW_INTERNAL_DEPENDENCIES, 0));
+    gpumem_buffer *seen = allocate(pool, MIB, GPUMEM_STREAM_NONE);
+    gpumem_buffer *read = allocate(resource, MIB, GPUMEM_STREAM_NONE), *next;
+    struct gate gate = close_gate();
+    unsigned char byte = 0;
+    memset(gpumem_buffer_host_pointer(read), 0x11, MIB);
+    OK(gpumem_buffer_copy(seen, 0, read, 0, MIB, gate.stream));
+    OK(gpumem_buffer_free(read, gate.stream));
+    next = allocate(resource, MIB, GPUMEM_STREAM_NONE);
+    memset(gpumem_buffer_host_pointer(next), 0x22, MIB);
+    open_gate(gate);
+    OK(gpumem_buffer_read(seen, MIB - 1, &byte, 1, gate.stream));
+    synchronize(gate.stream);
+    assert_int_equal(byte, 0x11);
+    OK(gpumem_buffer_free(next, NULL));
+    OK(gpumem_buffer_free(seen, NULL));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+/* A wrapper hands it on, and waits as the pool does. */
+static void wrappers_take_no_stream(void **state) {
+    (void)state;
+    gpumem_resource *resource = pool_of(0), *limited;
+    OK(gpumem_limit_resource_create(resource, GIB, &limited));
+    gpumem_buffer *buffer = allocate(limited, MIB, GPUMEM_STREAM_NONE);
+    struct gate gate = close_gate();
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    assert_int_equal(used(resource), 0);
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
 /* Freed on a stream that the free names, in its order. */
 static void the_free_may_name_a_stream(void **state) {
     (void)state;
@@ -242,6 +286,8 @@ int main(void) {
         cmocka_unit_test(memory_for_no_stream_is_there_at_once),
         cmocka_unit_test(the_default_stream_has_no_say),
         cmocka_unit_test(a_stream_that_uses_it_holds_the_free_back),
+        cmocka_unit_test(the_cpu_overwrites_nothing_that_is_queued),
+        cmocka_unit_test(wrappers_take_no_stream),
         cmocka_unit_test(the_free_may_name_a_stream),
         cmocka_unit_test(no_stream_is_none_to_queue_work_on),
         cmocka_unit_test(every_resource_takes_no_stream),

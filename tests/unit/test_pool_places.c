@@ -1,0 +1,115 @@
+/* Shared pools on a machine with two devices and a fabric: which device may import, and handles
+ * that are bytes. */
+#include "library_test.h"
+#include "temporary.h"
+
+#include <unistd.h>
+
+static gpumem_resource *shared_pool(gpumem_handle_type type) {
+    gpumem_resource *made;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1, .handle_type = type), &made));
+    return made;
+}
+
+static gpumem_buffer *filled(gpumem_resource *pool, unsigned char value) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(pool, MIB, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, MIB, value, NULL));
+    synchronize(NULL);
+    return buffer;
+}
+
+static void a_fabric_handle_is_bytes(void **state) {
+    (void)state;
+    gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_FABRIC), *mapped, *none;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    gpumem_buffer *buffer = filled(pool, 0x6e), *imported;
+    static const unsigned char zero[64];
+    unsigned char byte = 0;
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    assert_int_equal(handle.type, GPUMEM_HANDLE_FABRIC);
+    assert_int_equal(handle.descriptor, -1);
+    assert_memory_not_equal(handle.fabric, zero, sizeof zero);
+    FAILS(NOT_SUPPORTED, gpumem_pool_send(pool, 0, NULL));
+    OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
+    OK(gpumem_pool_export_buffer(buffer, &shared));
+    OK(gpumem_pool_import_buffer(mapped, &shared, &imported));
+    OK(gpumem_buffer_read(imported, MIB - 1, &byte, 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(byte, 0x6e);
+    OK(gpumem_buffer_free(imported, NULL));
+    OK(gpumem_resource_destroy(mapped));
+    handle.fabric[9] ^= 1;
+    assert_int_not_equal(gpumem_pool_from_share_handle(device, &handle, &none), GPUMEM_OK);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* Its memory is of the first device, whatever the other process says. */
+static void another_device_does_not_import(void **state) {
+    (void)state;
+    gpumem_device *other;
+    gpumem_resource *pool = shared_pool(GPUMEM_HANDLE_POSIX_FD), *mapped;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    gpumem_buffer *buffer = filled(pool, 1), *none = NULL;
+    OK(gpumem_device_open(library, 1, &other));
+    OK(gpumem_pool_export_buffer(buffer, &shared));
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
+    FAILS(NO_DEVICE, gpumem_pool_import_buffer(mapped, &shared, &none));
+    SAYS("on device 0");
+    assert_null(none);
+    FAILS(BUSY, gpumem_device_close(other)); /* the resource */
+    OK(gpumem_resource_destroy(mapped));
+    OK(gpumem_device_close(other));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* The registry is the library's: a pool of any device is found. */
+static void pools_of_all_devices_are_registered(void **state) {
+    (void)state;
+    gpumem_device *other;
+    gpumem_resource *pool, *mapped, *found = NULL;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_pool_info info = {.size = sizeof info};
+    OK(gpumem_device_open(library, 1, &other));
+    OK(gpumem_device_pool_resource_create(
+        other, GPUMEM_OPTIONS(gpumem_device_pool_options, .ipc = 1), &pool));
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    OK(gpumem_pool_from_share_handle(other, &handle, &mapped));
+    OK(gpumem_pool_get_info(mapped, &info));
+    assert_int_equal(info.device_id, 1);
+    OK(gpumem_pool_register(mapped, handle.uuid, NULL));
+    OK(gpumem_pool_from_registry(library, handle.uuid, &found));
+    assert_ptr_equal(found, mapped);
+    OK(gpumem_resource_destroy(mapped));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_device_close(other));
+}
+
+static int open_two_with_a_fabric(void **state) {
+    char path[TEMPORARY_ROOM];
+    static const char text[] = "[device]\nlike = h200\nmemory = 256M\n[links]\nfabric = 1\n";
+    int fd = temporary_file(path, "gpumem-profile");
+    if (fd < 0 || write(fd, text, sizeof text - 1) != (ssize_t)(sizeof text - 1))
+        return -1;
+    close(fd);
+    setenv("SOFTGPU_PROFILE", path, 1);
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    int result = open_device(state);
+    unlink(path);
+    return result;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_fabric_handle_is_bytes),
+        cmocka_unit_test(another_device_does_not_import),
+        cmocka_unit_test(pools_of_all_devices_are_registered),
+    };
+    return cmocka_run_group_tests(tests, open_two_with_a_fabric, close_device);
+}
