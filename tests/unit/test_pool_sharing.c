@@ -97,7 +97,7 @@ static int check_twice(gpumem_resource *pool, const struct offer *offer) {
     /* Work on the first holds its free back; that of the second waits for nothing of it. */
     struct gate gate = close_gate();
     WANT(gpumem_buffer_fill(a, 0, SIZE, 0x77, gate.stream) == GPUMEM_OK);
-    WANT(gpumem_buffer_free(a, NULL) == GPUMEM_OK);
+    WANT(gpumem_buffer_free(a, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(b, NULL) == GPUMEM_OK);
     WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
     WANT(stats.imported_bytes == SIZE && stats.deferred_frees == 1);

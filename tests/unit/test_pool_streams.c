@@ -2,6 +2,10 @@
  */
 #include "library_test.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
 static gpumem_resource *pool_of(int host) {
     gpumem_resource *made;
     if (host)
@@ -62,9 +66,11 @@ static void the_default_stream_has_no_say(void **state) {
         struct gate gate = close_gate();
         gpumem_buffer *busy = allocate(resource, MIB, gate.stream);
         OK(gpumem_buffer_fill(busy, 0, MIB, 1, gate.stream));
+        uint64_t queries = soft->call_count("cuStreamQuery");
         gpumem_buffer *buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, NULL));
         assert_int_equal(device_stats().deferred_frees, 0);
+        assert_int_equal(soft->call_count("cuStreamQuery"), queries); /* there is none to ask */
         buffer = allocate(resource, MIB, GPUMEM_STREAM_NONE);
         OK(gpumem_buffer_free(buffer, GPUMEM_STREAM_NONE)); /* names none either */
         assert_int_equal(device_stats().deferred_frees, 0);
@@ -98,6 +104,50 @@ static void a_stream_that_uses_it_holds_the_free_back(void **state) {
         OK(gpumem_resource_destroy(resource));
         remove_gate(gate);
     }
+}
+
+struct taker {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    atomic_int done;
+};
+
+static void *take_and_write(void *argument) {
+    struct taker *taker = argument;
+    if (gpumem_buffer_allocate(taker->resource, 32 * MIB,
+                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
+                               &taker->buffer) == GPUMEM_OK)
+        memset(gpumem_buffer_host_pointer(taker->buffer), 0x22, 32 * MIB);
+    atomic_store(&taker->done, 1);
+    return NULL;
+}
+
+/* Where the driver has nothing but what queued work still writes, the call waits for that work. */
+static void memory_that_queued_work_writes_is_waited_for(void **state) {
+    (void)state;
+    struct taker taker = {.buffer = NULL};
+    pthread_t thread;
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options,
+                                                    .method = GPUMEM_PINNED_POOL,
+                                                    .maximum_bytes = 32 * MIB),
+                                     &taker.resource));
+    struct gate gate = close_gate();
+    gpumem_buffer *first = allocate(taker.resource, 32 * MIB, gate.stream);
+    OK(gpumem_buffer_fill(first, 0, 32 * MIB, 0x11, gate.stream));
+    OK(gpumem_buffer_free(first, gate.stream));
+    uint64_t waits = soft->call_count("cuStreamSynchronize");
+    assert_int_equal(pthread_create(&thread, NULL, take_and_write, &taker), 0);
+    while (soft->call_count("cuStreamSynchronize") == waits && !atomic_load(&taker.done))
+        sched_yield();
+    open_gate(gate);
+    pthread_join(thread, NULL);
+    assert_non_null(taker.buffer);
+    synchronize(gate.stream);
+    assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(taker.buffer), 0x22);
+    OK(gpumem_buffer_free(taker.buffer, NULL));
+    OK(gpumem_resource_destroy(taker.resource));
+    remove_gate(gate);
 }
 
 /* The CPU writes at once what it gets, and a queued copy still reads what was there before. */
@@ -284,6 +334,7 @@ static void host_memory_beside_a_capture(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_for_no_stream_is_there_at_once),
+        cmocka_unit_test(memory_that_queued_work_writes_is_waited_for),
         cmocka_unit_test(the_default_stream_has_no_say),
         cmocka_unit_test(a_stream_that_uses_it_holds_the_free_back),
         cmocka_unit_test(the_cpu_overwrites_nothing_that_is_queued),
