@@ -75,16 +75,37 @@ void gm_trim_all(gpumem_device *device) {
 }
 
 /* What caches hold, as far as they tell, and what they took for it. */
-static uint64_t held(gpumem_device *device) {
+struct held {
+    uint64_t all;     /* of the device */
+    uint64_t caching; /* of caching resources: what they give back may stay in a pool below them */
+};
+
+static void add_caching(gpumem_resource *resource, void *sum) {
+    gpumem_stats stats;
+    if (!resource->fast)
+        return;
+    gm_meter_read(&resource->meter, &stats);
+    *(uint64_t *)sum += stats.committed_bytes;
+}
+
+static struct held held(gpumem_device *device) {
+    struct held now = {0, 0};
     gpumem_stats stats;
     gm_meter_read(&device->meter, &stats);
     gm_resources_add_stats(device, &stats);
-    return stats.cached_bytes + stats.committed_bytes;
+    gm_resources_visit(device, add_caching, &now.caching);
+    now.all = stats.cached_bytes + stats.committed_bytes;
+    return now;
+}
+
+static int holds_less(gpumem_device *device, const struct held *before) {
+    struct held now = held(device);
+    return now.all < before->all || now.caching < before->caching;
 }
 
 /* Whether a cache became smaller. */
 static int trim(struct gm_reclaim *reclaim) {
-    uint64_t before = held(reclaim->device);
+    struct held before = held(reclaim->device);
     struct gm_current current;
     if (!reclaim->within) {
         gm_trim_all(reclaim->device);
@@ -92,7 +113,7 @@ static int trim(struct gm_reclaim *reclaim) {
         gm_resources_visit(reclaim->device, trim_counted, reclaim);
         gm_current_leave(&current);
     }
-    return held(reclaim->device) < before;
+    return holds_less(reclaim->device, &before);
 }
 
 static void settle_one(gpumem_resource *resource, void *data) {
@@ -117,10 +138,10 @@ static int settle(struct gm_reclaim *reclaim) {
     if (reclaim->settled || gm_current_enter(&current, reclaim->device) != GPUMEM_OK)
         return 0;
     reclaim->settled = 1;
-    uint64_t before = held(reclaim->device);
+    struct held before = held(reclaim->device);
     gm_resources_visit(reclaim->device, settle_one, reclaim);
     gm_current_leave(&current);
-    return held(reclaim->device) < before;
+    return holds_less(reclaim->device, &before);
 }
 
 /* ---- Step by step ---------------------------------------------------------------------------- */
