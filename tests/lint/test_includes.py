@@ -42,6 +42,7 @@ RULES = {
     "src/softgpu": {"base", "driver"},
     "src/memory": {"base", "driver"},
     "src/cache": {"base", "driver", "memory"},
+    "src/wrap": {"base", "driver", "memory"},
     "src/share": {"base", "driver", "memory"},
     "src/load": {"base", "driver", "memory", "share"},
     "tools": None,
@@ -56,11 +57,11 @@ RULES = {
     "tests/abi": None,
     "tests/runner": None,
     "tests/harness": None,
-    "tests/unit": {"base", "driver", "softgpu", "memory", "cache", "share", "load"},
-    "tests/fault": {"base", "driver", "softgpu", "memory", "cache", "share", "load"},
-    "tests/fuzz": {"base", "driver", "softgpu", "memory", "cache", "share", "load"},
+    "tests/unit": {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"},
+    "tests/fault": {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"},
+    "tests/fuzz": {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"},
 }
-PARTS = {"base", "driver", "softgpu", "memory", "cache", "share", "load"}
+PARTS = {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
@@ -156,6 +157,8 @@ PLANTED = [
     ("src/memory/a.c", '#include "softgpu/x.h"'),
     ("src/memory/a.c", '#include "share/x.h"'),
     ("src/share/a.c", '#include "load/x.h"'),
+    ("src/wrap/a.c", '#include "cache/x.h"'),
+    ("src/memory/a.c", '#include "wrap/x.h"'),
     ("src/memory/a.c", '#include "../share/x.h"'),
     ("src/memory/a.c", "#include <ini.h>"),
     ("src/load/a.c", "#include <cuda.h>"),

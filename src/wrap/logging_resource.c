@@ -4,7 +4,7 @@
 #include "base/options.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
-#include "memory/wrapper.h"
+#include "wrap/wrapper.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* What wrappers share. The data of each begins with the resource that it wraps. */
-#ifndef GM_MEMORY_WRAPPER_H
-#define GM_MEMORY_WRAPPER_H
+#ifndef GM_WRAP_WRAPPER_H
+#define GM_WRAP_WRAPPER_H
 
 #include "memory/objects.h"
 

@@ -2,7 +2,7 @@
 #include "base/cancel.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
-#include "memory/wrapper.h"
+#include "wrap/wrapper.h"
 
 #include <stdlib.h>
 
