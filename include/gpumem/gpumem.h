@@ -17,5 +17,6 @@
 #include <gpumem/status.h>
 #include <gpumem/types.h>
 #include <gpumem/virtual.h>
+#include <gpumem/wrappers.h>
 
 #endif

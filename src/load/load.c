@@ -4,6 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
+#include "memory/call_site.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
 #include "memory/objects.h"
@@ -157,6 +158,7 @@ gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
                                const gpumem_load_options *options, gpumem_buffer **buffer,
                                gpumem_load_report *report) {
     GM_UNCANCELLED;
+    GM_CALL_SITE(GM_RETURN_ADDRESS);
     GM_REQUIRE(path && buffer, "gpumem_load_file: %s is NULL", !path ? "path" : "buffer");
     GM_CHECK(resource, "gpumem_load_file");
     /* Before the work, which would else be done for nothing. */

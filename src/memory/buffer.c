@@ -3,6 +3,7 @@
 #include "base/cancel.h"
 #include "base/fork.h"
 #include "base/options.h"
+#include "memory/call_site.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
@@ -11,6 +12,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+_Thread_local void *gm_call_site;
 
 void gm_buffer_init(gpumem_buffer *made, gpumem_resource *resource, CUstream stream) {
     made->generation = resource->generation;
@@ -148,8 +151,10 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
 }
 
 static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
-                              const gpumem_buffer_options *given, gpumem_buffer **buffer) {
+                              const gpumem_buffer_options *given, gpumem_buffer **buffer,
+                              void *call_site) {
     GM_UNCANCELLED;
+    GM_CALL_SITE(call_site);
     gpumem_buffer_options options;
     GM_CHECK(resource, "gpumem_buffer_allocate");
     GM_REQUIRE(buffer, "gpumem_buffer_allocate: buffer is NULL");
@@ -199,7 +204,7 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
             return GPUMEM_OK;
         }
     }
-    return allocate(resource, bytes, given, buffer);
+    return allocate(resource, bytes, given, buffer, GM_RETURN_ADDRESS);
 }
 
 /* Which wait names the stream. One slot always stays free, for the stream that a free is given. */

@@ -102,6 +102,7 @@ struct gpumem_resource {
     int users;                      /* made of the user's functions */
     int transparent;                /* a wrapper without a limit of its own */
     int own_stream; /* in stream order, and has a stream for callers that name none */
+    int reclaims;   /* its own functions do what an allocation does when memory runs out */
     int imported;   /* memory of other processes, which share/import.c counts */
     struct gm_meter meter;
     _Atomic(struct gm_pointer_table *) pointers; /* by_pointer.c; NULL until the first */

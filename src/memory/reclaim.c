@@ -159,7 +159,14 @@ static int take_more(struct gm_reclaim *reclaim) {
     return 1;
 }
 
+int gm_ran_out(gpumem_status status) {
+    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
+           status == GPUMEM_ERROR_OUT_OF_CAPACITY;
+}
+
 int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status) {
+    if (reclaim->resource && reclaim->resource->reclaims)
+        return 0;
     switch (status) {
     case GPUMEM_ERROR_OUT_OF_CAPACITY:
         reclaim->within = limit_of(reclaim->resource);

@@ -27,6 +27,9 @@ struct gm_reclaim gm_reclaim_for_device(gpumem_device *device, uint64_t bytes);
  */
 int gm_reclaim_more(struct gm_reclaim *reclaim, gpumem_status status);
 
+/* Whether it is memory, of whatever kind, that there was too little of. */
+int gm_ran_out(gpumem_status status);
+
 /* Waits for the frees that caching resources of the device hold back. */
 void gm_settle_all(gpumem_device *device);
 

@@ -20,4 +20,10 @@ static inline void gm_wrapper_trim(void *user, size_t keep_bytes) {
         upstream->ops.trim(upstream->user, keep_bytes);
 }
 
+/* The kernel's id of the calling thread. */
+uint64_t gm_thread_id(void);
+
+/* Of the monotonic clock. */
+uint64_t gm_now_ns(void);
+
 #endif

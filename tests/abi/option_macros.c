@@ -46,6 +46,12 @@ static void macros_say_what_was_written(void) {
          GPUMEM_RESERVATION_OPTIONS(.alignment = 4096));
     SAYS(gpumem_physical_options, compression, 1, numa_node,
          GPUMEM_PHYSICAL_OPTIONS(.compression = 1));
+    SAYS(gpumem_trace_options, path, name, buffer_bytes, GPUMEM_TRACE_OPTIONS(.path = name));
+    SAYS(gpumem_alignment_options, alignment, 512, threshold,
+         GPUMEM_ALIGNMENT_OPTIONS(.alignment = 512));
+    SAYS(gpumem_failure_options, maximum_retries, 2, user,
+         GPUMEM_FAILURE_OPTIONS(.maximum_retries = 2));
+    EXPECT(GPUMEM_TRACKING_OPTIONS(.frames = 8)->frames == 8);
     EXPECT(GPUMEM_OPEN_OPTIONS(.driver = name)->driver == name);
     /* No member at all is the default. */
     EXPECT(GPUMEM_BUFFER_OPTIONS()->size == sizeof(gpumem_buffer_options));

@@ -1,0 +1,145 @@
+/* A wrapper that asks the program what to do when memory runs out. */
+#include "base/cancel.h"
+#include "base/options.h"
+#include "memory/driver_error.h"
+#include "memory/reclaim.h"
+#include "memory/resource.h"
+#include "wrap/wrapper.h"
+
+#include <stdlib.h>
+
+#define DEFAULT_RETRIES 8
+
+struct failure_resource {
+    struct gm_wrapper wrapper;
+    gpumem_resource *resource;
+    gpumem_failure_fn fn;
+    void *user;
+    unsigned maximum_retries;
+};
+
+/* An allocation or a growth. */
+struct step {
+    const gpumem_request *request; /* NULL: a growth */
+    gpumem_allocation *allocation;
+    gpumem_allocation before; /* what each try begins with */
+    size_t bytes;             /* to grow to */
+    CUstream stream;
+};
+
+static gpumem_status try_once(gpumem_resource *up, const struct step *step) {
+    *step->allocation = step->before;
+    if (step->request)
+        return up->ops.allocate(up->user, step->request, step->allocation);
+    return up->ops.resize(up->user, step->allocation, step->bytes, step->stream);
+}
+
+static size_t bytes_of(const struct step *step) {
+    return step->request ? step->request->bytes : step->bytes - step->before.bytes;
+}
+
+static gpumem_status try_hard(gpumem_resource *up, const struct step *step) {
+    struct gm_reclaim reclaim = gm_reclaim_for(up, bytes_of(step));
+    gpumem_status status = try_once(up, step);
+    while (gm_reclaim_more(&reclaim, status))
+        status = try_once(up, step);
+    return status;
+}
+
+/* Whether this thread is in an answer already: what fails in there asks nobody. */
+static _Thread_local int answering;
+
+static gpumem_failure_answer ask(const struct failure_resource *f, const struct step *step,
+                                 gpumem_status status, unsigned attempt) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    const gpumem_failure failure = {
+        .size = sizeof failure,
+        .resource = f->resource,
+        .status = status,
+        .message = saved.message,
+        .bytes = bytes_of(step),
+        .stream = step->stream,
+        .attempt = attempt,
+        .attempts_left = f->maximum_retries - attempt + 1,
+    };
+    answering = 1;
+    gpumem_failure_answer answer = f->fn(f->user, &failure);
+    answering = 0;
+    gm_error_restore(&saved);
+    return answer;
+}
+
+static gpumem_status run(const struct failure_resource *f, const struct step *step) {
+    gpumem_status status = try_hard(f->wrapper.upstream, step);
+    for (unsigned attempt = 1; gm_ran_out(status) && !answering && attempt <= f->maximum_retries;
+         attempt++) {
+        if (ask(f, step, status, attempt) != GPUMEM_FAILURE_RETRY)
+            break;
+        status = try_hard(f->wrapper.upstream, step);
+    }
+    return status;
+}
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    return run(user, &(struct step){.request = request,
+                                    .allocation = allocation,
+                                    .before = *allocation,
+                                    .stream = request->stream});
+}
+
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    const struct failure_resource *f = user;
+    f->wrapper.upstream->ops.deallocate(f->wrapper.upstream->user, allocation, stream);
+}
+
+static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
+                            CUstream stream) {
+    const struct step step = {
+        .allocation = allocation, .before = *allocation, .bytes = bytes, .stream = stream};
+    const struct failure_resource *f = user;
+    /* A shrink runs under the buffer's lock, and asks for nothing. */
+    return bytes > allocation->bytes ? run(f, &step) : try_once(f->wrapper.upstream, &step);
+}
+
+gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
+                                             const gpumem_failure_options *given,
+                                             gpumem_resource **resource) {
+    GM_UNCANCELLED;
+    gpumem_failure_options options;
+    GM_CHECK(upstream, "gpumem_failure_resource_create");
+    GM_REQUIRE(resource, "gpumem_failure_resource_create: resource is NULL");
+    gpumem_status status =
+        gm_options_read("gpumem_failure_options", given, &options, sizeof options);
+    if (status != GPUMEM_OK)
+        return status;
+    GM_REQUIRE(options.fn, "gpumem_failure_resource_create: fn is NULL");
+    const gpumem_resource_ops ops = {
+        .size = sizeof ops,
+        .kind = "failure",
+        .allocate = allocate,
+        .deallocate = deallocate,
+        .resize = upstream->ops.resize ? resize : NULL,
+        .properties = gm_wrapper_properties,
+        .trim = gm_wrapper_trim,
+        .destroy = free,
+    };
+    struct failure_resource *f = calloc(1, sizeof *f);
+    if (!f)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    f->wrapper.upstream = upstream;
+    f->fn = options.fn;
+    f->user = options.user;
+    f->maximum_retries = options.maximum_retries ? options.maximum_retries : DEFAULT_RETRIES;
+    status = gm_resource_make(upstream->device, &ops, f, upstream, &f->resource);
+    if (status != GPUMEM_OK) {
+        free(f);
+        return status;
+    }
+    /* An answer to give up holds: the library does not try once more by itself. */
+    f->resource->reclaims = 1;
+    f->resource->transparent = 1;
+    *resource = f->resource;
+    return GPUMEM_OK;
+}

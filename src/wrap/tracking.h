@@ -1,0 +1,22 @@
+/* What a tracking resource knows, as copies that stay while the program goes on. */
+#ifndef GM_WRAP_TRACKING_H
+#define GM_WRAP_TRACKING_H
+
+#include <gpumem/wrappers.h>
+
+#define GM_FRAMES_MOST 64
+
+struct gm_tracking_list {
+    gpumem_tracked *entries; /* their frames are in `frames` */
+    size_t count, room;
+    void **frames;
+    size_t frames_each;
+};
+
+/* Oldest first. `list` is to be cleared. The resource is one that tracks. */
+gpumem_status gm_tracking_read(gpumem_resource *resource, struct gm_tracking_list *list);
+void gm_tracking_clear(struct gm_tracking_list *list);
+
+int gm_is_tracking(const gpumem_resource *resource);
+
+#endif

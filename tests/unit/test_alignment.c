@@ -1,0 +1,219 @@
+/* Buffers that begin and end at multiples, whatever is below. */
+#include "library_test.h"
+
+static int teardown(void **state) {
+    return close_device(state);
+}
+
+static gpumem_resource *aligned(gpumem_resource *upstream, size_t alignment, size_t multiple,
+                                size_t threshold) {
+    gpumem_resource *resource;
+    OK(gpumem_alignment_resource_create(upstream,
+                                        GPUMEM_ALIGNMENT_OPTIONS(.alignment = alignment,
+                                                                 .size_multiple = multiple,
+                                                                 .threshold = threshold),
+                                        &resource));
+    return resource;
+}
+
+static gpumem_buffer *make(gpumem_resource *from, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(from, bytes, NULL, &buffer));
+    return buffer;
+}
+
+static void check_aligned(gpumem_resource *upstream, size_t alignment) {
+    static const size_t sizes[] = {1, 100, 4096, 5000, 70000};
+    gpumem_resource *resource = aligned(upstream, alignment, 0, 0);
+    gpumem_buffer *buffers[COUNT(sizes)];
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        buffers[i] = make(resource, sizes[i]);
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % alignment, 0);
+        assert_int_equal(gpumem_buffer_size(buffers[i]), sizes[i]);
+        size_t whole = (sizes[i] + alignment - 1) & ~(alignment - 1);
+        /* All of it is the buffer's: what is filled up to the multiple meets nobody. */
+        OK(gpumem_fill(device, gpumem_buffer_pointer(buffers[i]), whole, (unsigned char)(i + 1),
+                       NULL));
+    }
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        unsigned char ends[2];
+        OK(gpumem_buffer_read(buffers[i], 0, ends, 1, NULL));
+        OK(gpumem_buffer_read(buffers[i], sizes[i] - 1, ends + 1, 1, NULL));
+        synchronize(NULL);
+        assert_int_equal(ends[0], i + 1);
+        assert_int_equal(ends[1], i + 1);
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    }
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void every_kind_is_aligned(void **state) {
+    (void)state;
+    gpumem_resource *list[5];
+    OK(gpumem_device_pool_resource_create(device, NULL, &list[0]));
+    OK(gpumem_pinned_resource_create(device, NULL, &list[1]));
+    OK(gpumem_managed_resource_create(device, NULL, &list[2]));
+    OK(gpumem_virtual_resource_create(device, NULL, &list[3]));
+    OK(gpumem_caching_resource_create(list[0], NULL, &list[4]));
+    for (int i = 4; i >= 0; i--) {
+        check_aligned(list[i], 4096);
+        check_aligned(list[i], 64 * KIB);
+        assert_int_equal(device_stats().allocations, 0);
+        OK(gpumem_resource_destroy(list[i]));
+    }
+}
+
+/* ---- Over a resource that ignores alignments ------------------------------------------------- */
+
+struct careless {
+    gpumem_resource *pool;
+    size_t odd; /* added to every address */
+};
+
+static gpumem_status careless_allocate(void *user, const gpumem_request *request,
+                                       gpumem_allocation *allocation) {
+    struct careless *c = user;
+    gpumem_buffer *from;
+    gpumem_status status = gpumem_buffer_allocate(c->pool, request->bytes + c->odd, NULL, &from);
+    if (status != GPUMEM_OK)
+        return status;
+    allocation->pointer = gpumem_buffer_pointer(from) + c->odd;
+    allocation->bytes = allocation->capacity = request->bytes;
+    allocation->committed_bytes = gpumem_buffer_committed(from);
+    allocation->cookie = from;
+    return GPUMEM_OK;
+}
+
+static void careless_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    (void)user;
+    (void)gpumem_buffer_free(allocation->cookie, stream);
+}
+
+static void careless_properties(void *user, gpumem_resource_properties *properties) {
+    (void)user;
+    properties->device_accessible = 1;
+}
+
+static void a_part_is_handed_on_where_it_must_be(void **state) {
+    (void)state;
+    struct careless c = {.odd = 48};
+    gpumem_resource *resource;
+    OK(gpumem_device_pool_resource_create(device, NULL, &c.pool));
+    const gpumem_resource_ops ops = {.size = sizeof ops,
+                                     .kind = "careless",
+                                     .allocate = careless_allocate,
+                                     .deallocate = careless_deallocate,
+                                     .properties = careless_properties,
+                                     .upstream = c.pool};
+    OK(gpumem_resource_create(device, &ops, &c, &resource));
+    check_aligned(resource, 4096);
+    assert_int_equal(device_stats().allocations, 0);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(c.pool));
+}
+
+/* ---- Growth, exports, options ---------------------------------------------------------------- */
+
+static void growth_and_exports_pass_through(void **state) {
+    (void)state;
+    gpumem_resource *upstream, *resource;
+    gpumem_resource_properties p = {.size = sizeof p};
+    gpumem_export *exported;
+    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    resource = aligned(upstream, 8 * MIB, 0, 0);
+    OK(gpumem_resource_get_properties(resource, &p));
+    assert_int_equal(p.exportable, 1);
+    assert_int_equal(p.can_resize, 1);
+    assert_int_equal(p.granularity, 8 * MIB);
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(
+        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 60 * MIB), &buffer));
+    CUdeviceptr pointer = gpumem_buffer_pointer(buffer);
+    assert_int_equal(pointer % (8 * MIB), 0);
+    assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
+    assert_int_equal(gpumem_buffer_capacity(buffer), 64 * MIB);
+    uint64_t calls = soft->call_count("cuMemCreate");
+    OK(gpumem_buffer_grow(buffer, 5 * MIB, NULL)); /* it has that already */
+    assert_int_equal(soft->call_count("cuMemCreate"), calls);
+    OK(gpumem_buffer_grow(buffer, 9 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), 16 * MIB);
+    assert_int_equal(gpumem_buffer_size(buffer), 9 * MIB);
+    assert_int_equal(gpumem_buffer_pointer(buffer), pointer);
+    OK(gpumem_export_create(buffer, &exported));
+    assert_int_equal(gpumem_export_size(exported), 9 * MIB);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
+    assert_int_equal(device_stats().committed_bytes, 8 * MIB);
+    FAILS(BUSY, gpumem_resource_destroy(upstream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(upstream));
+}
+
+static void small_ones_pass_as_they_are(void **state) {
+    (void)state;
+    gpumem_resource *pool, *resource;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    resource = aligned(pool, MIB, 0, 64 * KIB);
+    gpumem_buffer *a = make(resource, 100), *b = make(resource, 100), *c = make(resource, 64 * KIB);
+    assert_true(gpumem_buffer_committed(b) < 64 * KIB);
+    assert_int_equal(gpumem_buffer_pointer(c) % MIB, 0);
+    assert_true(gpumem_buffer_committed(c) >= MIB);
+    OK(gpumem_buffer_free(a, NULL));
+    OK(gpumem_buffer_free(b, NULL));
+    OK(gpumem_buffer_free(c, NULL));
+    OK(gpumem_resource_destroy(resource));
+    FAILS(INVALID_ARGUMENT, gpumem_alignment_resource_create(
+                                pool, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 3000), &resource));
+    gpumem_buffer *none;
+    resource = aligned(pool, MIB, 0, 0);
+    FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, SIZE_MAX, NULL, &none));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* A freed buffer waits for the work that was there when it was freed, not for what came later. */
+static void frees_do_not_wait_for_later_work(void **state) {
+    (void)state;
+    gpumem_resource *upstream, *resource;
+    OK(gpumem_virtual_resource_create(device, NULL, &upstream));
+    resource = aligned(upstream, 4096, 0, 0);
+    struct gate early = close_gate(), late = close_gate();
+    CUevent event;
+    gpumem_buffer *buffer;
+    OK(gpumem_event_create(device, NULL, &event));
+    OK(gpumem_buffer_allocate(
+        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = early.stream), &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(resource, &stats));
+    assert_int_equal(stats.deferred_frees, 1);
+    assert_int_equal(device_stats().committed_bytes, 2 * MIB);
+    OK(gpumem_event_record(device, event, late.stream));
+    OK(gpumem_stream_wait_event(device, early.stream, event)); /* behind the other gate */
+    __atomic_store_n(early.flag, 1, __ATOMIC_SEQ_CST);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    open_gate(late);
+    synchronize(early.stream);
+    OK(gpumem_event_destroy(device, event));
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_resource_destroy(upstream));
+    remove_gate(early);
+    remove_gate(late);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(every_kind_is_aligned),
+        T(a_part_is_handed_on_where_it_must_be),
+        T(growth_and_exports_pass_through),
+        T(small_ones_pass_as_they_are),
+        T(frees_do_not_wait_for_later_work),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
