@@ -23,6 +23,12 @@ static gpumem_status take(struct limit_resource *limit, size_t bytes) {
     return GPUMEM_OK;
 }
 
+/* What was handed out, in place of what was taken for it. Differences may be negative, which adds
+ * up all the same. */
+static void settle(struct limit_resource *limit, size_t taken, size_t handed_out) {
+    atomic_fetch_add(&limit->taken, (uint64_t)handed_out - taken);
+}
+
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct limit_resource *limit = user;
@@ -31,8 +37,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
         return status;
     gpumem_resource *up = limit->wrapper.upstream;
     status = up->ops.allocate(up->user, request, allocation);
-    if (status != GPUMEM_OK)
-        atomic_fetch_sub(&limit->taken, request->bytes);
+    settle(limit, request->bytes, status == GPUMEM_OK ? allocation->bytes : 0);
     return status;
 }
 
@@ -47,15 +52,12 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
                             CUstream stream) {
     struct limit_resource *limit = user;
     gpumem_resource *up = limit->wrapper.upstream;
-    size_t before = allocation->bytes;
-    gpumem_status status = bytes > before ? take(limit, bytes - before) : GPUMEM_OK;
+    size_t before = allocation->bytes, most = bytes > before ? bytes : before;
+    gpumem_status status = most > before ? take(limit, most - before) : GPUMEM_OK;
     if (status != GPUMEM_OK)
         return status;
     status = up->ops.resize(up->user, allocation, bytes, stream);
-    if (status != GPUMEM_OK && bytes > before)
-        atomic_fetch_sub(&limit->taken, bytes - before);
-    if (allocation->bytes < before) /* a failed shrink too may have become shorter */
-        atomic_fetch_sub(&limit->taken, before - allocation->bytes);
+    settle(limit, most, allocation->bytes); /* a failed shrink too may have become shorter */
     return status;
 }
 

@@ -1,0 +1,68 @@
+/* The limit counts what the wrapped resource handed out, which may be more than was asked for. */
+#include "library_test.h"
+
+#define UNIT 4096
+
+/* Hands out whole units, and says so in `bytes`. */
+static gpumem_status generous_allocate(void *user, const gpumem_request *request,
+                                       gpumem_allocation *allocation) {
+    (void)user;
+    size_t bytes = (request->bytes + UNIT - 1) / UNIT * UNIT;
+    allocation->pointer = UNIT; /* nobody touches it */
+    allocation->bytes = allocation->committed_bytes = bytes;
+    allocation->capacity = 16 * UNIT;
+    return GPUMEM_OK;
+}
+
+static void generous_deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    (void)user;
+    (void)allocation;
+    (void)stream;
+}
+
+static gpumem_status generous_resize(void *user, gpumem_allocation *allocation, size_t bytes,
+                                     CUstream stream) {
+    (void)user;
+    (void)stream;
+    allocation->bytes = allocation->committed_bytes = (bytes + UNIT - 1) / UNIT * UNIT;
+    return GPUMEM_OK;
+}
+
+static void generous_properties(void *user, gpumem_resource_properties *properties) {
+    (void)user;
+    properties->device_accessible = 1;
+    properties->can_resize = 1;
+}
+
+static void what_was_handed_out_is_counted(void **state) {
+    (void)state;
+    gpumem_resource *generous, *limited;
+    gpumem_buffer *one, *two, *none;
+    const gpumem_resource_ops ops = {.size = sizeof ops,
+                                     .kind = "generous",
+                                     .allocate = generous_allocate,
+                                     .deallocate = generous_deallocate,
+                                     .resize = generous_resize,
+                                     .properties = generous_properties};
+    OK(gpumem_resource_create(device, &ops, NULL, &generous));
+    OK(gpumem_limit_resource_create(generous, 4 * UNIT, &limited));
+    for (int i = 0; i < 3; i++) { /* nothing adds up */
+        OK(gpumem_buffer_allocate(limited, 1, NULL, &one));
+        OK(gpumem_buffer_grow(one, UNIT + 1, NULL));
+        OK(gpumem_buffer_allocate(limited, UNIT + 1, NULL, &two));
+        FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(limited, 1, NULL, &none));
+        SAYS("16384 are in use");
+        OK(gpumem_buffer_shrink(two, 1, NULL));
+        OK(gpumem_buffer_free(one, NULL));
+        OK(gpumem_buffer_free(two, NULL));
+    }
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(generous));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_was_handed_out_is_counted, open_device, close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
