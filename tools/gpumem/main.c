@@ -10,6 +10,7 @@
 const struct cli_command cli_commands[] = {
     {"load", "stream a file into device memory and prove that it arrived", cmd_load_usage, cmd_load,
      false},
+    {"replay", "run a log of allocations on other resources", cmd_replay_usage, cmd_replay, false},
     {"info", "devices, and what each can do or why not", cmd_info_usage, cmd_info, false},
     {"doctor", "what on this machine helps or hinders", cmd_doctor_usage, cmd_doctor, false},
     {"driver", "every function of the CUDA driver API and its status", cmd_driver_usage, cmd_driver,

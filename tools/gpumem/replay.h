@@ -1,0 +1,54 @@
+/* gpumem replay: what a log holds, and what came of running it on a resource. */
+#ifndef CLI_REPLAY_H
+#define CLI_REPLAY_H
+
+#include <gpumem/gpumem.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum replay_kind { REPLAY_ALLOCATE, REPLAY_RESIZE, REPLAY_FREE };
+
+struct replay_event {
+    enum replay_kind kind;
+    uint32_t buffer, stream, line;
+    uint64_t bytes, alignment, capacity;
+};
+
+/* Buffers, streams and threads are numbered from 0. Stream 0 is the default one. */
+struct replay_log {
+    const char *path;
+    struct replay_event *events; /* those that succeeded, in their order */
+    size_t count;
+    size_t buffers, streams, threads;
+    uint64_t failed, notes, allocations, resizes;
+    uint64_t alive; /* at the end of the log */
+    uint64_t peak_bytes;
+    double seconds; /* from its begin to the last line */
+};
+
+/* Reads and checks all of it. CLI_OK, or the message is printed: which line, and what is wrong. The
+ * caller clears the log. */
+int replay_read(const char *path, struct replay_log *log);
+void replay_clear(struct replay_log *log);
+
+struct replay_result {
+    const char *resource;
+    bool done;
+    uint32_t failed_line; /* of the log, where it ended */
+    gpumem_status status; /* why */
+    char message[256];
+    double seconds;          /* the median run */
+    uint64_t peak_committed; /* memory taken from the driver, caches and rounding included */
+    uint64_t moved;          /* resizes that took a new allocation */
+};
+
+/* The resources by name, ended by NULL. */
+extern const char *const replay_resources[];
+
+/* Runs the log `repeat` times for the time, and once more to look at the memory, each time on a
+ * resource made for it. Failures are in the result. `name` is one of replay_resources. */
+void replay_run(const struct replay_log *log, gpumem_device *device, const char *name, int repeat,
+                struct replay_result *result);
+
+#endif

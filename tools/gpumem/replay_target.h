@@ -1,0 +1,41 @@
+/* Where a log is run: a resource of the library, or the driver's pool without the library. */
+#ifndef CLI_REPLAY_TARGET_H
+#define CLI_REPLAY_TARGET_H
+
+#include "replay.h"
+
+#include <gpumem/driver.h>
+
+/* One buffer of the log. */
+struct replay_slot {
+    gpumem_buffer *buffer; /* a resource's */
+    CUdeviceptr base;      /* the driver's */
+    uint64_t bytes;
+};
+
+struct replay_target {
+    const struct replay_target_ops *ops;
+    gpumem_device *device;
+    gpumem_resource *upstream, *resource; /* upstream: what `resource` is made over, or NULL */
+    bool resizes;                         /* buffers can grow where they are */
+    const gpumem_driver_api *cu;
+    CUmemoryPool pool;
+};
+
+/* All answer OK, or leave a message in gpumem_last_error or `target->ops->explain`. */
+struct replay_target_ops {
+    gpumem_status (*begin)(struct replay_target *target, const char *name);
+    gpumem_status (*allocate)(struct replay_target *target, const struct replay_event *event,
+                              uint64_t bytes, CUstream stream, struct replay_slot *slot);
+    /* In place; NULL if it never can. */
+    gpumem_status (*resize)(struct replay_target *target, struct replay_slot *slot, uint64_t bytes,
+                            CUstream stream);
+    gpumem_status (*free)(struct replay_target *target, struct replay_slot *slot, CUstream stream);
+    /* Bytes taken from the driver now. */
+    gpumem_status (*committed)(struct replay_target *target, uint64_t *bytes);
+    gpumem_status (*end)(struct replay_target *target);
+};
+
+extern const struct replay_target_ops replay_library, replay_driver;
+
+#endif
