@@ -1,0 +1,261 @@
+/* Resources over resources, on any driver: counts, bytes, growth, exports and order pass through
+ * each of them. */
+#include "library.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+/* ---- The wrappers ---------------------------------------------------------------------------- */
+
+static int ignore(void *user, const char *text, size_t bytes) {
+    (void)text;
+    *(size_t *)user += bytes;
+    return 0;
+}
+
+static size_t written;
+
+static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
+    (void)failure;
+    ++*(unsigned *)user;
+    return GPUMEM_FAILURE_GIVE_UP;
+}
+
+static unsigned asked;
+
+static void log_nothing(void *user, gpumem_log_level level, const char *text) {
+    (void)user;
+    (void)level;
+    (void)text;
+}
+
+#define WRAPPERS 6
+static const char *const names[WRAPPERS] = {"limit",    "logging",   "trace",
+                                            "tracking", "alignment", "failure"};
+
+static gpumem_resource *wrap(unsigned which, gpumem_resource *upstream) {
+    gpumem_resource *made = NULL;
+    if (which == 0)
+        DONE(gpumem_limit_resource_create(upstream, 512 * MIB, &made));
+    else if (which == 1)
+        DONE(gpumem_logging_resource_create(
+            upstream, GPUMEM_OPTIONS(gpumem_logging_options, .fn = log_nothing), &made));
+    else if (which == 2)
+        DONE(gpumem_trace_resource_create(
+            upstream, GPUMEM_TRACE_OPTIONS(.write = ignore, .user = &written), &made));
+    else if (which == 3)
+        DONE(
+            gpumem_tracking_resource_create(upstream, GPUMEM_TRACKING_OPTIONS(.frames = 4), &made));
+    else if (which == 4)
+        DONE(gpumem_alignment_resource_create(upstream, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096),
+                                              &made));
+    else
+        DONE(gpumem_failure_resource_create(
+            upstream, GPUMEM_FAILURE_OPTIONS(.fn = give_up, .user = &asked), &made));
+    return made;
+}
+
+/* ---- What passes through --------------------------------------------------------------------- */
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity) {
+    gpumem_buffer *buffer = NULL;
+    DONE(gpumem_buffer_allocate(
+        resource, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity), &buffer));
+    return buffer;
+}
+
+static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
+    size_t size = gpumem_buffer_size(buffer);
+    unsigned char *host = malloc(size);
+    assert_non_null(host);
+    DONE(gpumem_buffer_fill(buffer, 0, size, value, NULL));
+    DONE(gpumem_buffer_read(buffer, 0, host, size, NULL));
+    DONE(gpumem_stream_synchronize(device, NULL));
+    for (size_t i = 0; i < size; i++)
+        if (host[i] != value)
+            fail_msg("byte %zu is %d, not %d", i, host[i], value);
+    free(host);
+}
+
+static void check_growth(gpumem_resource *resource) {
+    gpumem_buffer *buffer = allocate(resource, MIB, 64 * MIB);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    unsigned char first = 0;
+    check_bytes(buffer, 0x31);
+    DONE(gpumem_buffer_grow(buffer, 9 * MIB + 5, NULL));
+    assert_int_equal(gpumem_buffer_pointer(buffer), address);
+    assert_int_equal(device_stats().in_use_bytes / MIB, 9);
+    DONE(gpumem_buffer_read(buffer, MIB - 1, &first, 1, NULL));
+    DONE(gpumem_stream_synchronize(device, NULL));
+    assert_int_equal(first, 0x31);
+    check_bytes(buffer, 0x77);
+    DONE(gpumem_buffer_shrink(buffer, MIB, NULL));
+    check_bytes(buffer, 0x13);
+    DONE(gpumem_buffer_free(buffer, NULL));
+}
+
+static void check_export(gpumem_resource *resource) {
+    gpumem_buffer *buffer = allocate(resource, 3 * MIB, 0), *imported = NULL;
+    gpumem_export *exported = NULL;
+    const void *description = NULL;
+    size_t bytes = 0;
+    int fds[8];
+    unsigned char last = 0;
+    DONE(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x42, NULL));
+    DONE(gpumem_stream_synchronize(device, NULL));
+    DONE(gpumem_export_create(buffer, &exported));
+    DONE(gpumem_export_get_description(exported, &description, &bytes));
+    size_t count = gpumem_export_descriptor_count(exported);
+    assert_true(count <= COUNT(fds));
+    for (size_t i = 0; i < count; i++)
+        DONE(gpumem_export_get_descriptor(exported, i, &fds[i]));
+    DONE(gpumem_import_create(device, description, bytes, fds, count, NULL, &imported));
+    DONE(gpumem_buffer_read(imported, 3 * MIB - 1, &last, 1, NULL));
+    DONE(gpumem_stream_synchronize(device, NULL));
+    assert_int_equal(last, 0x42);
+    DONE(gpumem_buffer_free(imported, NULL));
+    DONE(gpumem_export_destroy(exported));
+    DONE(gpumem_buffer_free(buffer, NULL));
+}
+
+/* All that the wrapped resource can, and counted once. */
+static void check(gpumem_resource *upstream, gpumem_resource *resource, const char *name) {
+    gpumem_resource_properties up = {.size = sizeof up}, p = {.size = sizeof p};
+    uint64_t before = device_stats().allocations;
+    DONE(gpumem_resource_get_properties(upstream, &up));
+    DONE(gpumem_resource_get_properties(resource, &p));
+    assert_string_equal(p.kind, name);
+    assert_int_equal(p.can_resize, up.can_resize);
+    assert_int_equal(p.exportable, up.exportable);
+    assert_int_equal(p.host_accessible, up.host_accessible);
+    assert_int_equal(p.stream_ordered, up.stream_ordered);
+    gpumem_buffer *buffer = allocate(resource, 70001, 0);
+    assert_int_equal(device_stats().allocations, before + 1);
+    check_bytes(buffer, 0x5c);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    if (p.can_resize)
+        check_growth(resource);
+    if (p.exportable && p.handle_type == GPUMEM_HANDLE_POSIX_FD)
+        check_export(resource);
+    assert_int_equal(gpumem_resource_destroy(upstream), GPUMEM_ERROR_BUSY);
+    DONE(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().allocations, before);
+}
+
+static void over(gpumem_resource *upstream) {
+    for (unsigned i = 0; i < WRAPPERS; i++) {
+        gpumem_resource *one = wrap(i, upstream);
+        check(upstream, one, names[i]);
+        for (unsigned k = 0; k < WRAPPERS; k++) {
+            gpumem_resource *two = wrap(k, one);
+            check(one, two, names[k]);
+            DONE(gpumem_resource_destroy(two));
+        }
+        DONE(gpumem_resource_destroy(one));
+    }
+    DONE(gpumem_resource_destroy(upstream));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    assert_int_equal(asked, 0);
+}
+
+static void every_pair_over_virtual_memory(void **state) {
+    (void)state;
+    gpumem_resource *upstream = NULL;
+    open_library();
+    DONE(gpumem_virtual_resource_create(device, NULL, &upstream));
+    over(upstream);
+    close_library();
+}
+
+static void every_pair_over_a_pool(void **state) {
+    (void)state;
+    gpumem_resource *upstream = NULL;
+    open_library();
+    DONE(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &upstream));
+    over(upstream);
+    close_library();
+}
+
+static void every_pair_over_pinned_memory(void **state) {
+    (void)state;
+    gpumem_resource *upstream = NULL;
+    open_library();
+    DONE(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1, .slab_bytes = 4 * MIB),
+        &upstream));
+    over(upstream);
+    close_library();
+}
+
+/* ---- Device memory, then pinned -------------------------------------------------------------- */
+
+static void pinned_memory_takes_over(void **state) {
+    (void)state;
+    gpumem_resource *memory = NULL, *little = NULL, *pinned = NULL, *both = NULL, *source = NULL;
+    open_library();
+    DONE(gpumem_virtual_resource_create(device, NULL, &memory));
+    DONE(gpumem_limit_resource_create(memory, 8 * MIB, &little));
+    DONE(gpumem_pinned_resource_create(device, NULL, &pinned));
+    DONE(gpumem_fallback_resource_create(little, pinned, &both));
+    gpumem_buffer *first = allocate(both, 7 * MIB, 0), *second = allocate(both, 3 * MIB, 0);
+    DONE(gpumem_fallback_get_source(second, &source));
+    assert_ptr_equal(source, pinned);
+    check_bytes(first, 0x11);
+    check_bytes(second, 0x22);
+    DONE(gpumem_buffer_copy(second, 0, first, MIB, 2 * MIB, NULL));
+    DONE(gpumem_stream_synchronize(device, NULL));
+    assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[2 * MIB - 1], 0x11);
+    assert_int_equal(((unsigned char *)gpumem_buffer_host_pointer(second))[2 * MIB], 0x22);
+    DONE(gpumem_buffer_free(first, NULL));
+    DONE(gpumem_buffer_free(second, NULL));
+    DONE(gpumem_resource_destroy(both));
+    DONE(gpumem_resource_destroy(pinned));
+    DONE(gpumem_resource_destroy(little));
+    DONE(gpumem_resource_destroy(memory));
+    close_library();
+}
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+/* Held work keeps the memory below whatever lies between. */
+static void memory_stays_under_queued_work(void **state) {
+    (void)state;
+    gpumem_resource *upstream = NULL;
+    struct gate gate;
+    open_library();
+    DONE(gpumem_virtual_resource_create(device, NULL, &upstream));
+    for (unsigned i = 0; i < WRAPPERS; i++) {
+        CUstream stream = NULL;
+        gpumem_resource *resource = wrap(i, upstream);
+        DONE(gpumem_stream_create(device, NULL, &stream));
+        gate_make(&gate);
+        gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0);
+        gate_hold(&gate, stream);
+        DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 1, stream));
+        DONE(gpumem_buffer_free(buffer, stream));
+        DONE(gpumem_device_trim(device, 0));
+        assert_true(device_stats().committed_bytes > 0);
+        gate_release(&gate);
+        DONE(gpumem_stream_synchronize(device, stream)); /* no fault */
+        DONE(gpumem_device_trim(device, 1));
+        assert_int_equal(device_stats().committed_bytes, 0);
+        gate_free(&gate);
+        DONE(gpumem_stream_destroy(device, stream));
+        DONE(gpumem_resource_destroy(resource));
+    }
+    DONE(gpumem_resource_destroy(upstream));
+    close_library();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_pair_over_virtual_memory), TEST(every_pair_over_a_pool),
+        TEST(every_pair_over_pinned_memory),  TEST(pinned_memory_takes_over),
+        TEST(memory_stays_under_queued_work),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
