@@ -1,0 +1,112 @@
+/* All wrappers at once, by many threads: bytes are checked, growth and failures mixed in, and
+ * nothing is left. */
+#include "library_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define THREADS 8
+#define ROUNDS  400
+
+static gpumem_resource *first, *second, *top;
+static atomic_uint asked, failed;
+
+static int ignore(void *user, const char *text, size_t bytes) {
+    (void)user;
+    return text[bytes - 1] == '\n' ? 0 : 1;
+}
+
+static gpumem_failure_answer answer(void *user, const gpumem_failure *failure) {
+    (void)user;
+    atomic_fetch_add(&asked, 1);
+    return failure->attempt < 3 ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP;
+}
+
+static int one_round(unsigned thread, unsigned round, CUstream stream) {
+    static const size_t sizes[] = {1, 5000, MIB, 3 * MIB, 7 * MIB};
+    size_t bytes = sizes[(thread + round) % COUNT(sizes)];
+    unsigned char value = (unsigned char)(thread * 31 + round), ends[2] = {0};
+    gpumem_buffer *buffer = NULL;
+    gpumem_status status =
+        gpumem_buffer_allocate(top, bytes,
+                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream,
+                                              .capacity = round % 3 ? 0 : 16 * MIB),
+                               &buffer);
+    if (status == GPUMEM_ERROR_OUT_OF_CAPACITY) {
+        atomic_fetch_add(&failed, 1);
+        return 0;
+    }
+    if (status != GPUMEM_OK)
+        return 1;
+    if (round % 3 == 0 && gpumem_buffer_grow(buffer, bytes + MIB, stream) == GPUMEM_OK)
+        bytes += MIB;
+    int wrong = gpumem_buffer_size(buffer) != bytes ||
+                gpumem_buffer_fill(buffer, 0, bytes, value, stream) != GPUMEM_OK ||
+                gpumem_buffer_read(buffer, 0, ends, 1, stream) != GPUMEM_OK ||
+                gpumem_buffer_read(buffer, bytes - 1, ends + 1, 1, stream) != GPUMEM_OK ||
+                gpumem_stream_synchronize(device, stream) != GPUMEM_OK || ends[0] != value ||
+                ends[1] != value;
+    return gpumem_buffer_free(buffer, stream) != GPUMEM_OK || wrong;
+}
+
+static void *churn(void *user) {
+    unsigned thread = (unsigned)(uintptr_t)user, wrong = 0;
+    CUstream stream = NULL;
+    if (gpumem_stream_create(device, NULL, &stream) != GPUMEM_OK)
+        return (void *)1;
+    for (unsigned i = 0; i < ROUNDS; i++)
+        wrong += (unsigned)one_round(thread, i, stream);
+    if (gpumem_device_trim(device, 1) != GPUMEM_OK ||
+        gpumem_stream_destroy(device, stream) != GPUMEM_OK)
+        wrong++;
+    return (void *)(uintptr_t)wrong;
+}
+
+static int count_one(void *user, const gpumem_tracked *tracked) {
+    (void)tracked;
+    ++*(size_t *)user;
+    return 0;
+}
+
+static void a_stack_of_wrappers_holds(void **state) {
+    (void)state;
+    gpumem_resource *limited, *both, *aligned, *traced, *tracked;
+    pthread_t threads[THREADS];
+    size_t alive = 0;
+    OK(gpumem_virtual_resource_create(device, NULL, &first));
+    OK(gpumem_virtual_resource_create(device, NULL, &second));
+    OK(gpumem_limit_resource_create(first, 12 * MIB, &limited)); /* too little for all at once */
+    OK(gpumem_fallback_resource_create(limited, second, &both));
+    OK(gpumem_alignment_resource_create(both, GPUMEM_ALIGNMENT_OPTIONS(.alignment = 4096),
+                                        &aligned));
+    OK(gpumem_trace_resource_create(aligned, GPUMEM_TRACE_OPTIONS(.write = ignore), &traced));
+    OK(gpumem_tracking_resource_create(traced, GPUMEM_TRACKING_OPTIONS(.frames = 6), &tracked));
+    OK(gpumem_failure_resource_create(tracked, GPUMEM_FAILURE_OPTIONS(.fn = answer), &top));
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(uintptr_t)i), 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        void *wrong;
+        pthread_join(threads[i], &wrong);
+        assert_null(wrong);
+    }
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_tracking_visit(tracked, count_one, &alive));
+    assert_int_equal(alive, 0);
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(second, &stats));
+    assert_true(stats.allocations_total > 0); /* the second was needed */
+    stats = device_stats();
+    assert_int_equal(stats.allocations, 0);
+    assert_int_equal(stats.in_use_bytes, 0);
+    assert_int_equal(stats.committed_bytes, stats.cached_bytes);
+    gpumem_resource *order[] = {top, tracked, traced, aligned, both, limited, second, first};
+    for (size_t i = 0; i < COUNT(order); i++)
+        OK(gpumem_resource_destroy(order[i]));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_stack_of_wrappers_holds, open_device, close_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
