@@ -6,9 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_ROOM ((size_t)64 << 10)
@@ -89,11 +91,28 @@ static char *put_line(char *at, const struct gm_trace_line *line) {
 
 /* ---- Writing --------------------------------------------------------------------------------- */
 
+/* Of a pipe that nobody reads: EPIPE, and no signal that would end the program. */
+static ssize_t write_quietly(int fd, const char *text, size_t bytes) {
+    sigset_t broken, before, pending;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    sigemptyset(&pending);
+    sigpending(&pending);
+    pthread_sigmask(SIG_BLOCK, &broken, &before);
+    ssize_t count = write(fd, text, bytes);
+    int error = errno;
+    if (count < 0 && error == EPIPE && !sigismember(&pending, SIGPIPE))
+        (void)sigtimedwait(&broken, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return count;
+}
+
 /* All of it or, where the file can be cut, nothing: it then ends on a whole line. */
 static int write_all(int fd, const char *text, size_t bytes) {
     size_t done = 0;
     while (done < bytes) {
-        ssize_t count = write(fd, text + done, bytes - done);
+        ssize_t count = write_quietly(fd, text + done, bytes - done);
         if (count < 0 && errno == EINTR)
             continue;
         if (count <= 0) {

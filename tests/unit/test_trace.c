@@ -4,8 +4,10 @@
 #include "temporary.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* What was written, and an errno to answer from some byte on. */
@@ -199,6 +201,28 @@ static void a_file_is_made_and_is_whole_at_the_end(void **state) {
                                        &resource));
 }
 
+/* A program is not ended by who stops reading its log. */
+static void a_pipe_without_a_reader_ends_the_log_only(void **state) {
+    (void)state;
+    char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8];
+    assert_non_null(temporary_folder(folder, "trace"));
+    snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    int reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(reader >= 0);
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    OK(gpumem_trace_resource_create(upstream, GPUMEM_TRACE_OPTIONS(.path = path), &resource));
+    close(reader);
+    OK(gpumem_buffer_allocate(resource, MIB, NULL, &buffer));
+    FAILS(SYSTEM, gpumem_trace_flush(resource));
+    assert_int_equal(gpumem_last_error()->system_code, EPIPE);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    unlink(path);
+    rmdir(folder);
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 #define THREADS 4
@@ -277,6 +301,7 @@ int main(void) {
         T(notes_are_escaped),
         T(what_cannot_be_written_fails_no_allocation),
         T(a_file_is_made_and_is_whole_at_the_end),
+        T(a_pipe_without_a_reader_ends_the_log_only),
         T(threads_are_written_in_an_order_that_can_be_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
