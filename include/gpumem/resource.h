@@ -65,10 +65,8 @@ typedef struct gpumem_device_pool_options {
     /* Bytes that the pool keeps when nothing uses them. 0: the driver's default for a pool of
      * others, everything for an own one (a warm pool allocates in 0.3 us, a cold one in 30). */
     uint64_t release_threshold;
-    uint64_t maximum_bytes; /* OUT_OF_CAPACITY above; 0: no limit but the device's */
-    /* 1: made exportable with `handle_type`. No call exports a pool or its memory yet: the driver's
-     * own calls can, on the pool behind a pointer. */
-    int ipc;
+    uint64_t maximum_bytes;         /* OUT_OF_CAPACITY above; 0: no limit but the device's */
+    int ipc;                        /* 1: made exportable with `handle_type` (gpumem/pool.h) */
     gpumem_handle_type handle_type; /* used when ipc is set */
 } gpumem_device_pool_options;
 #define GPUMEM_DEVICE_POOL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_device_pool_options, __VA_ARGS__)
