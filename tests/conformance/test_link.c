@@ -1,5 +1,6 @@
 /* The linker: parts of a program joined, logs, states. */
 #include "harness.h"
+#include "image_archive.h"
 #include "image_parts.h"
 #include "temporary.h"
 
@@ -215,6 +216,50 @@ static void inputs_are_of_their_kind(void **state) {
     }
 }
 
+/* As text, any image is read, and left out when it is not for the device; as machine code, what
+ * is none spoils the whole. NVVM has no compiler here, and that spoils it too. */
+static void what_images_are_taken_for(void **state) {
+    (void)state;
+#define IMAGE(image) image, sizeof image
+    static const struct {
+        CUjitInputType type;
+        const unsigned char *bytes;
+        size_t size;
+        CUresult answer, behind, whole;
+    } inputs[] = {
+        {CU_JIT_INPUT_PTX, IMAGE(image_part_cubin), CUDA_SUCCESS, CUDA_SUCCESS,
+         CUDA_ERROR_INVALID_SOURCE},
+        {CU_JIT_INPUT_PTX, IMAGE(image_small_cubin), CUDA_ERROR_NO_BINARY_FOR_GPU,
+         CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {CU_JIT_INPUT_PTX, IMAGE(image_other_cubin), CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_SUCCESS,
+         CUDA_SUCCESS},
+        {CU_JIT_INPUT_PTX, IMAGE(image_other_fatbin), CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_SUCCESS,
+         CUDA_SUCCESS},
+        {CU_JIT_INPUT_PTX, IMAGE(image_caller_object), CUDA_ERROR_INVALID_IMAGE, CUDA_SUCCESS,
+         CUDA_SUCCESS},
+        {CU_JIT_INPUT_CUBIN, IMAGE(image_other_cubin), CUDA_ERROR_NO_BINARY_FOR_GPU,
+         CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU},
+        {CU_JIT_INPUT_CUBIN, IMAGE(image_other_fatbin), CUDA_ERROR_INVALID_IMAGE,
+         CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_IMAGE},
+        {CU_JIT_INPUT_CUBIN, IMAGE(image_caller_object), CUDA_ERROR_UNKNOWN, CUDA_ERROR_UNKNOWN,
+         CUDA_ERROR_UNKNOWN},
+        {CU_JIT_INPUT_NVVM, IMAGE(image_part_cubin), CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+         CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_JIT_COMPILER_NOT_FOUND},
+    };
+    for (size_t i = 0; i < COUNT(inputs); i++) {
+        void *image = NULL;
+        size_t size = 0;
+        CUlinkState link = create();
+        assert_int_equal(cu.cuLinkAddData_v2(link, inputs[i].type,
+                                             (void *)(uintptr_t)inputs[i].bytes, inputs[i].size,
+                                             "a", 0, NULL, NULL),
+                         inputs[i].answer);
+        assert_int_equal(add(link, HEAD ".visible .entry k()\n{\nret;\n}\n"), inputs[i].behind);
+        assert_int_equal(cu.cuLinkComplete(link, &image, &size), inputs[i].whole);
+        OK(cu.cuLinkDestroy(link));
+    }
+}
+
 /* Whole programs are no inputs, in a fatbin neither; what one spoils stays so. */
 static void whole_programs_are_no_inputs(void **state) {
     (void)state;
@@ -267,8 +312,8 @@ static void text_as_machine_code_spoils_it(void **state) {
     FAILS(CUDA_ERROR_INVALID_IMAGE,
           cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_CUBIN, path, 0, NULL, NULL));
     FAILS(CUDA_ERROR_UNKNOWN, cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL));
-    /* An H200 takes it, and gives no sign that there is no object in it. */
-    (void)cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL);
+    /* An H200 gives no sign that there is no object in it. */
+    OK(cu.cuLinkAddFile_v2(link, CU_JIT_INPUT_OBJECT, path, 0, NULL, NULL));
     FAILS(CUDA_ERROR_INVALID_IMAGE, cu.cuLinkComplete(link, &image, &size));
     assert_null(image);
     OK(cu.cuLinkDestroy(link));
@@ -470,6 +515,7 @@ int main(int argc, char **argv) {
         TEST(weak_gives_way_to_strong),
         TEST(hidden_variables_of_one_name),
         TEST(inputs_are_of_their_kind),
+        TEST(what_images_are_taken_for),
         TEST(whole_programs_are_no_inputs),
         TEST(code_for_others_is_left_out),
         TEST(text_that_does_not_compile_is_left_out),

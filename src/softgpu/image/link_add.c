@@ -31,10 +31,10 @@ static CUresult read_input(struct sg_link *link, CUjitInputType type, const void
                            const struct sg_image_options *options, struct sg_image **image) {
     if (type == CU_JIT_INPUT_CUBIN && !is_elf(data, size))
         return CUDA_ERROR_INVALID_IMAGE;
-    if (type == CU_JIT_INPUT_PTX && is_elf(data, size))
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    if (type == CU_JIT_INPUT_CUBIN && sg_object_is((struct sg_bytes){data, size}))
+        return CUDA_ERROR_UNKNOWN;
     /* A text ends with its zero, whatever its size: recorded. */
-    if (type == CU_JIT_INPUT_PTX && !is_fatbin(data, size))
+    if (type == CU_JIT_INPUT_PTX && !is_fatbin(data, size) && !is_elf(data, size))
         size = SIZE_MAX;
     CUresult result = sg_image_read(data, size, options, &link->log, image);
     if (result != CUDA_SUCCESS)
@@ -109,9 +109,9 @@ static CUresult add_program(struct sg_link *link, CUjitInputType type, const voi
     if (type == CU_JIT_INPUT_FATBINARY)
         return result == CUDA_ERROR_NO_BINARY_FOR_GPU ? CUDA_SUCCESS : result;
     sg_link_text_was_refused = sg_link_text_was_refused || result == CUDA_ERROR_INVALID_PTX;
-    /* Text that is wrong is left out; machine code that is wrong is the linker's to refuse. */
-    if (result == CUDA_ERROR_NO_BINARY_FOR_GPU ||
-        (type == CU_JIT_INPUT_CUBIN && result != CUDA_ERROR_OUT_OF_MEMORY))
+    /* What is wrong as text is left out; what is wrong as machine code is the linker's to refuse.
+     */
+    if (type == CU_JIT_INPUT_CUBIN && result != CUDA_ERROR_OUT_OF_MEMORY)
         link->refusal = result;
     return result;
 }
@@ -121,12 +121,14 @@ static CUresult add_program(struct sg_link *link, CUjitInputType type, const voi
 struct host_input {
     struct sg_link *link;
     struct sg_image_options options;
+    bool found; /* code for some device */
 };
 
 /* One without code for the device adds nothing. */
 static CUresult take_fatbin(struct sg_bytes fatbin, void *user) {
-    const struct host_input *input = user;
+    struct host_input *input = user;
     struct sg_image *image;
+    input->found = true;
     CUresult result = read_input(input->link, CU_JIT_INPUT_FATBINARY, fatbin.data, fatbin.size,
                                  &input->options, &image);
     if (result != CUDA_SUCCESS)
@@ -153,17 +155,22 @@ static CUresult take_members(struct sg_archive *archive, struct host_input *inpu
         result = sg_object_each_fatbin(member.bytes, take_fatbin, input);
         input->options.name = name;
     }
-    return result == CUDA_SUCCESS && !whole ? CUDA_ERROR_UNKNOWN : result;
+    /* An H200 reads on behind the end that it was given, for as long as a member is. */
+    return result == CUDA_SUCCESS && !whole ? CUDA_ERROR_INVALID_IMAGE : result;
 }
 
 /* All members of an archive are linked, whether something asks for them or not, and those that are
- * no objects are passed over: as nvlink does. What is neither is answered as an H200 answers. */
+ * no objects are passed over: as nvlink does. What is neither, or has nothing for a device, is
+ * answered as an H200 answers: by itself, without a mark on the linker. A linker that has refused
+ * something takes any object, and looks at none. */
 static CUresult add_host(struct sg_link *link, CUjitInputType type, struct sg_bytes bytes,
                          const char *name) {
     struct host_input input = {.link = link, .options = sg_link_options(link, name)};
     struct sg_archive archive;
     size_t first = link->count;
     CUresult result;
+    if (type == CU_JIT_INPUT_OBJECT && link->refusal != CUDA_SUCCESS)
+        return CUDA_SUCCESS;
     input.options.relocatable = true;
     if (type == CU_JIT_INPUT_LIBRARY)
         result = sg_archive_open(bytes, &archive) ? take_members(&archive, &input, name)
@@ -172,7 +179,16 @@ static CUresult add_host(struct sg_link *link, CUjitInputType type, struct sg_by
         result = sg_object_each_fatbin(bytes, take_fatbin, &input);
     else
         result = is_elf(bytes.data, bytes.size) ? CUDA_ERROR_INVALID_IMAGE : CUDA_ERROR_UNKNOWN;
+    if (result == CUDA_SUCCESS && !input.found)
+        result = CUDA_ERROR_INVALID_IMAGE;
     return join(link, first, result, &input.options);
+}
+
+/* There is no compiler for it: the linker misses what it would have given. */
+static CUresult add_nvvm(struct sg_link *link) {
+    if (link->refusal == CUDA_SUCCESS)
+        link->refusal = CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
+    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND;
 }
 
 static CUresult add_input(struct sg_link *link, CUjitInputType type, const void *data, size_t size,
@@ -181,7 +197,7 @@ static CUresult add_input(struct sg_link *link, CUjitInputType type, const void 
     if (type < 0 || type >= CU_JIT_NUM_INPUT_TYPES || link->completed)
         return CUDA_ERROR_INVALID_VALUE;
     if (type == CU_JIT_INPUT_NVVM)
-        result = CUDA_ERROR_JIT_COMPILER_NOT_FOUND; /* there is none for NVVM */
+        result = add_nvvm(link);
     else if (type <= CU_JIT_INPUT_FATBINARY)
         result = add_program(link, type, data, size, name);
     else
