@@ -187,13 +187,16 @@ static void settings_of_kernels(void **state) {
     OK(cu.cuLibraryUnload(library));
 }
 
+#define MANAGED                                                                                    \
+    ".version 7.8\n.target sm_70\n.address_size 64\n"                                              \
+    ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"                        \
+    ".visible .global .align 4 .u32 plain_one = 8;\n"                                              \
+    ".visible .entry a()\n{\nret;\n}\n"
+
 static void managed_variables(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
-    CUlibrary library = load(".version 7.8\n.target sm_70\n.address_size 64\n"
-                             ".visible .global .attribute(.managed) .align 4 .u32 shared_one = 9;\n"
-                             ".visible .global .align 4 .u32 plain_one = 8;\n"
-                             ".visible .entry a()\n{\nret;\n}\n");
+    CUlibrary library = load(MANAGED);
     CUcontext other;
     CUdeviceptr p = 0, q = 0;
     size_t size = 0;
@@ -207,6 +210,67 @@ static void managed_variables(void **state) {
     assert_int_equal(p, q);
     assert_int_equal(*(uint32_t *)(uintptr_t)q, 10);
     OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuLibraryUnload(library));
+}
+
+/* Managed variables belong to the library alone: they are there before any context. */
+static int asks_without_a_context(int argc, char **argv) {
+    (void)argc, (void)argv;
+    CUdeviceptr p = 0, q = 0;
+    size_t size = 0, of_both = 0;
+    CUcontext primary, context = (CUcontext)&p;
+    OK(cu.cuInit(0));
+    CUlibrary library = load(MANAGED);
+    OK(cu.cuCtxGetCurrent(&context));
+    assert_null(context);
+    OK(cu.cuLibraryGetManaged(NULL, &size, library, "shared_one"));
+    assert_int_equal(size, 4);
+    OK(cu.cuLibraryGetManaged(&p, &of_both, library, "shared_one"));
+    assert_int_equal(of_both, 4);
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuLibraryGetManaged(&q, NULL, library, "plain_one"));
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
+    OK(cu.cuDeviceGet(&dev, 0));
+    OK(cu.cuDevicePrimaryCtxRetain(&primary, dev));
+    OK(cu.cuCtxSetCurrent(primary));
+    uint32_t value = 0;
+    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
+    assert_int_equal(value, 9);
+    OK(cu.cuMemsetD32_v2(p, 10, 1));
+    OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
+    assert_int_equal(p, q);
+    OK(cu.cuMemcpyDtoH_v2(&value, q, sizeof value));
+    assert_int_equal(value, 10);
+    OK(cu.cuLibraryUnload(library));
+    OK(cu.cuDevicePrimaryCtxRelease_v2(dev));
+    return 0;
+}
+
+static void managed_variables_need_no_context(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+    assert_int_equal(run_child("asks-without-a-context", NULL), 0);
+}
+
+/* The first context comes when the variables are there, and goes before them. */
+static void managed_variables_outlive_contexts(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("what a context takes with it was not asked of hardware");
+    CUlibrary library = load(MANAGED);
+    CUcontext other;
+    CUdeviceptr p = 0, q = 0;
+    uint32_t value = 0;
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuLibraryGetManaged(&p, NULL, library, "shared_one"));
+    OK(cu.cuCtxCreate_v2(&other, 0, dev));
+    OK(cu.cuLibraryGetGlobal(&q, NULL, library, "plain_one"));
+    OK(cu.cuMemsetD32_v2(p, 11, 1));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuCtxSetCurrent(NULL));
+    OK(cu.cuLibraryGetManaged(&q, NULL, library, "shared_one"));
+    OK(cu.cuCtxSetCurrent(ctx));
+    assert_int_equal(p, q);
+    OK(cu.cuMemcpyDtoH_v2(&value, p, sizeof value));
+    assert_int_equal(value, 11);
     OK(cu.cuLibraryUnload(library));
 }
 
@@ -270,13 +334,22 @@ static void a_context_is_not_needed(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(kernels_are_found_and_listed), TEST(files_are_loaded),
-        TEST(bad_images_are_found_late),    TEST(the_module_of_the_current_context),
-        TEST(settings_of_kernels),          TEST(managed_variables),
-        TEST(unloading_waits_for_work),     TEST(no_unified_functions),
-        TEST(a_context_is_not_needed),      TEST(wrappers_are_taken),
-        TEST(what_cannot_be_read_is_empty), TEST(parameters_want_a_context),
+        TEST(kernels_are_found_and_listed),
+        TEST(files_are_loaded),
+        TEST(bad_images_are_found_late),
+        TEST(the_module_of_the_current_context),
+        TEST(settings_of_kernels),
+        TEST(managed_variables),
+        TEST(managed_variables_need_no_context),
+        TEST(managed_variables_outlive_contexts),
+        TEST(unloading_waits_for_work),
+        TEST(no_unified_functions),
+        TEST(a_context_is_not_needed),
+        TEST(wrappers_are_taken),
+        TEST(what_cannot_be_read_is_empty),
+        TEST(parameters_want_a_context),
     };
-    const struct child children[] = {{"without", without_context}};
+    const struct child children[] = {{"without", without_context},
+                                     {"asks-without-a-context", asks_without_a_context}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -1,5 +1,6 @@
 /* A fault of queued work poisons its context. Each fault has a process of its own. */
 #include "harness.h"
+#include "image_kernels.h"
 
 #include <sched.h>
 #include <stdatomic.h>
@@ -119,6 +120,28 @@ static int unmapped_under_a_copy_to_the_host(int argc, char **argv) {
     return 0;
 }
 
+/* A place for the answer comes before the fault, and the fault before what is asked for. */
+static int parameters_of_a_kernel(int argc, char **argv) {
+    (void)argc, (void)argv;
+    struct gate gate;
+    struct mapping mapping;
+    CUstream stream;
+    CUlibrary library;
+    CUkernel kernel;
+    size_t offset = 99, size = 99;
+    prepare_fault(&gate, &stream, &mapping);
+    OK(cu.cuLibraryLoadData(&library, image_kernels_cubin, NULL, NULL, 0, NULL, NULL, 0));
+    OK(cu.cuLibraryGetKernel(&kernel, library, "types"));
+    OK(cu.cuMemUnmap(mapping.address, PAGE));
+    gate_release(&gate);
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuStreamSynchronize(stream));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuKernelGetParamInfo(kernel, 7, &offset, &size));
+    EXPECT(CUDA_ERROR_ILLEGAL_ADDRESS, cu.cuKernelGetParamInfo(kernel, 99, &offset, NULL));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cu.cuKernelGetParamInfo(kernel, 7, NULL, &size));
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cu.cuKernelGetParamInfo(NULL, 7, &offset, &size));
+    return offset == 99 && size == 99 ? 0 : 2;
+}
+
 /* Work of other streams that waits for what will never be right must not hang anybody. */
 static int others_do_not_hang(int argc, char **argv) {
     (void)argc, (void)argv;
@@ -182,6 +205,7 @@ IN_A_CHILD(unmapped_under_a_set)
 IN_A_CHILD(access_taken_under_a_set)
 IN_A_CHILD(unmapped_under_a_copy_to_the_host)
 IN_A_CHILD(others_do_not_hang)
+IN_A_CHILD(parameters_of_a_kernel)
 
 static void test_host_functions_in_line(void **state) {
     (void)state;
@@ -196,6 +220,7 @@ int main(int argc, char **argv) {
         TEST(test_unmapped_under_a_copy_to_the_host),
         TEST(test_others_do_not_hang),
         TEST(test_host_functions_in_line),
+        TEST(test_parameters_of_a_kernel),
     };
     const struct child children[] = {
         {"unmapped_under_a_set", unmapped_under_a_set},
@@ -203,6 +228,7 @@ int main(int argc, char **argv) {
         {"unmapped_under_a_copy_to_the_host", unmapped_under_a_copy_to_the_host},
         {"others_do_not_hang", others_do_not_hang},
         {"host_functions_in_line", host_functions_in_line},
+        {"parameters_of_a_kernel", parameters_of_a_kernel},
     };
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
 }

@@ -28,6 +28,13 @@ CUresult sg_library_module(struct sg_library *library, struct sg_context *contex
     return sg_module_new(context, library->program, library, module);
 }
 
+CUresult sg_library_managed(struct sg_library *library) {
+    for (size_t i = 0; i < library->program->image->variable_count; i++)
+        if (library->managed[i])
+            return CUDA_SUCCESS;
+    return sg_variables_make_managed(library);
+}
+
 static void end_contents(struct sg_library *library) {
     const struct sg_image *image = library->program->image;
     for (struct sg_module *module; (module = module_of(library, NULL));)

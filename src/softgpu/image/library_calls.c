@@ -85,10 +85,15 @@ CUresult sg_cuLibraryGetGlobal(CUdeviceptr *dptr, size_t *bytes, CUlibrary libra
     return CUDA_SUCCESS;
 }
 
+/* They belong to the library: in a context they come with its module, and else by themselves. */
+static CUresult make_managed(struct sg_library *library, CUlibrary handle) {
+    struct sg_module *module;
+    return sg_context_peek() ? current_module(handle, &module) : sg_library_managed(library);
+}
+
 CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary handle,
                                 const char *name) {
     struct sg_library *library;
-    struct sg_module *module;
     if (!name || (!dptr && !bytes))
         return CUDA_ERROR_INVALID_VALUE;
     if (!atomic_load(&sg_initialized))
@@ -100,11 +105,12 @@ CUresult sg_cuLibraryGetManaged(CUdeviceptr *dptr, size_t *bytes, CUlibrary hand
     const struct sg_image_variable *found = sg_image_find_variable(image, name);
     if (!found || !found->managed)
         return CUDA_ERROR_NOT_FOUND;
-    result = current_module(handle, &module);
+    result = make_managed(library, handle);
     if (result != CUDA_SUCCESS)
         return result;
+    const struct sg_range *range = library->managed[found - image->variables];
     if (dptr)
-        *dptr = sg_variable_address(&module->variables[found - image->variables]);
+        *dptr = range ? range->start : 0; /* an external one has none */
     if (bytes)
         *bytes = (size_t)found->size;
     return CUDA_SUCCESS;

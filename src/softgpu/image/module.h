@@ -77,6 +77,9 @@ CUresult sg_module_variable(struct sg_module *module, const char *name, CUdevice
 /* module_variables.c: memory for all of a module's variables, with their first values. */
 CUresult sg_variables_make(struct sg_module *module);
 void sg_variables_free(struct sg_module *module);
+/* The managed variables of a library that has none yet, without a context: an address of another
+ * variable in them reads 0. Whole or nothing. */
+CUresult sg_variables_make_managed(struct sg_library *library);
 /* Where it lies; 0 for an external one. */
 CUdeviceptr sg_variable_address(const struct sg_module_variable *variable);
 /* A managed variable of a library. */
@@ -85,6 +88,8 @@ void sg_variable_range_free(struct sg_range *range);
 /* The library's module in a context, loaded now if it is not there. */
 CUresult sg_library_module(struct sg_library *library, struct sg_context *context,
                            struct sg_module **module);
+/* Makes its managed variables, if they are not there. */
+CUresult sg_library_managed(struct sg_library *library);
 /* INVALID_HANDLE, with *library NULL; else what its image was refused with. */
 CUresult sg_library_from_handle(CUlibrary handle, struct sg_library **library);
 CUresult sg_kernel_from_handle(CUkernel handle, struct sg_kernel **kernel);

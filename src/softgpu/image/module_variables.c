@@ -13,6 +13,7 @@
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void sg_variable_range_free(struct sg_range *range) {
@@ -30,7 +31,7 @@ CUdeviceptr sg_variable_address(const struct sg_module_variable *variable) {
     return variable->range ? variable->range->start + variable->offset : 0;
 }
 
-/* A managed variable of a library is made by its first module, and the others have the same. */
+/* A managed variable of a library is made by its first module, or before, and all have the same. */
 static struct sg_range **library_place(struct sg_module *module, size_t index) {
     bool managed = module->program->image->variables[index].managed;
     return module->library && managed ? &module->library->managed[index] : NULL;
@@ -97,13 +98,18 @@ static CUresult allocate(struct sg_module *module, size_t index) {
     return CUDA_SUCCESS;
 }
 
+/* What is made without a context is managed: the same on all devices. */
+static int device_of(const struct sg_module *module) {
+    return module->context ? module->context->device : 0;
+}
+
 /* Writes bytes, or zeros where they are NULL. */
 static void put(const struct sg_module *module, CUdeviceptr address, const void *bytes,
                 size_t size) {
     while (size > 0) {
         size_t span;
         unsigned char *to =
-            sg_translate(module->context->device, address, size, SG_READ | SG_WRITE, &span);
+            sg_translate(device_of(module), address, size, SG_READ | SG_WRITE, &span);
         if (!to)
             return;
         if (bytes)
@@ -129,7 +135,7 @@ static void relocate(const struct sg_module *module, const struct sg_module_vari
         const struct sg_relocation *one = &image->relocations[i];
         uint64_t target = address_of(module, one);
         if (!target)
-            sg_log(1, "%s holds the address of %s, which is code: it reads 0", image->name,
+            sg_log(1, "%s holds the address of %s, which has none here: it reads 0", image->name,
                    one->symbol);
         uint64_t word = target ? target + (uint64_t)one->addend : 0;
         if (one->offset + one->size <= image->size)
@@ -148,6 +154,12 @@ static void fill(const struct sg_module *module, const struct sg_module_variable
         put(module, address, image->initial, given);
     put(module, address + given, NULL, size - given);
     relocate(module, variable);
+}
+
+static void fill_fresh(const struct sg_module *module) {
+    for (size_t i = 0; i < module->program->image->variable_count; i++)
+        if (module->variables[i].fresh)
+            fill(module, &module->variables[i]);
 }
 
 /* What the library got from this module alone. */
@@ -176,10 +188,30 @@ CUresult sg_variables_make(struct sg_module *module) {
     }
     if (module->bank) /* what lies between constants, too */
         put(module, module->bank->start, NULL, module->bank->size);
-    for (size_t i = 0; i < image->variable_count; i++)
-        if (module->variables[i].fresh)
-            fill(module, &module->variables[i]);
+    fill_fresh(module);
     return CUDA_SUCCESS;
+}
+
+CUresult sg_variables_make_managed(struct sg_library *library) {
+    const struct sg_image *image = library->program->image;
+    struct sg_module module = {.program = library->program, .library = library};
+    module.variables = calloc(image->variable_count + 1, sizeof *module.variables);
+    if (!module.variables)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult result = CUDA_SUCCESS;
+    for (size_t i = 0; i < image->variable_count && result == CUDA_SUCCESS; i++) {
+        module.variables[i].image = &image->variables[i];
+        if (image->variables[i].managed && !image->variables[i].external)
+            result = allocate(&module, i);
+    }
+    if (result == CUDA_SUCCESS) {
+        fill_fresh(&module);
+    } else {
+        take_back(&module);
+        sg_variables_free(&module);
+    }
+    free(module.variables);
+    return result;
 }
 
 void sg_variables_free(struct sg_module *module) {

@@ -122,7 +122,7 @@ CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned f
     made->attached = flags;
     made->range = (struct sg_range){.size = size,
                                     .kind = SG_RANGE_MANAGED,
-                                    .device = context->device,
+                                    .device = context ? context->device : 0,
                                     .context = context,
                                     .flags = flags,
                                     .owner = made};
@@ -136,7 +136,8 @@ CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned f
         return result;
     }
     sg_range_insert(&made->range);
-    sg_context_ref(context);
+    if (context)
+        sg_context_ref(context);
     *range = &made->range;
     return CUDA_SUCCESS;
 }
@@ -148,7 +149,8 @@ void sg_managed_free(struct sg_range *range) {
     if (made->stream)
         sg_stream_unref(made->stream);
     give_bytes(made);
-    sg_context_unref(range->context);
+    if (range->context)
+        sg_context_unref(range->context);
     free(made);
 }
 

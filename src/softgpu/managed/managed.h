@@ -12,9 +12,9 @@
 #include "softgpu/stream/stream.h"
 
 /*
- * `size` bytes that belong to `context` (referenced), a range of kind SG_RANGE_MANAGED whose
- * `device` is the context's. `flags`: CU_MEM_ATTACH_GLOBAL or CU_MEM_ATTACH_HOST, checked by the
- * caller. Whole or nothing.
+ * `size` bytes that belong to `context` (referenced; NULL for none), a range of kind
+ * SG_RANGE_MANAGED whose `device` is the context's, or 0. `flags`: CU_MEM_ATTACH_GLOBAL or
+ * CU_MEM_ATTACH_HOST, checked by the caller. Whole or nothing.
  */
 CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
                              struct sg_range **range);
