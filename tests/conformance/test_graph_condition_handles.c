@@ -66,6 +66,40 @@ static void bodies_share_the_handles_of_their_graph(void **state) {
     OK(cu.cuGraphDestroy(other));
 }
 
+/* So do graphs that are embedded: in the copy, not in what it was copied from. */
+static void embedded_graphs_share_the_handles_too(void **state) {
+    (void)state;
+    CUgraph graph = new_graph(), child = new_graph(), embedded = NULL;
+    CUgraphNode node = NULL;
+    CUgraphConditionalHandle outer = condition_of(graph);
+    OK(cu.cuGraphAddChildGraphNode(&node, graph, NULL, 0, child));
+    OK(cu.cuGraphChildGraphNodeGetGraph(node, &embedded));
+    OK(add_if(embedded, outer, NULL));
+    OK(add_if(embedded, condition_of(embedded), NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(embedded, condition_of(child), NULL));
+    FAILS(CUDA_ERROR_INVALID_VALUE, add_if(graph, outer, NULL)); /* in use */
+    OK(cu.cuGraphDestroyNode(node));
+    OK(add_if(graph, outer, NULL));
+    OK(cu.cuGraphDestroy(graph));
+    OK(cu.cuGraphDestroy(child));
+}
+
+/* Bodies are counted before the context is looked at, and the handle after it. */
+static void what_is_refused_first(void **state) {
+    (void)state;
+    CUgraph graph = new_graph();
+    CUgraphNode node = NULL;
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL};
+    params.conditional.size = 1;
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    params.conditional.handle = condition_of(graph);
+    FAILS(CUDA_ERROR_INVALID_CONTEXT, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    params.conditional.size = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuGraphAddNode(&node, graph, NULL, 0, &params));
+    assert_null(node);
+    OK(cu.cuGraphDestroy(graph));
+}
+
 /* What is left of a handle, wherever its node was. */
 static void a_handle_is_free_again_after_its_node(void **state) {
     (void)state;
@@ -106,6 +140,8 @@ int main(int argc, char **argv) {
         TEST(another_graphs_handle_is_refused),
         TEST(one_of_a_graph_that_is_gone_is_refused),
         TEST(bodies_share_the_handles_of_their_graph),
+        TEST(embedded_graphs_share_the_handles_too),
+        TEST(what_is_refused_first),
         TEST(a_handle_is_free_again_after_its_node),
         TEST(many_handles_are_told_apart),
     };

@@ -4,15 +4,8 @@
 
 #include <stdlib.h>
 
-/* Bodies have no handles of their own. */
-static struct sg_graph *whose(struct sg_graph *graph) {
-    while (graph->owner && graph->owner->params.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        graph = graph->owner->graph;
-    return graph;
-}
-
 struct sg_condition *sg_condition_get(struct sg_graph *graph, CUgraphConditionalHandle handle) {
-    struct sg_graph *of = whose(graph);
+    const struct sg_graph *of = sg_graph_outermost(graph);
     return handle > 0 && handle <= of->condition_count ? of->conditions[handle - 1] : NULL;
 }
 
@@ -55,7 +48,7 @@ CUresult sg_cuGraphConditionalHandleCreate(CUgraphConditionalHandle *pHandle_out
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_condition *condition = calloc(1, sizeof *condition);
-    graph = whose(graph);
+    graph = sg_graph_outermost(graph);
     if (!condition || !keep(graph, condition)) {
         free(condition);
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -64,7 +64,7 @@ struct sg_graph {
     uint64_t original_id;
     unsigned captures;                /* streams that capture into it right now */
     struct sg_held_object *objects;   /* retained user objects */
-    struct sg_condition **conditions; /* conditional handles of it and its bodies, by number */
+    struct sg_condition **conditions; /* conditional handles of it and all in it, by number */
     size_t condition_count, condition_room;
     uint64_t memory_nodes;   /* alloc and free nodes in it and its children */
     struct sg_copied *index; /* clone.c's: nodes by original_id, or NULL until asked for */
@@ -112,7 +112,7 @@ CUresult sg_params_check(const CUgraphNodeParams *params);
  * what lies there is looked at when the graph is instantiated; copies are looked at at once. */
 CUresult sg_params_check_captured(const CUgraphNodeParams *params);
 /* Puts the current context where a type that runs in a context names none. INVALID_CONTEXT when
- * there is none. */
+ * there is none. For a conditional node also what comes before and behind that: INVALID_VALUE. */
 CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params);
 /*
  * Deep copy: kernel arguments (laid out by the function's parameters, into `extra`-free
@@ -166,8 +166,8 @@ void sg_user_objects_run(void);
 
 /* ---- Conditional handles (conditional.c) ----------------------------------------------------- */
 
-/* A handle is a number, counted from 1 in each graph together with the bodies in it, as on H200: of
- * another graph's handle only the number is seen. */
+/* A handle is a number, counted from 1 in each graph together with the bodies and the embedded
+ * graphs in it, as on H200: of another graph's handle only the number is seen. */
 struct sg_condition {
     struct sg_context *context; /* referenced */
     unsigned initial, flags;    /* CU_GRAPH_COND_ASSIGN_DEFAULT */

@@ -36,6 +36,24 @@ static CUresult resolve_optional(CUcontext *handle) {
     return result;
 }
 
+static CUresult check_conditional(const CUDA_CONDITIONAL_NODE_PARAMS *params) {
+    unsigned most = params->type == CU_GRAPH_COND_TYPE_IF      ? 2
+                    : params->type == CU_GRAPH_COND_TYPE_WHILE ? 1
+                                                               : UINT32_MAX;
+    bool known = params->type <= CU_GRAPH_COND_TYPE_SWITCH && params->size > 0;
+    return known && params->size <= most ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Its handle is looked at last. */
+static CUresult resolve_conditional(struct sg_graph *graph, CUDA_CONDITIONAL_NODE_PARAMS *params) {
+    CUresult result = check_conditional(params);
+    if (result == CUDA_SUCCESS)
+        result = params->ctx ? resolve(&params->ctx) : CUDA_ERROR_INVALID_CONTEXT;
+    if (result != CUDA_SUCCESS)
+        return result;
+    return sg_condition_get(graph, params->handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
     switch (params->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL:
@@ -47,10 +65,7 @@ CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
         return params->memOp.ctx ? resolve(&params->memOp.ctx) : CUDA_ERROR_INVALID_VALUE;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        if (!sg_condition_get(graph, params->conditional.handle))
-            return CUDA_ERROR_INVALID_VALUE;
-        return params->conditional.ctx ? resolve(&params->conditional.ctx)
-                                       : CUDA_ERROR_INVALID_CONTEXT;
+        return resolve_conditional(graph, &params->conditional);
     default:
         return CUDA_SUCCESS;
     }
@@ -131,14 +146,6 @@ static CUresult check_semaphores(const CUexternalSemaphore *list, const void *pa
 
 static CUresult check_event(CUevent event) {
     return event && sg_event_get(event) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-static CUresult check_conditional(const CUDA_CONDITIONAL_NODE_PARAMS *params) {
-    unsigned most = params->type == CU_GRAPH_COND_TYPE_IF      ? 2
-                    : params->type == CU_GRAPH_COND_TYPE_WHILE ? 1
-                                                               : UINT32_MAX;
-    bool known = params->type <= CU_GRAPH_COND_TYPE_SWITCH && params->size > 0;
-    return known && params->size <= most ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* Each place once; sg_graph_memory_reserve looks at the rest. */
