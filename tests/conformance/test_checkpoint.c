@@ -86,16 +86,16 @@ static void arguments_are_checked(void **unused) {
     CUcheckpointRestoreArgs restores = {.gpuPairsCount = 1};
     CUcheckpointUnlockArgs unlocks = {.reserved = {1}};
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(0, &state));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(-1, &state));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(INT_MAX, &state));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(INT_MAX, NULL));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(0, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(-1, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(INT_MAX, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessLock(INT_MAX, NULL));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessLock(pid, &locks));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessUnlock(pid, &unlocks));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessCheckpoint(pid, &checkpoints));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessRestore(pid, &restores));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(pid, NULL));
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetRestoreThreadId(INT_MAX, &tid));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetRestoreThreadId(INT_MAX, &tid));
     assert_int_equal(state_of(pid), CU_PROCESS_STATE_RUNNING);
 }
 
@@ -359,7 +359,7 @@ static void another_process_is_held(void **unused) {
     }
     end_worker(&worker, 0);
     CUprocessState state;
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, &state));
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &state));
 }
 
 struct restoring {
@@ -425,7 +425,7 @@ static void a_process_dies_while_it_is_restored(void **unused) {
     assert_int_equal(kill(worker.pid, SIGKILL), 0);
     end_worker(&worker, 128 + SIGKILL);
     pthread_join(restoring.thread, NULL);
-    assert_int_equal(restoring.result, CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(restoring.result, CUDA_ERROR_OPERATING_SYSTEM);
 }
 
 /* Locks its parent, however often that must be tried. */
@@ -467,8 +467,23 @@ static void who_dies_while_locking_is_forgotten(void **unused) {
     gate_free(&gate);
 }
 
-/* It has its parent's descriptors, and is not its parent. */
-static void a_forked_child_is_nobody(void **unused) {
+/* It has its parent's descriptors, and is not its parent. It may ask for it, and lock it. */
+static int act_as_child(int parent) {
+    CUprocessState state = (CUprocessState)77;
+    if (cu.cuCheckpointProcessGetState(getpid(), &state) != CUDA_ERROR_NOT_INITIALIZED ||
+        cu.cuCheckpointProcessLock(getpid(), NULL) != CUDA_ERROR_NOT_INITIALIZED || state != 77)
+        return 1;
+    if (cu.cuCheckpointProcessGetState(parent, &state) != CUDA_SUCCESS ||
+        state != CU_PROCESS_STATE_RUNNING)
+        return 2;
+    if (cu.cuCheckpointProcessLock(parent, NULL) != CUDA_SUCCESS ||
+        cu.cuCheckpointProcessGetState(parent, &state) != CUDA_SUCCESS ||
+        state != CU_PROCESS_STATE_LOCKED)
+        return 3;
+    return cu.cuCheckpointProcessUnlock(parent, NULL) == CUDA_SUCCESS ? 0 : 4;
+}
+
+static void a_forked_child_is_not_its_parent(void **unused) {
     (void)unused;
     NEEDS();
     int ends[2], status = 0;
@@ -477,17 +492,31 @@ static void a_forked_child_is_nobody(void **unused) {
     assert_int_equal(pipe(ends), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        CUresult result = cu.cuCheckpointProcessGetState(getppid(), &state);
+        int failed = act_as_child(getppid());
         close(ends[1]);
-        if (read(ends[0], &byte, 1) != 0)
-            _exit(2);
-        _exit(result == CUDA_ERROR_NOT_INITIALIZED ? 0 : 1);
+        _exit(read(ends[0], &byte, 1) == 0 ? failed : 5);
     }
-    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuCheckpointProcessGetState(pid, &state));
+    FAILS(CUDA_ERROR_NOT_INITIALIZED, cu.cuCheckpointProcessGetState(pid, &state));
     close(ends[0]);
     close(ends[1]);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
+    OK(cu.cuCtxSynchronize()); /* nobody left it locked */
+}
+
+/* It is there until somebody asks how it ended, and uses nothing any more. */
+static void a_process_that_has_ended_is_none(void **unused) {
+    (void)unused;
+    NEEDS();
+    CUprocessState state;
+    siginfo_t info;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &state));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    FAILS(CUDA_ERROR_OPERATING_SYSTEM, cu.cuCheckpointProcessGetState(pid, &state));
 }
 
 /* A test that failed may leave the process locked, and then no call of the harness would return. */
@@ -511,19 +540,13 @@ static int end(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(each_step_wants_its_state),
-        TEST(arguments_are_checked),
-        TEST(a_device_comes_back_as_itself),
-        TEST(calls_wait_and_memory_stays),
-        TEST(what_needs_no_device_goes_on),
-        TEST(locking_waits_for_queued_work),
-        TEST(locking_waits_for_calls),
-        TEST(host_functions_may_not),
-        TEST(another_process_is_held),
-        TEST(who_dies_while_locking_is_forgotten),
-        TEST(a_forked_child_is_nobody),
-        TEST(the_restore_thread_restores),
-        TEST(a_process_dies_while_it_is_restored),
+        TEST(each_step_wants_its_state),        TEST(arguments_are_checked),
+        TEST(a_device_comes_back_as_itself),    TEST(calls_wait_and_memory_stays),
+        TEST(what_needs_no_device_goes_on),     TEST(locking_waits_for_queued_work),
+        TEST(locking_waits_for_calls),          TEST(host_functions_may_not),
+        TEST(another_process_is_held),          TEST(who_dies_while_locking_is_forgotten),
+        TEST(a_forked_child_is_not_its_parent), TEST(a_process_that_has_ended_is_none),
+        TEST(the_restore_thread_restores),      TEST(a_process_dies_while_it_is_restored),
     };
     const struct child children[] = {{"works", works}, {"locks", locks}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

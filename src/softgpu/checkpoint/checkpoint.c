@@ -22,10 +22,8 @@
 /* Longest sleep of who locks: what it waits for wakes it, unless that process dies. */
 #define LOOK_AFTER 50000000u /* ns */
 
-/* A forked child may not use the driver. From within a call it would wait for itself. */
+/* From within a call a process would wait for itself. */
 static CUresult begin(int pid, struct sg_control **control) {
-    if (atomic_load(&sg_forked))
-        return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = sg_control_open(pid, control);
     if (result != CUDA_SUCCESS)
         return result;
@@ -102,7 +100,7 @@ static CUresult wait_until_quiet(struct sg_control *control, uint64_t limit) {
             rest = limit - spent;
         sg_futex_wait(&control->changes, changes, rest);
         if (!sg_control_is_own(control) && is_gone(control))
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_OPERATING_SYSTEM;
     }
 }
 
@@ -183,7 +181,7 @@ static CUresult wait_until_restored(struct sg_control *control) {
     while (atomic_load(&control->state) == SG_STATE_RESTORING) {
         sg_futex_wait(&control->state, SG_STATE_RESTORING, LOOK_AFTER);
         if (!sg_control_is_own(control) && is_gone(control))
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_OPERATING_SYSTEM;
     }
     return CUDA_SUCCESS;
 }
@@ -219,7 +217,7 @@ static CUresult restorer_of(struct sg_control *control, int *tid) {
     while ((restorer = atomic_load(&control->restorer)) == SG_RESTORER_STARTS) {
         sg_futex_wait(&control->restorer, SG_RESTORER_STARTS, LOOK_AFTER);
         if (!sg_control_is_own(control) && is_gone(control))
-            return CUDA_ERROR_INVALID_VALUE;
+            return CUDA_ERROR_OPERATING_SYSTEM;
     }
     if (restorer == 0)
         return CUDA_ERROR_NOT_SUPPORTED;

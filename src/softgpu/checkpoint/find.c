@@ -57,24 +57,36 @@ static CUresult search(DIR *folder, int pid, struct sg_control **control) {
         if (*control)
             return CUDA_SUCCESS;
     }
-    return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* One that nobody has asked yet how it ended is none any more. */
+static bool is_process(int pid) {
+    char state;
+    uint64_t started;
+    return pid > 0 && sg_process_status((uint64_t)pid, &state, &started) && state != 'Z' &&
+           state != 'X';
+}
+
+/* A forked child may not use the driver, whatever its parent did: it has no control of its own. */
+static CUresult own_control(struct sg_control **control) {
+    if (!atomic_load(&sg_initialized) || atomic_load(&sg_forked))
+        return CUDA_ERROR_NOT_INITIALIZED;
+    *control = sg_control;
+    return CUDA_SUCCESS;
 }
 
 CUresult sg_control_open(int pid, struct sg_control **control) {
     char path[64];
-    if (pid <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (pid == getpid()) {
-        if (!atomic_load(&sg_initialized)) /* nothing of it uses the device */
-            return CUDA_ERROR_INVALID_VALUE;
-        *control = sg_control;
-        return CUDA_SUCCESS;
-    }
+    if (pid == getpid())
+        return own_control(control);
+    if (!is_process(pid))
+        return CUDA_ERROR_OPERATING_SYSTEM;
     snprintf(path, sizeof path, "/proc/%d/fd", pid);
     DIR *folder = gm_fd_folder(path);
     if (!folder)
         return errno == EACCES || errno == EPERM ? CUDA_ERROR_NOT_SUPPORTED
-                                                 : CUDA_ERROR_INVALID_VALUE;
+                                                 : CUDA_ERROR_OPERATING_SYSTEM;
     CUresult result = search(folder, pid, control);
     closedir(folder);
     return result;
