@@ -6,10 +6,12 @@
 
 #include <pthread.h>
 #include <stdint.h>
+#include <time.h>
 
 /* ---- User objects: each has a weight, and the sum says which have ended ---------------------- */
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static pthread_t main_thread;
 static int ended, elsewhere;
 
@@ -17,6 +19,7 @@ static void destroy(void *weight) {
     pthread_mutex_lock(&guard);
     ended += (int)(intptr_t)weight;
     elsewhere += !pthread_equal(main_thread, pthread_self());
+    pthread_cond_broadcast(&changed);
     pthread_mutex_unlock(&guard);
 }
 
@@ -24,6 +27,18 @@ static void see_ended(const char *what) {
     pthread_mutex_lock(&guard);
     par_see("ended", "%s %d elsewhere %d", what, ended, elsewhere);
     pthread_mutex_unlock(&guard);
+}
+
+/* Waits for all of them in vain, or for as long as it takes. */
+static void see_ended_within(int seconds, int all) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += seconds;
+    pthread_mutex_lock(&guard);
+    while (ended < all && pthread_cond_timedwait(&changed, &guard, &until) == 0) {
+    }
+    pthread_mutex_unlock(&guard);
+    see_ended("waited-for");
 }
 
 static void begin(void) {
@@ -139,6 +154,34 @@ static void destroy_in_flight(void) {
     par_release();
     CALL(cuStreamSynchronize, "released", (s));
     see_ended("released");
+}
+
+/* What was launched keeps its objects after its work: until what? */
+static void objects_after_launch(void) {
+    CUstream s;
+    begin();
+    CUdeviceptr p = par_alloc(4096);
+    SETUP(cuStreamCreate, (&s, CU_STREAM_NON_BLOCKING));
+    CUgraphExec exec = exec_of(graph_with(p, 1)), other = exec_of(graph_with(p, 10));
+    CALL(cuGraphLaunch, "one", (exec, s));
+    CALL(cuStreamSynchronize, "one", (s));
+    CALL(cuGraphExecDestroy, "one", (exec));
+    see_ended("exec-gone");
+    CALL(cuStreamQuery, "asked", (s));
+    see_ended("asked");
+    CALL(cuCtxSynchronize, "context", ());
+    see_ended("context-synchronized");
+    CALL(cuGraphLaunch, "other", (other, s));
+    see_ended("other-launched");
+    CALL(cuStreamSynchronize, "other", (s));
+    see_ended("other-synchronized");
+    CALL(cuStreamDestroy_v2, "idle", (s));
+    see_ended("stream-gone");
+    CALL(cuGraphExecDestroy, "other", (other));
+    see_ended("other-gone");
+    see_ended_within(2, 11);
+    CALL(cuDevicePrimaryCtxReset_v2, "reset", (par.dev));
+    see_ended("reset");
 }
 
 static CUgraph outer_with(CUdeviceptr p, int weight, CUgraphNode *node) {
@@ -391,6 +434,7 @@ const par_scenario par_graph_again_scenarios[] = {
     {"graph-again/update-objects", update_objects, 0, 0},
     {"graph-again/update-same-object", update_same_object, 0, 0},
     {"graph-again/update-old-version", update_old_version, 0, 0},
+    {"graph-again/objects-after-launch", objects_after_launch, 0, 0},
     {"graph-again/update-in-flight", update_in_flight, 0, 0},
     {"graph-again/destroy-in-flight", destroy_in_flight, 0, 0},
     {"graph-again/embedded-objects", embedded_objects, 0, 0},
