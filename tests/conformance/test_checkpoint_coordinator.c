@@ -153,7 +153,7 @@ static void a_process_without_cuinit_cannot_be_locked(void **state) {
 
 static void cuinit_may_come_meanwhile(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("what hardware answers has not been asked");
+    NEEDS_SOFTGPU("what hardware answers while cuInit runs has not been asked");
     assert_int_equal(child_with_pid("initializes-meanwhile"), 0);
 }
 
