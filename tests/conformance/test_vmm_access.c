@@ -227,6 +227,29 @@ static void what_nobody_may_reach_has_no_address_range(void **state) {
     unmap(&m);
 }
 
+/* As recorded: what counts is whether a device may reach it, and the base is 0. */
+static void host_memory_has_an_address_range_where_a_device_reaches_it(void **state) {
+    (void)state;
+    struct mapping m = map(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, PAGE);
+    CUmemAccessDesc cpu = access_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, 0, BOTH);
+    CUmemAccessDesc device = access_of(DEVICE, dev, BOTH);
+    CUdeviceptr base = 5;
+    size_t size = 5;
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, m.at));
+    OK(cu.cuMemSetAccess(m.at, PAGE, &cpu, 1));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, m.at + 100));
+    assert_int_equal(size, 0);
+    OK(cu.cuMemSetAccess(m.at, PAGE, &device, 1));
+    base = 5;
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, m.at + 100));
+    assert_int_equal(base, 0);
+    assert_int_equal(size, PAGE);
+    device.flags = NONE;
+    OK(cu.cuMemSetAccess(m.at, PAGE, &device, 1));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, m.at));
+    unmap(&m);
+}
+
 static void another_device(void **state) {
     (void)state;
     NEEDS_DEVICES(2);
@@ -261,6 +284,7 @@ int main(int argc, char **argv) {
         TEST(host_memory_for_both_sides),
         TEST(get_refuses),
         TEST(what_nobody_may_reach_has_no_address_range),
+        TEST(host_memory_has_an_address_range_where_a_device_reaches_it),
         TEST(another_device),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -79,12 +79,16 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
 }
 
 /* What cuMemGetAddressRange knows. On H200 it finds neither memory of a host pool nor a mapping
- * that no device and no CPU was given, or is given any more. */
+ * that no device was given, or is given any more; what the CPU was given does not count. */
 static bool has_address_range(const struct sg_range *range) {
     if (range->kind == SG_RANGE_POOL)
         return range->device >= 0;
-    return range->kind != SG_RANGE_MAPPING || range->cpu_rights != 0 ||
-           sg_table_get(range->start, NULL) != 0;
+    return range->kind != SG_RANGE_MAPPING || sg_table_get(range->start, NULL) != 0;
+}
+
+/* As recorded: a mapping of host memory has a size, and 0 for its base. */
+static CUdeviceptr base_of(const struct sg_range *range) {
+    return range->kind == SG_RANGE_MAPPING && range->device < 0 ? 0 : range->start;
 }
 
 CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdeviceptr dptr) {
@@ -97,7 +101,7 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
     if (range && !has_address_range(range))
         range = NULL;
     if (pbase)
-        *pbase = range ? range->start : 0;
+        *pbase = range ? base_of(range) : 0;
     if (psize)
         *psize = range ? range->size : 0;
     return result == CUDA_SUCCESS && !range ? CUDA_ERROR_NOT_FOUND : result;
