@@ -62,7 +62,6 @@ static void streams_do_not_run_them_side_by_side(void **state) {
 
 static void branches_of_a_graph_do_not_either(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-host-function/graph");
     struct meeting meeting = {0};
     CUDA_HOST_NODE_PARAMS params = {meet, &meeting};
     CUstream stream = make_stream();
@@ -84,7 +83,6 @@ static void branches_of_a_graph_do_not_either(void **state) {
 
 static void contexts_run_theirs_side_by_side(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-host-function/contexts");
     struct meeting meeting = {0};
     CUcontext other;
     CUstream a = make_stream(), b;
@@ -183,7 +181,6 @@ static void the_next_waits_for_its_turn(void **state) {
  * for changes it, and a stream with many does not keep the others out. */
 static void turns_are_taken_in_order(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-host-function/order");
     struct block block = {0};
     CUstream held = make_stream(), streams[3];
     struct step steps[6];

@@ -127,8 +127,7 @@ static int bind_small_addresses(int argc, char **argv) {
     OK(cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory + 4, 512));
     desc.Width = 64;
-    if (soft) /* on an H200 it is this that fails, or the address: near-texture/old-planes asks */
-        FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuTexRefSetAddress2D(ref, &desc, memory, 32));
     OK(cu.cuTexRefDestroy(ref));
     OK(cu.cuMemFree(memory));
     OK(cu.cuMemFree(other));
