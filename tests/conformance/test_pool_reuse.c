@@ -197,7 +197,6 @@ static void stays_off_past_spare_memory(void **state) {
 /* s -> event -> u -> event, recorded again behind it -> t; the first record counts for nothing. */
 static void follows_chains_past_spare_memory(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-pool/follow-chain");
     begin(1, 1, 0, 0);
     CUstream u = stream_make();
     CUevent early = record_in(s);
@@ -225,7 +224,6 @@ static void follows_chains_past_spare_memory(void **state) {
 static void follows_the_default_stream_past_spare_memory(void **state) {
     (void)state;
     NEEDS_LEGACY_STREAM();
-    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-pool/follow-legacy");
     begin(1, 1, 0, 0);
     CUstream own = s, a, b;
     CUdeviceptr memory;
@@ -247,6 +245,117 @@ static void follows_the_default_stream_past_spare_memory(void **state) {
     stream_end(b);
     OK(cu.cuMemFree_v2(memory));
     end();
+}
+
+static void finish_behind_gate(CUstream stream) {
+    gate_release(&gate);
+    /* Asking is no synchronization. */
+    while (cu.cuStreamQuery(stream) == CUDA_ERROR_NOT_READY)
+        ;
+}
+
+/* By the dependency alone: the opportunistic rule is off. */
+static void complete_before_it_is_asked(int follow, bool waited_before) {
+    begin(follow, 0, 0, 0);
+    CUstream u = stream_make();
+    CUdeviceptr p = small_freed_behind_gate();
+    CUevent event = record_in(s);
+    if (waited_before)
+        OK(cu.cuStreamWaitEvent(t, event, 0));
+    finish_behind_gate(s);
+    CUdeviceptr other = pool_take(pool, MIB, u);
+    assert_int_not_equal(p, other);
+    if (!waited_before)
+        OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, MIB, t);
+    assert_int_equal(p == q, follow);
+    assert_int_equal(pool_reserved(pool), SIZE);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuMemFreeAsync(other, u));
+    OK(cu.cuEventDestroy_v2(event));
+    stream_end(u);
+    end();
+}
+
+static void follows_an_event_that_is_complete(void **state) {
+    (void)state;
+    complete_before_it_is_asked(1, true);
+    complete_before_it_is_asked(1, false);
+}
+
+static void no_complete_event_when_forbidden(void **state) {
+    (void)state;
+    complete_before_it_is_asked(0, true);
+    complete_before_it_is_asked(0, false);
+}
+
+/* An event that was recorded when its stream had nothing left to do. */
+static void follows_an_event_of_an_idle_stream(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("not recorded: the scenarios record their events behind a gate");
+    begin(1, 0, 0, 0);
+    CUdeviceptr p = small_freed_behind_gate();
+    finish_behind_gate(s);
+    CUevent event = record_in(s);
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, MIB, t);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+/* s -> event -> u -> event -> t, all complete, and u gone; but not what u waited for only after its
+ * event was recorded. */
+static void follows_complete_chains(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("not recorded: chains were pending when they were asked for");
+    begin(1, 0, 0, 0);
+    CUstream u = stream_make();
+    CUevent early = record_in(u);
+    CUdeviceptr p = small_freed_behind_gate();
+    CUevent event = record_in(s);
+    OK(cu.cuStreamWaitEvent(u, event, 0));
+    CUevent late = record_in(u);
+    finish_behind_gate(u);
+    OK(cu.cuStreamWaitEvent(t, early, 0));
+    CUdeviceptr other = pool_take(pool, MIB, t);
+    assert_int_not_equal(p, other);
+    OK(cu.cuStreamWaitEvent(t, late, 0));
+    stream_end(u);
+    CUdeviceptr q = pool_take(pool, MIB, t);
+    assert_int_equal(p, q);
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuMemFreeAsync(other, t));
+    OK(cu.cuEventDestroy_v2(early));
+    OK(cu.cuEventDestroy_v2(event));
+    OK(cu.cuEventDestroy_v2(late));
+    end();
+}
+
+/* What joins all streams of a context is no dependency that the rule follows. */
+static void follows_no_event_of_a_context(void **state) {
+    (void)state;
+    for (int records = 0; records < 2; records++) {
+        begin(1, 1, 0, 0);
+        CUdeviceptr p = small_freed_behind_gate();
+        CUevent event;
+        OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        if (records) {
+            OK(cu.cuCtxRecordEvent(ctx, event));
+            OK(cu.cuStreamWaitEvent(t, event, 0));
+        } else {
+            OK(cu.cuEventRecord(event, s));
+            OK(cu.cuCtxWaitEvent(ctx, event));
+        }
+        CUdeviceptr q = pool_take(pool, MIB, t);
+        assert_int_not_equal(p, q);
+        OK(cu.cuMemFreeAsync(q, t));
+        FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+        gate_release(&gate);
+        OK(cu.cuEventDestroy_v2(event));
+        end();
+    }
 }
 
 /* The closest fit among what a stream may have, whoever freed it. */
@@ -426,6 +535,11 @@ int main(int argc, char **argv) {
         TEST(stays_off_past_spare_memory),
         TEST(follows_chains_past_spare_memory),
         TEST(follows_the_default_stream_past_spare_memory),
+        TEST(follows_an_event_that_is_complete),
+        TEST(no_complete_event_when_forbidden),
+        TEST(follows_an_event_of_an_idle_stream),
+        TEST(follows_complete_chains),
+        TEST(follows_no_event_of_a_context),
         TEST(follows_to_the_closest_fit),
         TEST(event_before_the_free_does_not_count),
         TEST(inner_dependency),

@@ -1,8 +1,8 @@
 /*
  * Stream order: is what one stream will do after what another has queued? The answer is read from
- * the queues: an operation that waits names what it waits for. A wait that is over leaves no trace,
- * but then what it waited for is complete, which the pools see by themselves unless that rule (the
- * opportunistic one) is off.
+ * the queues, in which an operation that waits names what it waits for, and from what streams
+ * remember of the events that they waited for: on H200 a dependency counts also when it is over.
+ * The default-stream rules count while they make something wait.
  */
 #include "softgpu/pool/internal.h"
 
@@ -20,7 +20,7 @@ struct search {
 };
 
 static void add(struct search *search, struct sg_stream *stream, uint64_t upto) {
-    if (upto <= stream->completed)
+    if (upto <= stream->completed || sg_stream_joins_context(stream))
         return;
     for (unsigned i = search->done; i < search->count; i++) {
         if (search->known[i].stream == stream) {
@@ -68,14 +68,15 @@ uint64_t sg_ordered_after(struct sg_stream *later, struct sg_stream *earlier) {
     if (later == earlier)
         return later->submitted;
     struct search search = {.count = 0};
-    uint64_t most = 0;
+    uint64_t most = sg_stream_followed(later, UINT64_MAX, earlier->id);
     add(&search, later, later->submitted);
     add_default_stream_rules(&search, later);
     while (search.done < search.count) {
         struct sg_stream *stream = search.known[search.done].stream;
         uint64_t upto = search.known[search.done++].upto;
-        if (stream == earlier && upto > most)
-            most = upto;
+        uint64_t known = stream == earlier ? upto : sg_stream_followed(stream, upto, earlier->id);
+        if (known > most)
+            most = known;
         look_at(&search, stream, upto);
     }
     return most;

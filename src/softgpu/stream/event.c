@@ -141,8 +141,6 @@ void sg_event_record_begin(struct sg_event *event, struct sg_op *op) {
 void sg_event_record_queued(struct sg_event *event, struct sg_stream *stream, uint64_t number) {
     sg_token_release(&event->token);
     sg_capture_forget_event(event);
-    if (stream->completed >= number)
-        return;
     sg_stream_ref(stream);
     event->token = (struct sg_token){stream, number};
 }
@@ -312,6 +310,9 @@ CUresult sg_cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned int Fla
     if (event->capture)
         return sg_capture_wait(stream, event);
     result = submit_wait(event, stream);
+    /* What other processes recorded says nothing about streams of this one. */
+    if (result == CUDA_SUCCESS && !event->share)
+        sg_stream_follow(stream, event->token);
     sg_schedule_chance();
     return result;
 }

@@ -17,10 +17,10 @@ struct sg_event {
     unsigned refs;
     struct sg_context *context; /* referenced */
     unsigned flags;
-    uint64_t record; /* number of the last record in this process; 0 for none */
-    uint64_t done;   /* number of the last complete one */
-    uint64_t time;   /* of the last record's completion, sg_now */
-    struct sg_token token;
+    uint64_t record;              /* number of the last record in this process; 0 for none */
+    uint64_t done;                /* number of the last complete one */
+    uint64_t time;                /* of the last record's completion, sg_now */
+    struct sg_token token;        /* of the last record, also when that is complete */
     struct sg_event_share *share; /* NULL when not interprocess */
     void *share_map;              /* the maker's table, mapped for an event that was opened here */
     struct sg_capture *capture;   /* in which it was recorded last, referenced; or NULL */

@@ -35,6 +35,7 @@ __attribute__((noinline)) void sg_stream_unref(struct sg_stream *stream) {
     if (--stream->refs > 0)
         return;
     struct sg_context *context = stream->context;
+    free(stream->followed);
     free(stream);
     sg_context_unref(context);
 }

@@ -106,6 +106,7 @@ struct sg_stream {
     /* In the legacy stream: hidden streams in which cuCtxRecordEvent joins all others, and in which
      * cuCtxWaitEvent's waits line up for all others. NULL until needed. */
     struct sg_stream *gather, *barriers;
+    struct sg_followed *followed; /* what it waited for (follow.c), owned; NULL for nothing */
 
     struct sg_stream_attributes {
         CUaccessPolicyWindow window;
@@ -149,6 +150,16 @@ CUresult sg_stream_submit(struct sg_stream *stream, struct sg_op *op);
 struct sg_token sg_stream_token(struct sg_stream *stream);
 bool sg_token_complete(struct sg_token token);
 void sg_token_release(struct sg_token *token);
+
+/* `stream` has waited for the token as for an event: what it gets from now on comes after it and
+ * after what that comes after. Remembered, complete or not, as far as memory and room allow. */
+void sg_stream_follow(struct sg_stream *stream, struct sg_token token);
+/* The highest n known such that operation `number` of `stream` comes after operation n of the
+ * stream `id`, because streams waited for events; 0 when nothing is known. */
+uint64_t sg_stream_followed(const struct sg_stream *stream, uint64_t number, uint64_t id);
+/* Whether it is a hidden stream by which all streams of a context are joined (cuCtxRecordEvent,
+ * cuCtxWaitEvent): on H200 what goes through one is no dependency that a pool follows. */
+bool sg_stream_joins_context(const struct sg_stream *stream);
 
 /* Blocks until the token is complete, helping; the lock is released meanwhile. Answers the sticky
  * error of the stream's context. Refused (NOT_PERMITTED) in host functions by the prologue. */
