@@ -358,13 +358,14 @@ static void follows_no_event_of_a_context(void **state) {
     }
 }
 
-/* The closest fit among what a stream may have, whoever freed it. */
-static void follows_to_the_closest_fit(void **state) {
+/* Of two that are large enough the closer fit is left alone. On softgpu, because the other one is
+ * lower; an H200 was not asked for its reason. */
+static void follows_to_the_lowest_place(void **state) {
     (void)state;
-    NEEDS_SOFTGPU("not seen on hardware yet: tests/parity, near-pool/follow-fit");
     begin(1, 1, 0, 0);
     CUstream u = stream_make();
-    CUdeviceptr large = pool_take(pool, 4 * MIB, s), small = pool_take(pool, 2 * MIB, u);
+    CUdeviceptr large = pool_take(pool, 4 * MIB, s), wall = pool_take(pool, 512, s);
+    CUdeviceptr small = pool_take(pool, 2 * MIB, u);
     gate_hold(&gate, s);
     OK(cu.cuMemFreeAsync(large, s));
     CUevent first = record_in(s);
@@ -373,11 +374,79 @@ static void follows_to_the_closest_fit(void **state) {
     CUevent second = record_in(u);
     OK(cu.cuStreamWaitEvent(t, second, 0));
     CUdeviceptr q = pool_take(pool, MIB, t);
-    assert_int_equal(q, small);
     CUdeviceptr r = pool_take(pool, 3 * MIB, t);
-    assert_int_equal(r, large);
+    assert_int_not_equal(q, small);
+    assert_int_not_equal(r, large);
+    if (soft) {
+        assert_int_equal(q, large);
+        assert_int_equal(r, large + MIB);
+    }
     OK(cu.cuMemFreeAsync(q, t));
     OK(cu.cuMemFreeAsync(r, t));
+    OK(cu.cuMemFreeAsync(wall, s));
+    gate_release(&gate);
+    OK(cu.cuEventDestroy_v2(first));
+    OK(cu.cuEventDestroy_v2(second));
+    stream_end(u);
+    end();
+}
+
+/* What lies side by side and is freed in pieces serves a stream behind it in one piece. */
+static void follows_to_pieces_that_are_joined(void **state) {
+    (void)state;
+    unsigned char byte = 0;
+    begin(1, 1, 0, 0);
+    CUdeviceptr a = pool_take(pool, MIB, s), b = pool_take(pool, MIB, s);
+    CUdeviceptr wall = pool_take(pool, 512, s);
+    gate_hold(&gate, s);
+    OK(cu.cuMemsetD8Async(a, 1, MIB, s));
+    OK(cu.cuMemsetD8Async(b, 1, MIB, s));
+    OK(cu.cuMemFreeAsync(a, s));
+    OK(cu.cuMemFreeAsync(b, s));
+    CUevent event = record_in(s);
+    OK(cu.cuStreamWaitEvent(t, event, 0));
+    CUdeviceptr q = pool_take(pool, 2 * MIB, t);
+    assert_int_equal(q, a < b ? a : b);
+    OK(cu.cuMemsetD8Async(q, 2, 2 * MIB, t));
+    FAILS(CUDA_ERROR_NOT_READY, cu.cuStreamQuery(t));
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(t));
+    for (int i = 0; i < 2; i++) {
+        OK(cu.cuMemcpyDtoH_v2(&byte, q + (unsigned)(i + 1) * MIB - 1, 1));
+        assert_int_equal(byte, 2);
+    }
+    OK(cu.cuMemFreeAsync(q, t));
+    OK(cu.cuMemFreeAsync(wall, s));
+    OK(cu.cuEventDestroy_v2(event));
+    end();
+}
+
+/* Pieces of two streams, with idle memory behind them; what is over stays as it was, and what
+ * cuMemFree gives back comes after all that it was joined of. */
+static void joins_pieces_of_several_streams(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("not recorded: the pieces were of one stream");
+    begin(1, 0, 0, SIZE);
+    CUstream u = stream_make();
+    CUdeviceptr a = pool_take(pool, 8 * MIB, s), b = pool_take(pool, 8 * MIB, u);
+    gate_hold(&gate, s);
+    OK(cu.cuMemFreeAsync(a, s));
+    CUevent first = record_in(s);
+    OK(cu.cuStreamWaitEvent(u, first, 0));
+    OK(cu.cuMemFreeAsync(b, u));
+    CUevent second = record_in(u);
+    OK(cu.cuStreamWaitEvent(t, second, 0));
+    CUdeviceptr q = pool_take(pool, 20 * MIB, t);
+    assert_int_equal(q, a);
+    CUdeviceptr rest = pool_take(pool, 12 * MIB, s);
+    assert_int_equal(rest, a + 20 * MIB);
+    OK(cu.cuMemFree_v2(q));
+    CUdeviceptr none = 0;
+    FAILS(CUDA_ERROR_OUT_OF_MEMORY, cu.cuMemAllocFromPoolAsync(&none, MIB, pool, s));
+    CUdeviceptr again = pool_take(pool, 20 * MIB, t);
+    assert_int_equal(again, a);
+    OK(cu.cuMemFreeAsync(again, t));
+    OK(cu.cuMemFreeAsync(rest, s));
     gate_release(&gate);
     OK(cu.cuEventDestroy_v2(first));
     OK(cu.cuEventDestroy_v2(second));
@@ -540,7 +609,9 @@ int main(int argc, char **argv) {
         TEST(follows_an_event_of_an_idle_stream),
         TEST(follows_complete_chains),
         TEST(follows_no_event_of_a_context),
-        TEST(follows_to_the_closest_fit),
+        TEST(follows_to_the_lowest_place),
+        TEST(follows_to_pieces_that_are_joined),
+        TEST(joins_pieces_of_several_streams),
         TEST(event_before_the_free_does_not_count),
         TEST(inner_dependency),
         TEST(inner_dependency_when_forbidden),

@@ -13,42 +13,32 @@
 static struct sg_block *find_same(struct sg_pool *pool, const struct sg_stream *stream,
                                   size_t size) {
     struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
-    struct sg_block *own = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
+    struct sg_block *own = cache ? sg_places_find(&cache->places, size, UINT64_MAX) : NULL;
     return own && own->size == size ? own : NULL;
 }
 
-/* The closer fit; the first of two that are equal. Either may be NULL. */
-static struct sg_block *closer(struct sg_block *first, struct sg_block *second) {
+/* Either may be NULL. */
+static struct sg_block *lower(struct sg_block *first, struct sg_block *second) {
     if (!first || !second)
         return first ? first : second;
-    return second->size < first->size ? second : first;
+    return sg_block_address(second) < sg_block_address(first) ? second : first;
 }
 
-/* What another stream freed at a point that this stream comes after anyway, if that is closer than
- * `best` (may be NULL). Few streams have a better one, so few queues are looked through. */
-static struct sg_block *find_ordered(struct sg_pool *pool, struct sg_stream *stream, size_t size,
-                                     struct sg_block *best) {
-    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
-        struct sg_block *block =
-            cache->stream == stream ? NULL : sg_bins_find(&cache->bins, size, UINT64_MAX);
-        if (!block || closer(best, block) == best)
-            continue;
-        uint64_t most = sg_ordered_after(stream, cache->stream);
-        if (most)
-            best = closer(best, sg_bins_find(&cache->bins, size, most));
-    }
-    return best;
-}
-
-/* What the stream freed itself, what others freed before it, or what is idle: the smallest, for the
- * sake of what comes later. As on H200, where a stream that waited for a free gets that block
- * although the pool has memory to spare. */
+/* What the stream freed itself, what others freed before it, or what is idle: where it begins
+ * lowest, neighbours counted as one. As recorded on H200: a stream that waited for a free gets that
+ * block although the pool has memory to spare above it, cuts the first of two although the second
+ * fits closer, and has two that lie side by side as one. The block may be a run's first. */
 static struct sg_block *find_usable(struct sg_pool *pool, struct sg_stream *stream, size_t size) {
-    struct sg_cache *cache = pool->caches ? sg_pool_cache(pool, stream) : NULL;
-    struct sg_block *best = cache ? sg_bins_find(&cache->bins, size, UINT64_MAX) : NULL;
-    if (pool->reuse_follow)
-        best = find_ordered(pool, stream, size, best);
-    return closer(best, sg_bins_find(&pool->idle, size, UINT64_MAX));
+    struct sg_block *best = sg_places_find(&pool->idle, size, UINT64_MAX);
+    if (!pool->caches)
+        return best;
+    sg_pool_order(pool, stream, pool->reuse_follow);
+    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next)
+        if (cache->usable > 0)
+            best = lower(best, sg_places_find(&cache->places, size, cache->usable));
+    struct sg_block *run =
+        sg_pool_run(pool, size, best ? sg_block_address(best) : UINT64_MAX, !best);
+    return run ? run : best;
 }
 
 /* What another stream freed, when this stream is made to wait for it. */
@@ -57,7 +47,7 @@ static struct sg_block *find_by_waiting(struct sg_pool *pool, struct sg_stream *
     struct sg_block *block = NULL;
     struct sg_cache *cache = pool->caches;
     for (; cache && !block; cache = block ? cache : cache->next)
-        block = sg_bins_find(&cache->bins, size, UINT64_MAX);
+        block = sg_places_find(&cache->places, size, UINT64_MAX);
     if (!block)
         return NULL;
     struct sg_op *op = sg_op_new(NULL);
@@ -78,8 +68,6 @@ static CUresult find(struct sg_pool *pool, struct sg_stream *stream, size_t size
     if (!block && pool->reuse_opportunistic && pool->caches)
         sg_pool_promote(pool);
     if (!block)
-        block = find_usable(pool, stream, size);
-    if (!block && sg_pool_join(pool, stream))
         block = find_usable(pool, stream, size);
     CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
     if (!block) {
@@ -130,6 +118,22 @@ CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes) {
     return CUDA_ERROR_UNKNOWN;
 }
 
+/* A run comes after all that its blocks come after: after what the stream does now. */
+static CUresult take(struct sg_block *block, struct sg_stream *stream, size_t size) {
+    struct sg_token after = {0};
+    bool run = block->size < size;
+    CUresult result = run ? sg_free_point(stream, &after) : CUDA_SUCCESS;
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_block_take(block, size)) {
+        sg_token_release(&after);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (run)
+        block->after = after;
+    return CUDA_SUCCESS;
+}
+
 static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t bytes,
                          CUdeviceptr *address) {
     if (bytes > SIZE_MAX / 2)
@@ -139,8 +143,9 @@ static CUresult allocate(struct sg_pool *pool, struct sg_stream *stream, size_t 
     CUresult result = find(pool, stream, size, &block);
     if (result != CUDA_SUCCESS)
         return result;
-    if (!sg_block_take(block, size))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    result = take(block, stream, size);
+    if (result != CUDA_SUCCESS)
+        return result;
     result = sg_block_live(block, block->offset, bytes);
     if (result == CUDA_SUCCESS)
         *address = block->range.start;

@@ -3,6 +3,7 @@
 
 #include "softgpu/stream/schedule.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 static struct sg_pool *pool_of(const struct sg_block *block) {
@@ -76,9 +77,9 @@ static bool fills_segment(const struct sg_block *block) {
 static void index_add(struct sg_block *block) {
     if (block->state == SG_BLOCK_IDLE) {
         pool_of(block)->idle_segments += fills_segment(block);
-        sg_bins_add(&pool_of(block)->idle, block);
+        sg_places_add(&pool_of(block)->idle, block);
     } else {
-        sg_bins_add(&block->cache->bins, block);
+        sg_places_add(&block->cache->places, block);
         queue_add(block->cache, block);
     }
 }
@@ -87,9 +88,9 @@ static void index_add(struct sg_block *block) {
 static void index_remove(struct sg_block *block) {
     if (block->state == SG_BLOCK_IDLE) {
         pool_of(block)->idle_segments -= fills_segment(block);
-        sg_bins_remove(&pool_of(block)->idle, block);
+        sg_places_remove(&pool_of(block)->idle, block);
     } else {
-        sg_bins_remove(&block->cache->bins, block);
+        sg_places_remove(&block->cache->places, block);
         queue_remove(block->cache, block);
     }
 }
@@ -114,35 +115,59 @@ static void swallow_next(struct sg_block *block) {
     free(gone);
 }
 
+/* Makes `block` end after `size` bytes; the rest is a block like it, in no index. */
+static void cut(struct sg_block *block, size_t size, struct sg_block *rest) {
+    rest->segment = block->segment;
+    rest->offset = block->offset + size;
+    rest->size = block->size - size;
+    rest->state = block->state;
+    rest->cache = block->cache;
+    rest->number = block->number;
+    block->size = size;
+    link_behind(block, rest);
+}
+
+/* Out of its index; of a pending block the cache goes with the last one. */
+static void leave(struct sg_block *block) {
+    struct sg_cache *cache = block->cache;
+    index_remove(block);
+    if (cache && !cache->first)
+        end_cache(pool_of(block), cache);
+    block->cache = NULL;
+}
+
+static struct sg_token pending_after(const struct sg_block *block) {
+    struct sg_cache *cache = block->cache;
+    if (block->state != SG_BLOCK_PENDING || cache->stream->completed >= block->number)
+        return (struct sg_token){0};
+    sg_stream_ref(cache->stream);
+    return (struct sg_token){cache->stream, block->number};
+}
+
 bool sg_block_take(struct sg_block *block, size_t size) {
-    struct sg_block *rest = NULL;
-    if (block->size > size) {
+    struct sg_block *last = block, *rest = NULL;
+    size_t before = 0;
+    for (; before + last->size < size; last = last->next)
+        before += last->size;
+    if (before + last->size > size) {
         rest = calloc(1, sizeof *rest);
         if (!rest)
             return false;
     }
-    index_remove(block);
+    struct sg_token after = last == block ? pending_after(block) : (struct sg_token){0};
     if (rest) {
-        rest->segment = block->segment;
-        rest->offset = block->offset + size;
-        rest->size = block->size - size;
-        rest->state = block->state;
-        rest->cache = block->cache;
-        rest->number = block->number;
-        block->size = size;
-        link_behind(block, rest);
+        index_remove(last);
+        cut(last, size - before, rest);
         index_add(rest);
+        last->cache = NULL;
     }
-    struct sg_cache *cache = block->cache;
-    if (block->state == SG_BLOCK_PENDING) {
-        if (cache->stream->completed < block->number) {
-            sg_stream_ref(cache->stream);
-            block->after = (struct sg_token){cache->stream, block->number};
-        }
-        if (!cache->first)
-            end_cache(pool_of(block), cache);
-    }
-    block->cache = NULL;
+    for (struct sg_block *b = block; b != last; b = b->next)
+        leave(b);
+    if (!rest)
+        leave(last);
+    while (block->size < size)
+        swallow_next(block);
+    block->after = after;
     block->number = 0;
     block->state = SG_BLOCK_LIVE;
     return true;
@@ -221,40 +246,51 @@ void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context
     }
 }
 
-/* ---- Joining what one stream may use --------------------------------------------------------- */
+/* ---- Runs of blocks that one stream may use -------------------------------------------------- */
 
-static bool usable_by(const struct sg_block *block, const struct sg_cache *cache) {
+/* Bounds of a search that need not find anything. */
+#define RUN_LIMIT  64
+#define STEP_LIMIT 1024
+
+static bool is_usable(const struct sg_block *block) {
     return block->state == SG_BLOCK_IDLE ||
-           (block->state == SG_BLOCK_PENDING && block->cache == cache);
+           (block->state == SG_BLOCK_PENDING && block->number <= block->cache->usable);
 }
 
-/* Joins the run that starts at `block`; it becomes pending until the latest of its frees. */
-static bool join_run(struct sg_block *block, struct sg_cache *cache) {
-    bool pending = block->state == SG_BLOCK_PENDING;
-    bool joinable = block->next && usable_by(block->next, cache);
-    if (!joinable || (!pending && block->next->state == SG_BLOCK_IDLE))
-        return false;
-    index_remove(block);
-    while (block->next && usable_by(block->next, cache)) {
-        if (block->next->number > block->number)
-            block->number = block->next->number;
-        index_remove(block->next);
-        swallow_next(block);
+/* Where a run with this pending block begins; NULL where an earlier pending block is in it too. */
+static struct sg_block *run_begin(struct sg_block *block) {
+    struct sg_block *before = block->previous;
+    if (!before || !is_usable(before))
+        return block;
+    if (before->state == SG_BLOCK_PENDING)
+        return NULL;
+    struct sg_block *other = before->previous;
+    return other && is_usable(other) ? NULL : before;
+}
+
+static bool is_long(const struct sg_block *block, size_t size, unsigned *steps) {
+    size_t length = 0;
+    for (; block && is_usable(block) && *steps > 0; block = block->next, --*steps) {
+        length += block->size;
+        if (length >= size)
+            return true;
     }
-    block->state = SG_BLOCK_PENDING;
-    block->cache = cache;
-    index_add(block);
-    return true;
+    return false;
 }
 
-bool sg_pool_join(struct sg_pool *pool, struct sg_stream *stream) {
-    struct sg_cache *cache = sg_pool_cache(pool, stream);
-    if (!cache)
-        return false;
-    bool joined = false;
-    for (struct sg_pool_segment *segment = pool->first; segment; segment = segment->next)
-        for (struct sg_block *block = segment->blocks; block; block = block->next)
-            if (usable_by(block, cache))
-                joined |= join_run(block, cache);
-    return joined;
+struct sg_block *sg_pool_run(struct sg_pool *pool, size_t size, CUdeviceptr below, bool thorough) {
+    struct sg_block *found = NULL;
+    unsigned blocks = thorough ? UINT_MAX : RUN_LIMIT, steps = thorough ? UINT_MAX : STEP_LIMIT;
+    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
+        if (cache->usable == 0)
+            continue;
+        for (struct sg_block *b = cache->first; b && blocks > 0; b = b->queue_next, blocks--) {
+            struct sg_block *begin = is_usable(b) ? run_begin(b) : NULL;
+            if (!begin || sg_block_address(begin) >= below || !is_long(begin, size, &steps))
+                continue;
+            found = begin;
+            below = sg_block_address(begin);
+        }
+    }
+    return found;
 }

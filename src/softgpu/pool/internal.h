@@ -16,6 +16,17 @@
 
 enum sg_block_state { SG_BLOCK_LIVE, SG_BLOCK_PENDING, SG_BLOCK_IDLE };
 
+/* A free block in the index by address (places.c). */
+struct sg_place {
+    struct sg_block *child[2], *up;
+    size_t largest; /* of the sizes of the block and of those below it */
+    uint32_t priority;
+};
+
+struct sg_places {
+    struct sg_block *root;
+};
+
 struct sg_block {
     struct sg_range range; /* in the address map while live */
     struct sg_pool_segment *segment;
@@ -29,25 +40,17 @@ struct sg_block {
     struct sg_cache *cache;
     uint64_t number;
     struct sg_block *queue_previous, *queue_next; /* pending blocks of a cache, by time of free */
-    struct sg_block *bin_previous, *bin_next;     /* pending or idle: blocks of similar size */
-};
-
-/*
- * Free blocks by size class: below 8 KiB a class per multiple of 512 bytes, above it eight classes
- * per power of two, so that the first block of a higher class fits without a search.
- */
-#define SG_BIN_COUNT 320
-struct sg_bins {
-    struct sg_block *bins[SG_BIN_COUNT];
-    uint64_t used[SG_BIN_COUNT / 64];
+    struct sg_place place;                        /* pending or idle */
 };
 
 /* What one stream freed to one pool and has not been seen to complete. */
 struct sg_cache {
     struct sg_cache *next;
     struct sg_stream *stream; /* referenced */
-    struct sg_bins bins;
+    struct sg_places places;
     struct sg_block *first, *last;
+    /* Valid during one allocation: its stream comes after what this one has done up to here. */
+    uint64_t usable;
 };
 
 struct sg_pool_segment {
@@ -82,7 +85,7 @@ struct sg_pool {
     size_t live;          /* blocks */
     size_t idle_segments; /* segments that are one idle block */
     struct sg_pool_segment *first, *last;
-    struct sg_bins idle;
+    struct sg_places idle;
     struct sg_cache *caches; /* none is empty */
     struct sg_cache *spare;  /* an empty one for the next free */
 
@@ -93,17 +96,22 @@ struct sg_pool {
 
 extern struct sg_pool *sg_pools;
 
-/* ---- bins.c ---------------------------------------------------------------------------------- */
+/* ---- places.c -------------------------------------------------------------------------------- */
 
-void sg_bins_add(struct sg_bins *bins, struct sg_block *block);
-void sg_bins_remove(struct sg_bins *bins, struct sg_block *block);
-/* A small block of at least `size` bytes, and with number <= `most`; NULL when there is none. */
-struct sg_block *sg_bins_find(const struct sg_bins *bins, size_t size, uint64_t most);
+CUdeviceptr sg_block_address(const struct sg_block *block);
+/* The size of a block stays as it is while it is in an index. */
+void sg_places_add(struct sg_places *places, struct sg_block *block);
+void sg_places_remove(struct sg_places *places, struct sg_block *block);
+/* The lowest block of at least `size` bytes with number <= `most`; NULL when there is none, or many
+ * lower ones have higher numbers. */
+struct sg_block *sg_places_find(const struct sg_places *places, size_t size, uint64_t most);
 
 /* ---- block.c --------------------------------------------------------------------------------- */
 
-/* Takes a free block out of its index, cuts it to `size` (a multiple of SG_BLOCK_UNIT) and makes it
- * live, with `after` set when it was pending. False when out of memory: nothing changed. */
+/* Takes `size` bytes (a multiple of SG_BLOCK_UNIT) from the start of a free block, and from those
+ * that follow it in the segment where it is smaller: all of them free. The block is made live with
+ * them, with `after` set when it is one that was pending. What is left of the last one stays as it
+ * was. False when out of memory: nothing changed. */
 bool sg_block_take(struct sg_block *block, size_t size);
 /* A block that is no longer live becomes idle, joined with idle neighbours. */
 void sg_block_idle(struct sg_block *block);
@@ -114,8 +122,10 @@ bool sg_block_pend(struct sg_block *block, struct sg_stream *stream, uint64_t nu
 void sg_pool_promote_seen(struct sg_pool *pool, const struct sg_context *context,
                           const struct sg_stream *stream);
 void sg_pool_promote(struct sg_pool *pool);
-/* Joins the stream's pending blocks with neighbours that it may use as well. True when any was. */
-bool sg_pool_join(struct sg_pool *pool, struct sg_stream *stream);
+/* The lowest run of free blocks, at least one of them pending and all usable (sg_pool_order), that
+ * is `size` bytes long and begins below `below`; NULL for none. The search is short unless
+ * `thorough`. */
+struct sg_block *sg_pool_run(struct sg_pool *pool, size_t size, CUdeviceptr below, bool thorough);
 struct sg_cache *sg_pool_cache(struct sg_pool *pool, const struct sg_stream *stream);
 
 /* ---- alloc.c --------------------------------------------------------------------------------- */
@@ -126,9 +136,9 @@ CUresult sg_block_live(struct sg_block *block, size_t offset, size_t bytes);
 
 /* ---- order.c --------------------------------------------------------------------------------- */
 
-/* The highest n such that work submitted to `later` from now on runs after operation n of
- * `earlier`, as far as a bounded look at the queues tells; 0 when nothing is known. */
-uint64_t sg_ordered_after(struct sg_stream *later, struct sg_stream *earlier);
+/* Sets `usable` of all caches for an allocation in `stream`: its own is usable wholly; with
+ * `follow`, others up to what it comes after, as far as a bounded look at the queues tells. */
+void sg_pool_order(struct sg_pool *pool, struct sg_stream *stream, bool follow);
 /* The point of `stream` where a free made now takes place; with the default-stream rules. */
 CUresult sg_free_point(struct sg_stream *stream, struct sg_token *token);
 

@@ -64,22 +64,46 @@ static void look_at(struct search *search, struct sg_stream *stream, uint64_t up
     }
 }
 
-uint64_t sg_ordered_after(struct sg_stream *later, struct sg_stream *earlier) {
-    if (later == earlier)
-        return later->submitted;
-    struct search search = {.count = 0};
-    uint64_t most = sg_stream_followed(later, UINT64_MAX, earlier->id);
-    add(&search, later, later->submitted);
-    add_default_stream_rules(&search, later);
-    while (search.done < search.count) {
-        struct sg_stream *stream = search.known[search.done].stream;
-        uint64_t upto = search.known[search.done++].upto;
+/* What the search has found about one stream. */
+static uint64_t found(const struct search *search, const struct sg_stream *earlier) {
+    uint64_t most = 0;
+    for (unsigned i = 0; i < search->count; i++) {
+        const struct sg_stream *stream = search->known[i].stream;
+        uint64_t upto = search->known[i].upto;
         uint64_t known = stream == earlier ? upto : sg_stream_followed(stream, upto, earlier->id);
         if (known > most)
             most = known;
-        look_at(&search, stream, upto);
     }
     return most;
+}
+
+static void look_from(struct search *search, struct sg_stream *later) {
+    add(search, later, later->submitted);
+    add_default_stream_rules(search, later);
+    while (search->done < search->count) {
+        struct sg_stream *stream = search->known[search->done].stream;
+        uint64_t upto = search->known[search->done++].upto;
+        look_at(search, stream, upto);
+    }
+}
+
+static bool is_only_its_own(const struct sg_pool *pool, const struct sg_stream *stream) {
+    return !pool->caches || (pool->caches->stream == stream && !pool->caches->next);
+}
+
+void sg_pool_order(struct sg_pool *pool, struct sg_stream *stream, bool follow) {
+    struct search search = {.count = 0};
+    follow = follow && !is_only_its_own(pool, stream);
+    if (follow)
+        look_from(&search, stream);
+    for (struct sg_cache *cache = pool->caches; cache; cache = cache->next) {
+        cache->usable = cache->stream == stream ? UINT64_MAX : 0;
+        if (!follow || cache->usable > 0)
+            continue;
+        uint64_t searched = found(&search, cache->stream);
+        uint64_t remembered = sg_stream_followed(stream, UINT64_MAX, cache->stream->id);
+        cache->usable = searched > remembered ? searched : remembered;
+    }
 }
 
 static bool any_blocking_work(const struct sg_stream *stream) {

@@ -75,7 +75,7 @@ CUresult sg_pool_add_segment(struct sg_pool *pool, struct sg_phys *phys, uint64_
 
 void sg_segment_release(struct sg_pool_segment *segment) {
     struct sg_pool *pool = segment->pool;
-    sg_bins_remove(&pool->idle, segment->blocks);
+    sg_places_remove(&pool->idle, segment->blocks);
     pool->idle_segments--;
     if (segment->previous)
         segment->previous->next = segment->next;
