@@ -218,17 +218,30 @@ typedef struct gpumem_virtual_options {
      * its size. Exporting one of 1 GiB took 165 ms where 512 MiB took under 1 ms, hence the
      * default maximum. An allocation is cut into handles of the maximum and a rest. */
     size_t chunk_minimum; /* bytes; 0: the granularity */
-    size_t chunk_maximum; /* bytes; 0: 512 MiB */
+    size_t chunk_maximum; /* bytes; 0: 512 MiB; with handle type NONE as give_back_bytes says */
     /* Growth by little takes a handle of up to this share of the buffer's memory instead, so that
      * many small steps do not make many small handles. Percent; 0: 50. */
     unsigned growth_percent;
     int exact_growth; /* 1: never more than was asked for, rounded up to chunk_minimum */
+    /* In which units memory can be given back: no handle is larger, so that shrink and decommit
+     * find handles that lie wholly behind or inside. A multiple of the granularity, no less than
+     * chunk_minimum; 0: no bound of its own. Memory of handle type NONE then comes in one handle a
+     * step of growth, whatever its size, which is the fastest, and a shrink into that step gives
+     * nothing of it back. */
+    size_t give_back_bytes;
+    /* Bytes of freed memory that are kept: whole ranges, mapped as they were, and single handles
+     * from shrinks. An allocation of a size, capacity and alignment that were freed then makes no
+     * call of the driver that costs. 0: nothing is kept. With a cache memory that only devices
+     * reach is stream-ordered, and properties say so: usable on the stream of allocation at once,
+     * elsewhere after what orders it. Counted in gpumem_stats.cached_bytes, given back by trim and
+     * when memory runs out. Memory that was exported is never kept: others may still map it. */
+    uint64_t cache_bytes;
 } gpumem_virtual_options;
 #define GPUMEM_VIRTUAL_OPTIONS(...) GPUMEM_OPTIONS(gpumem_virtual_options, __VA_ARGS__)
 
 /*
- * Buffers whose address never moves: address space is reserved for the capacity, and memory is
- * mapped into it as the buffer grows. INVALID_ARGUMENT: chunk sizes, addr_hint or addr_align that
+ * Buffers whose address does not move as they grow: address space is reserved for the capacity, and
+ * memory is mapped into it. INVALID_ARGUMENT: chunk sizes, addr_hint or addr_align that
  * are no multiples or that no address meets, unknown peers, nodes that do not exist.
  * NOT_SUPPORTED: no virtual memory here, or what was asked for strictly.
  * Driver: cuMemAddressReserve, cuMemCreate, cuMemMap, cuMemSetAccess and their opposites,

@@ -414,6 +414,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
         return status;
     }
     cache->resource->chunks = NULL; /* blocks share handles: none can be exported by itself */
+    cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
     *resource = cache->resource;
     return GPUMEM_OK;

@@ -14,6 +14,7 @@
 #include <string.h>
 
 _Thread_local void *gm_call_site;
+_Thread_local gpumem_buffer *gm_buffer_in_making;
 
 void gm_buffer_init(gpumem_buffer *made, gpumem_resource *resource, CUstream stream) {
     made->generation = resource->generation;
@@ -109,7 +110,9 @@ static gpumem_status try_allocate(gpumem_buffer *buffer, const gpumem_request *r
     if (status != GPUMEM_OK)
         return status;
     gpumem_allocation allocation = {.size = sizeof allocation};
+    gm_buffer_in_making = resource->mapped ? buffer : NULL;
     status = resource->ops.allocate(resource->user, request, &allocation);
+    gm_buffer_in_making = NULL;
     gm_current_leave(&current);
     if (status == GPUMEM_OK)
         buffer->allocation = allocation;
@@ -424,8 +427,13 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
 }
 
 void gm_buffer_ref(gpumem_buffer *buffer) {
+    struct gm_mapped *mapped = buffer->resource->mapped;
     pthread_mutex_lock(&buffer->lock);
+    if (mapped)
+        pthread_rwlock_rdlock(&mapped->lock);
     atomic_fetch_add(&buffer->references, 1);
+    if (mapped)
+        pthread_rwlock_unlock(&mapped->lock);
     pthread_mutex_unlock(&buffer->lock);
 }
 

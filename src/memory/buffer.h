@@ -12,6 +12,10 @@ void gm_buffer_discard(gpumem_buffer *buffer);
 void gm_buffer_init(gpumem_buffer *buffer, gpumem_resource *resource, CUstream stream);
 void gm_buffer_clear(gpumem_buffer *buffer);
 
+/* The buffer that the thread is getting memory for, where the resource wants to know it: what is
+ * mapped in chunks. */
+extern _Thread_local gpumem_buffer *gm_buffer_in_making;
+
 /* Counts a buffer whose allocation has been filled in. */
 void gm_buffer_count(gpumem_buffer *buffer);
 

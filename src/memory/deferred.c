@@ -33,8 +33,12 @@ static void take_out(gpumem_device *device, gpumem_buffer *buffer) {
     atomic_fetch_sub(&device->deferred_count, 1);
 }
 
+/* Also of the library's wrappers around it. */
 static int is_of(const gpumem_buffer *buffer, const gpumem_resource *resource) {
-    return !resource || buffer->resource == resource;
+    const gpumem_resource *of = buffer->resource;
+    while (of && of != resource && !of->apart)
+        of = of->upstream;
+    return !resource || of == resource;
 }
 
 /* ---- One buffer ------------------------------------------------------------------------------ */
@@ -55,6 +59,10 @@ static void take_back(gpumem_device *device, gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
     gm_meter_subtract(&resource->meter, GM_DEFERRED, 1);
     gm_meter_subtract(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
+    if (resource->mapped) { /* told by name that nothing uses it */
+        gm_buffer_finish(buffer, GPUMEM_STREAM_NONE);
+        return;
+    }
     CUstream helper = resource->properties.stream_ordered ? gm_take_helper(device) : NULL;
     gm_buffer_finish(buffer, helper ? helper : gm_buffer_home(buffer));
     if (helper)

@@ -1,6 +1,7 @@
 #include "memory/extent.h"
 
 #include "memory/driver_error.h"
+#include "memory/range_cache.h"
 #include "memory/vmm.h"
 
 #include <stdlib.h>
@@ -80,9 +81,23 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
     return GPUMEM_OK;
 }
 
+static void release_chunk(struct gm_extent *extent, const struct gm_chunk *chunk) {
+    struct gm_range_cache *cache = atomic_load(&extent->shared) ? NULL : extent->cache;
+    if (!cache || !gm_range_cache_give_chunk(cache, chunk))
+        gm_vmm_release(extent->device, extent->meter, chunk->handle, chunk->bytes);
+}
+
 static void release_chunks(struct gm_extent *extent, const struct gm_chunk *chunks, size_t count) {
     while (count--)
-        gm_vmm_release(extent->device, extent->meter, chunks[count].handle, chunks[count].bytes);
+        release_chunk(extent, &chunks[count]);
+}
+
+/* A chunk of `chunk->bytes`: a cached one, or a new one. */
+static gpumem_status make_chunk(struct gm_extent *extent, const CUmemAllocationProp *prop,
+                                struct gm_chunk *chunk) {
+    if (extent->cache && gm_range_cache_take_chunk(extent->cache, chunk))
+        return GPUMEM_OK;
+    return gm_vmm_create(extent->device, extent->meter, chunk->bytes, prop, &chunk->handle);
 }
 
 gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationProp *prop,
@@ -96,8 +111,7 @@ gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationPr
     size_t created = 0;
     for (; created < count; created++) {
         made[created].bytes = sizes[created];
-        status = gm_vmm_create(extent->device, extent->meter, sizes[created], prop,
-                               &made[created].handle);
+        status = make_chunk(extent, prop, &made[created]);
         if (status != GPUMEM_OK)
             break;
     }

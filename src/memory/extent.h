@@ -7,6 +7,8 @@
 
 #include "memory/objects.h"
 
+struct gm_range_cache;
+
 struct gm_extent {
     gpumem_device *device;
     struct gm_meter *meter;
@@ -17,6 +19,8 @@ struct gm_extent {
     size_t committed; /* bytes mapped, from the start */
     struct gm_chunk *chunks;
     size_t count, room;
+    struct gm_range_cache *cache; /* of the chunks that it takes and gives back; or NULL */
+    atomic_int shared;            /* others may map its chunks: these are never cached */
 };
 
 /* Reserves. The first four members are set by the caller. */

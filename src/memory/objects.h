@@ -88,6 +88,23 @@ struct gm_fast_ops {
     void (*forget)(gpumem_resource *resource, CUstream stream);
 };
 
+/*
+ * Memory that is mapped in chunks, and whose mappings and access change while buffers live. One for
+ * a virtual resource and all of the library's wrappers around it.
+ */
+struct gm_mapped {
+    gpumem_resource *resource; /* the one that maps */
+    /* Taken for reading by whatever changes one buffer's mappings and by holds, for writing by what
+     * concerns all buffers. Comes after a buffer's lock; who has it for writing only tries those.
+     */
+    pthread_rwlock_t lock;
+    /* The memory is about to be known elsewhere: waits for earlier work on it, and keeps it out of
+     * caches from here on. */
+    gpumem_status (*share)(const gpumem_allocation *allocation);
+    /* Waits until what is cached can be given back or handed out to any stream. No lock is held. */
+    void (*settle)(void *user);
+};
+
 struct gpumem_resource {
     unsigned generation;
     gpumem_device *device;
@@ -99,6 +116,7 @@ struct gpumem_resource {
     gpumem_resource_properties properties;
     gm_chunks_fn chunks;            /* NULL: not exportable */
     const struct gm_fast_ops *fast; /* or NULL */
+    struct gm_mapped *mapped;       /* or NULL; a wrapper's is that of what it wraps */
     int users;                      /* made of the user's functions */
     int transparent;                /* a wrapper without a limit of its own */
     int own_stream; /* in stream order, and has a stream for callers that name none */

@@ -118,9 +118,13 @@ static int trim(struct gm_reclaim *reclaim) {
 
 static void settle_one(gpumem_resource *resource, void *data) {
     const struct gm_reclaim *reclaim = data;
-    if (resource->fast && (!reclaim->within || goes_through(reclaim->resource, resource) ||
-                           goes_through(resource, reclaim->within)))
+    if (reclaim->within && !goes_through(reclaim->resource, resource) &&
+        !goes_through(resource, reclaim->within))
+        return;
+    if (resource->fast)
         resource->fast->settle(resource);
+    else if (resource->mapped && resource->mapped->resource == resource)
+        resource->mapped->settle(resource->user);
 }
 
 void gm_settle_all(gpumem_device *device) {
@@ -141,6 +145,7 @@ static int settle(struct gm_reclaim *reclaim) {
     struct held before = held(reclaim->device);
     gm_resources_visit(reclaim->device, settle_one, reclaim);
     gm_current_leave(&current);
+    trim(reclaim); /* what was waited for may be cached */
     return holds_less(reclaim->device, &before);
 }
 

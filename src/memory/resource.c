@@ -29,6 +29,7 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
         made->meter.parent = upstream ? &upstream->meter : &device->meter;
         made->chunks = upstream ? upstream->chunks : NULL;
         made->own_stream = upstream && upstream->own_stream;
+        made->mapped = upstream ? upstream->mapped : NULL;
     }
     made->properties = (gpumem_resource_properties){
         .size = sizeof made->properties, .handle_type = GPUMEM_HANDLE_NONE, .granularity = 1};
@@ -37,18 +38,24 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
     return made;
 }
 
+/* From here on other threads see it. */
+static void list(gpumem_resource *made) {
+    gpumem_device *device = made->device;
+    pthread_mutex_lock(&device->lock);
+    made->next = device->resources;
+    device->resources = made;
+    if (made->upstream)
+        made->upstream->wrappers++;
+    pthread_mutex_unlock(&device->lock);
+}
+
 static gpumem_status make_listed(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
                                  gpumem_resource *upstream, int users, gpumem_resource **resource) {
     gpumem_resource *made = make(device, ops, user, upstream);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     made->users = users;
-    pthread_mutex_lock(&device->lock);
-    made->next = device->resources;
-    device->resources = made;
-    if (upstream)
-        upstream->wrappers++;
-    pthread_mutex_unlock(&device->lock);
+    list(made);
     *resource = made;
     return GPUMEM_OK;
 }
@@ -56,6 +63,19 @@ static gpumem_status make_listed(gpumem_device *device, const gpumem_resource_op
 gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
                                gpumem_resource *upstream, gpumem_resource **resource) {
     return make_listed(device, ops, user, upstream, 0, resource);
+}
+
+gpumem_status gm_resource_make_mapped(gpumem_device *device, const gpumem_resource_ops *ops,
+                                      void *user, struct gm_mapped *mapped, gm_chunks_fn chunks,
+                                      gpumem_resource **resource) {
+    gpumem_resource *made = make(device, ops, user, NULL);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    made->chunks = chunks;
+    made->mapped = mapped;
+    mapped->resource = *resource = made; /* the caller's own too, before anybody finds it */
+    list(made);
+    return GPUMEM_OK;
 }
 
 gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,

@@ -8,6 +8,11 @@
 gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
                                gpumem_resource *upstream, gpumem_resource **resource);
 
+/* The same, for memory that is mapped in chunks. */
+gpumem_status gm_resource_make_mapped(gpumem_device *device, const gpumem_resource_ops *ops,
+                                      void *user, struct gm_mapped *mapped, gm_chunks_fn chunks,
+                                      gpumem_resource **resource);
+
 /* The same, for a resource that the device itself owns and lists nowhere. */
 gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,
                                       void *user, gpumem_resource **resource);

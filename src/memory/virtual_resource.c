@@ -1,36 +1,16 @@
-/* The virtual resource: each buffer is an extent, reserved for its capacity. */
+/* The virtual resource: each buffer is a range of addresses, reserved for its capacity, with chunks
+ * of memory mapped from its start. */
+#include "memory/virtual_resource.h"
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/extent.h"
-#include "memory/resource.h"
-#include "memory/vmm.h"
 
-#include <stdio.h>
+#include "memory/buffer.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+#include "memory/waits.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-/* The first export of a 1 GiB handle took 165 ms on an H200, of 512 MiB under 1 ms. */
-#define DEFAULT_CHUNK_MAXIMUM  ((size_t)512 << 20)
-#define DEFAULT_GROWTH_PERCENT 50u
-
-/* No address of 57 bits, the most that processors have, is a multiple of more. */
-#define MOST_ALIGNMENT ((size_t)1 << 56)
-
-struct virtual_resource {
-    gpumem_device *device;
-    gpumem_resource *resource;
-    gpumem_virtual_options options;
-    gpumem_handle_type handle_type; /* what it settled on */
-    int rdma, compression;          /* likewise */
-    CUmemAllocationProp prop;
-    size_t granularity, alignment;
-    CUmemAccessDesc *access;
-    size_t access_count;
-    int host_accessible;
-    char note[192];
-};
 
 static size_t round_up(size_t bytes, size_t unit) {
     return bytes > SIZE_MAX - unit ? 0 : (bytes + unit - 1) / unit * unit;
@@ -39,7 +19,7 @@ static size_t round_up(size_t bytes, size_t unit) {
 /* ---- Chunk sizes ----------------------------------------------------------------------------- */
 
 /* What to add to `committed` when `needed` bytes are missing and `room` are left. */
-static size_t wanted(const struct virtual_resource *v, size_t committed, size_t needed,
+static size_t wanted(const struct gm_virtual_resource *v, size_t committed, size_t needed,
                      size_t room) {
     size_t bytes = needed;
     if (committed && !v->options.exact_growth) {
@@ -57,7 +37,7 @@ static size_t wanted(const struct virtual_resource *v, size_t committed, size_t 
 }
 
 /* Appends `bytes` in chunks of the maximum and a rest. */
-static gpumem_status append(struct virtual_resource *v, struct gm_extent *extent, size_t bytes) {
+static gpumem_status append(struct gm_virtual_resource *v, struct gm_extent *extent, size_t bytes) {
     size_t largest = v->options.chunk_maximum;
     size_t count = bytes / largest + (bytes % largest != 0);
     size_t few[16] = {0}, *sizes = few;
@@ -75,70 +55,186 @@ static gpumem_status append(struct virtual_resource *v, struct gm_extent *extent
     return status;
 }
 
-/* Of the device, or of the host where the memory is the host's. */
-static int is_short(gpumem_status status) {
-    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
-}
-
-static gpumem_status commit(struct virtual_resource *v, struct gm_extent *extent, size_t bytes) {
+static gpumem_status commit(struct gm_virtual_resource *v, struct gm_extent *extent, size_t bytes) {
     if (bytes <= extent->committed)
         return GPUMEM_OK;
     size_t room = extent->capacity - extent->committed;
     size_t needed = round_up(bytes - extent->committed, v->granularity);
     size_t more = wanted(v, extent->committed, needed, room);
     gpumem_status status = append(v, extent, more);
-    if (is_short(status) && more > needed)
+    if (gm_virtual_is_short(status) && more > needed)
         status = append(v, extent, needed);
     return status;
 }
 
+/* ---- Ranges ---------------------------------------------------------------------------------- */
+
+static void enlist(struct gm_virtual_resource *v, struct gm_range *range) {
+    pthread_mutex_lock(&v->lock);
+    range->next = v->ranges;
+    if (v->ranges)
+        v->ranges->previous = range;
+    v->ranges = range;
+    pthread_mutex_unlock(&v->lock);
+}
+
+static void unlist(struct gm_virtual_resource *v, struct gm_range *range) {
+    pthread_mutex_lock(&v->lock);
+    if (range->next)
+        range->next->previous = range->previous;
+    if (range->previous)
+        range->previous->next = range->next;
+    else
+        v->ranges = range->next;
+    pthread_mutex_unlock(&v->lock);
+}
+
+/* Back to the driver, with its chunks. */
+static void discard(void *user, struct gm_range *range) {
+    struct gm_virtual_resource *v = user;
+    unlist(v, range);
+    gm_wait_drop(v->device, &range->last);
+    range->extent.cache = NULL;
+    gm_extent_destroy(&range->extent);
+    free(range);
+}
+
+static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, size_t capacity,
+                                size_t alignment, struct gm_range **made) {
+    struct gm_range *range = calloc(1, sizeof *range);
+    if (!range)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a virtual allocation");
+    range->last.state = GM_WAIT_PASSED;
+    struct gm_extent *extent = &range->extent;
+    extent->device = v->device;
+    extent->meter = &v->resource->meter;
+    extent->access = v->access;
+    extent->access_count = v->access_count;
+    extent->cache = v->cache.maximum ? &v->cache : NULL;
+    atomic_init(&extent->shared, 0);
+    gpumem_status status = gm_extent_init(extent, capacity, alignment, v->options.addr_hint);
+    if (status != GPUMEM_OK) {
+        free(range);
+        return status;
+    }
+    status = commit(v, extent, bytes);
+    if (status != GPUMEM_OK) {
+        gm_extent_destroy(extent);
+        free(range);
+        return status;
+    }
+    enlist(v, range);
+    *made = range;
+    return GPUMEM_OK;
+}
+
+/* One that was freed, with the memory that a new one would get. */
+static struct gm_range *find_range(struct gm_virtual_resource *v, const gpumem_request *request,
+                                   size_t capacity, size_t alignment) {
+    if (!v->cache.maximum)
+        return NULL;
+    size_t needed = round_up(request->bytes, v->granularity);
+    return gm_range_cache_take(&v->cache, capacity, wanted(v, 0, needed, capacity), alignment,
+                               request->stream);
+}
+
 /* ---- The resource's functions ---------------------------------------------------------------- */
 
-static gpumem_status allocate(void *user, const gpumem_request *request,
-                              gpumem_allocation *allocation) {
-    struct virtual_resource *v = user;
+static gpumem_status allocate_range(struct gm_virtual_resource *v, const gpumem_request *request,
+                                    struct gm_range **range) {
     size_t asked = request->capacity ? request->capacity : v->options.capacity;
     if (asked < request->bytes)
         asked = request->bytes;
     size_t capacity = round_up(asked, v->granularity);
     if (!capacity)
         return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "no address space has %zu bytes", asked);
-    struct gm_extent *extent = calloc(1, sizeof *extent);
-    if (!extent)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a virtual allocation");
-    extent->device = v->device;
-    extent->meter = &v->resource->meter;
-    extent->access = v->access;
-    extent->access_count = v->access_count;
     size_t alignment = request->alignment > v->alignment ? request->alignment : v->alignment;
-    gpumem_status status = gm_extent_init(extent, capacity, alignment, v->options.addr_hint);
-    if (status != GPUMEM_OK) {
-        free(extent);
-        return status;
-    }
-    status = commit(v, extent, request->bytes);
-    if (status != GPUMEM_OK) {
-        gm_extent_destroy(extent);
-        free(extent);
-        return status;
-    }
-    *allocation = (gpumem_allocation){
-        .size = sizeof *allocation,
-        .pointer = extent->address,
-        .host_pointer = v->host_accessible ? (void *)(uintptr_t)extent->address : NULL,
-        .bytes = request->bytes,
-        .committed_bytes = extent->committed,
-        .capacity = capacity,
-        .cookie = extent,
-    };
-    return GPUMEM_OK;
+    *range = find_range(v, request, capacity, alignment);
+    if (*range)
+        return GPUMEM_OK;
+    return make_range(v, request->bytes, capacity, alignment, range);
 }
 
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    struct gm_virtual_resource *v = user;
+    struct gm_range *range = NULL;
+    pthread_rwlock_rdlock(&v->mapped.lock);
+    gpumem_status status = allocate_range(v, request, &range);
+    if (status == GPUMEM_OK) {
+        range->state = GM_RANGE_LIVE;
+        range->buffer = gm_buffer_in_making;
+        *allocation = (gpumem_allocation){
+            .size = sizeof *allocation,
+            .pointer = range->extent.address,
+            .host_pointer = v->host_accessible ? (void *)(uintptr_t)range->extent.address : NULL,
+            .bytes = request->bytes,
+            .committed_bytes = range->extent.committed,
+            .capacity = range->extent.capacity,
+            .cookie = range,
+        };
+    }
+    pthread_rwlock_unlock(&v->mapped.lock);
+    return status;
+}
+
+/* Mapped memory that cannot be given back, because work may still use it: left to the process. */
+static void lose(struct gm_virtual_resource *v, struct gm_range *range) {
+    struct gm_meter *meter = &v->resource->meter;
+    unlist(v, range);
+    gm_wait_drop(v->device, &range->last);
+    gm_meter_quarantine_memory(meter, range->extent.committed);
+    gm_meter_add(meter, GM_RESERVED, range->extent.capacity);
+    free(range->extent.chunks);
+    free(range);
+}
+
+/* Of memory that queued work still uses, or may: until a stream tells, or for good. */
+static void put_off(struct gm_virtual_resource *v, struct gm_range *range,
+                    const gpumem_allocation *allocation, CUstream stream) {
+    gm_wait_drop(v->device, &range->last);
+    range->last.state = GM_WAIT_PASSED;
+    if (gm_buffer_put_off(v->resource, allocation, stream) != 0)
+        lose(v, range);
+}
+
+/* What is to pass before the memory is anybody's. */
+static void mark(struct gm_virtual_resource *v, struct gm_range *range, CUstream stream) {
+    gm_wait_drop(v->device, &range->last);
+    range->last.state = GM_WAIT_PASSED;
+    if (stream == GPUMEM_STREAM_NONE || !v->resource->properties.stream_ordered)
+        return;
+    range->last = gm_wait_for(v->device, stream, 0);
+    gm_wait_is_shared(&range->last); /* the buffer may have come from another thread */
+    (void)gm_wait_mark(v->device, &range->last);
+    if (range->last.state == GM_WAIT_EVENT) /* who the stream is, as long as it is there */
+        range->last.id = gm_wait_for(v->device, stream, 1).id;
+}
+
+static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *allocation,
+                      CUstream stream) {
+    struct gm_range *range = allocation->cookie;
+    range->buffer = NULL;
+    range->state = GM_RANGE_ENDING;
+    mark(v, range, stream);
+    int passed = range->last.state == GM_WAIT_PASSED;
+    int own = !atomic_load(&range->extent.shared);
+    if ((passed || range->last.state == GM_WAIT_EVENT) && own && v->cache.maximum &&
+        gm_range_cache_give(&v->cache, range))
+        return;
+    if (passed)
+        discard(v, range);
+    else
+        put_off(v, range, allocation, stream);
+}
+
+/* Without a cache nothing uses the memory any more; with one, it may be in use until `stream` has
+ * got here, unless that is NONE. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
-    (void)user;
-    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
-    gm_extent_destroy(allocation->cookie);
-    free(allocation->cookie);
+    struct gm_virtual_resource *v = user;
+    pthread_rwlock_rdlock(&v->mapped.lock);
+    take_back(v, allocation, stream);
+    pthread_rwlock_unlock(&v->mapped.lock);
 }
 
 /* The chunks that lie wholly behind `bytes`. */
@@ -149,13 +245,12 @@ static size_t surplus(const struct gm_extent *extent, size_t bytes) {
     return count;
 }
 
-static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
-                            CUstream stream) {
-    (void)stream;
-    struct gm_extent *extent = allocation->cookie;
+static gpumem_status resize_range(struct gm_virtual_resource *v, gpumem_allocation *allocation,
+                                  size_t bytes) {
+    struct gm_extent *extent = &((struct gm_range *)allocation->cookie)->extent;
     gpumem_status status;
     if (bytes >= allocation->bytes)
-        status = commit(user, extent, bytes);
+        status = commit(v, extent, bytes);
     else
         status = gm_extent_drop(extent, surplus(extent, bytes));
     /* Also after a failure: a driver that refuses everything cannot be made to map again what it
@@ -168,6 +263,16 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return status;
 }
 
+static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t bytes,
+                            CUstream stream) {
+    (void)stream;
+    struct gm_virtual_resource *v = user;
+    pthread_rwlock_rdlock(&v->mapped.lock);
+    gpumem_status status = resize_range(v, allocation, bytes);
+    pthread_rwlock_unlock(&v->mapped.lock);
+    return status;
+}
+
 static size_t chunks(const gpumem_allocation *allocation, const struct gm_chunk **out) {
     const struct gm_extent *extent = allocation->cookie;
     *out = extent->chunks;
@@ -175,22 +280,58 @@ static size_t chunks(const gpumem_allocation *allocation, const struct gm_chunk 
 }
 
 static void properties(void *user, gpumem_resource_properties *out) {
-    struct virtual_resource *v = user;
+    struct gm_virtual_resource *v = user;
     out->device_accessible = v->options.self_access != GPUMEM_ACCESS_NONE || v->options.peer_count;
     out->host_accessible = v->host_accessible;
     out->can_resize = 1;
+    /* What the CPU writes is only handed out again when the work on it is done. */
+    out->stream_ordered = v->options.cache_bytes && !v->host_accessible;
     out->exportable = v->handle_type == GPUMEM_HANDLE_POSIX_FD;
     out->location = v->options.location;
     out->handle_type = v->handle_type;
     out->granularity = v->granularity;
-    out->chunk_maximum = v->options.chunk_maximum;
+    out->chunk_maximum = v->options.chunk_maximum == SIZE_MAX / v->granularity * v->granularity
+                             ? 0
+                             : v->options.chunk_maximum;
     memcpy(out->note, v->note, sizeof out->note);
 }
 
-static void destroy(void *user) {
-    struct virtual_resource *v = user;
+static gpumem_status share(const gpumem_allocation *allocation) {
+    struct gm_range *range = allocation->cookie;
+    struct gm_extent *extent = &range->extent;
+    atomic_store(&extent->shared, 1);
+    if (gm_wait_passed(extent->device, &range->last, 1))
+        return GPUMEM_OK;
+    return gm_fail(
+        GPUMEM_ERROR_DRIVER,
+        "the driver does not say whether earlier work on this memory is done; try again");
+}
+
+static void settle(void *user) {
+    struct gm_virtual_resource *v = user;
+    gm_range_cache_settle(&v->cache, &v->mapped);
+}
+
+static void trim(void *user, size_t keep_bytes) {
+    struct gm_virtual_resource *v = user;
+    gm_range_cache_trim(&v->cache, keep_bytes);
+}
+
+static void end(struct gm_virtual_resource *v) {
+    pthread_rwlock_destroy(&v->mapped.lock);
+    pthread_mutex_destroy(&v->lock);
+    gm_range_cache_end(&v->cache);
     free(v->access);
     free(v);
+}
+
+static void destroy(void *user) {
+    struct gm_virtual_resource *v = user;
+    settle(v);
+    trim(v, 0);
+    while (v->ranges) /* of which the driver does not say that their work is done */
+        lose(v, v->ranges);
+    end(v);
 }
 
 static const gpumem_resource_ops ops = {
@@ -200,208 +341,28 @@ static const gpumem_resource_ops ops = {
     .deallocate = deallocate,
     .resize = resize,
     .properties = properties,
+    .trim = trim,
     .destroy = destroy,
 };
 
-/* ---- Settling what is possible --------------------------------------------------------------- */
-
-static void add_note(struct virtual_resource *v, const char *text) {
-    size_t used = strlen(v->note);
-    snprintf(v->note + used, sizeof v->note - used, "%s%s", used ? "; " : "", text);
-}
-
-/* Creates and releases one granule: attributes promise what machines then refuse. */
-static gpumem_status probe(struct virtual_resource *v, gpumem_handle_type type) {
-    v->prop = gm_vmm_prop(v->device, v->options.location, v->options.numa_node, type, v->rdma,
-                          v->compression);
-    gpumem_status status =
-        gm_vmm_granularity(v->device, &v->prop, v->options.granularity, &v->granularity);
-    if (status != GPUMEM_OK)
-        return status;
-    CUmemGenericAllocationHandle handle;
-    status = gm_vmm_create(v->device, &v->device->meter, v->granularity, &v->prop, &handle);
-    if (status == GPUMEM_OK)
-        gm_vmm_release(v->device, &v->device->meter, handle, v->granularity);
-    return is_short(status) ? GPUMEM_OK : status; /* it is not refused */
-}
-
-static int refused(gpumem_status status) {
-    return status == GPUMEM_ERROR_NOT_SUPPORTED || status == GPUMEM_ERROR_NOT_PERMITTED ||
-           (status == GPUMEM_ERROR_DRIVER &&
-            gpumem_last_error()->driver_code == CUDA_ERROR_INVALID_VALUE);
-}
-
-/* FABRIC, then POSIX_FD, then none, from the wanted one on. */
-static gpumem_status settle_handle_type(struct virtual_resource *v) {
-    static const gpumem_handle_type chain[] = {GPUMEM_HANDLE_FABRIC, GPUMEM_HANDLE_POSIX_FD,
-                                               GPUMEM_HANDLE_NONE};
-    const size_t count = sizeof chain / sizeof chain[0];
-    size_t first = 0;
-    while (first < count - 1 && chain[first] != v->options.handle_type)
-        first++;
-    gpumem_status status = GPUMEM_OK;
-    for (size_t i = first; i < count; i++) {
-        status = probe(v, chain[i]);
-        v->handle_type = chain[i];
-        if (status == GPUMEM_OK || !refused(status) || v->options.handle_strict)
-            break;
-        if (chain[i] == GPUMEM_HANDLE_NONE)
-            break;
-        char text[160];
-        const gpumem_error *error = gpumem_last_error();
-        snprintf(text, sizeof text, "no %s handles: %s answered %s",
-                 gpumem_handle_type_name(chain[i]), error->call,
-                 gm_code_name(v->device->cu, (CUresult)error->driver_code));
-        add_note(v, text);
-    }
-    return status;
-}
-
-static void settle_wishes(struct virtual_resource *v) {
-    v->rdma = v->options.gpu_direct_rdma;
-    v->compression = v->options.compression;
-    if (v->rdma && !gm_device_attribute(
-                       v->device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 0)) {
-        v->rdma = 0;
-        add_note(v, "no GPUDirect RDMA with virtual memory (attribute 0)");
-    }
-    if (v->compression &&
-        !gm_device_attribute(v->device, CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0)) {
-        v->compression = 0;
-        add_note(v, "no compressible memory (attribute 0)");
-    }
-}
-
-static gpumem_status check_enumerations(const gpumem_virtual_options *o) {
-    gpumem_status status = gm_vmm_check_type(o->allocation_type, "virtual resource");
-    if (status != GPUMEM_OK)
-        return status;
-    GM_REQUIRE((unsigned)o->location <= GPUMEM_LOCATION_HOST_NUMA_CURRENT,
-               "virtual resource: unknown location %d", (int)o->location);
-    GM_REQUIRE((unsigned)o->handle_type <= GPUMEM_HANDLE_FABRIC,
-               "virtual resource: unknown handle type %d", (int)o->handle_type);
-    GM_REQUIRE((unsigned)o->granularity <= GPUMEM_GRANULARITY_MINIMUM,
-               "virtual resource: unknown granularity %d", (int)o->granularity);
-    GM_REQUIRE((unsigned)o->self_access <= GPUMEM_ACCESS_NONE &&
-                   (unsigned)o->peer_access <= GPUMEM_ACCESS_NONE,
-               "virtual resource: unknown access %d or %d", (int)o->self_access,
-               (int)o->peer_access);
-    GM_REQUIRE(!o->peer_count || o->peers, "virtual resource: peers is NULL, and peer_count %zu",
-               o->peer_count);
-    return gm_vmm_check_node(o->location, o->numa_node, "virtual resource");
-}
-
-/* Of what can be asked for nothing tells which alignments there are addresses for: one granule is
- * reserved and given back. */
-static gpumem_status check_alignment(const struct virtual_resource *v) {
-    CUdeviceptr address;
-    if (v->alignment == v->granularity)
-        return GPUMEM_OK;
-    gpumem_status status =
-        v->alignment <= MOST_ALIGNMENT
-            ? gm_vmm_reserve(v->device, v->granularity, v->alignment, 0, &address)
-            : GPUMEM_ERROR_OUT_OF_MEMORY;
-    if (status == GPUMEM_OK)
-        gm_vmm_unreserve(v->device, &v->device->meter, address, v->granularity);
-    else if (refused(status) || status == GPUMEM_ERROR_OUT_OF_MEMORY)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "virtual resource: there are no addresses aligned to addr_align %zu",
-                       v->alignment);
-    return status;
-}
-
-static gpumem_status settle_sizes(struct virtual_resource *v) {
-    gpumem_virtual_options *o = &v->options;
-    size_t unit = v->granularity;
-    if (!o->chunk_minimum)
-        o->chunk_minimum = unit;
-    if (!o->chunk_maximum)
-        o->chunk_maximum =
-            DEFAULT_CHUNK_MAXIMUM > o->chunk_minimum ? DEFAULT_CHUNK_MAXIMUM : o->chunk_minimum;
-    if (!o->growth_percent)
-        o->growth_percent = DEFAULT_GROWTH_PERCENT;
-    GM_REQUIRE(o->chunk_minimum % unit == 0 && o->chunk_maximum % unit == 0,
-               "virtual resource: chunk sizes %zu and %zu must be multiples of the granularity %zu",
-               o->chunk_minimum, o->chunk_maximum, unit);
-    GM_REQUIRE(o->chunk_minimum <= o->chunk_maximum,
-               "virtual resource: chunk_minimum %zu is above chunk_maximum %zu", o->chunk_minimum,
-               o->chunk_maximum);
-    GM_REQUIRE((o->addr_align & (o->addr_align - 1)) == 0,
-               "virtual resource: addr_align %zu is no power of two", o->addr_align);
-    v->alignment = o->addr_align > unit ? o->addr_align : unit;
-    GM_REQUIRE(o->addr_hint % v->alignment == 0,
-               "virtual resource: addr_hint 0x%llx is no multiple of the alignment %zu",
-               o->addr_hint, v->alignment);
-    return check_alignment(v);
-}
-
-static void add_access(struct virtual_resource *v, CUmemLocation location, gpumem_access access) {
-    if (access != GPUMEM_ACCESS_NONE)
-        v->access[v->access_count++] =
-            (CUmemAccessDesc){.location = location, .flags = gm_vmm_access_flags(access)};
-}
-
-static gpumem_status settle_peer(struct virtual_resource *v, int ordinal) {
-    int count = v->device->library->device_count;
-    GM_REQUIRE(ordinal >= 0 && ordinal < count, "virtual resource: there is no peer device %d",
-               ordinal);
-    if (ordinal == v->device->ordinal)
-        return GPUMEM_OK;
-    int can = 0;
-    gpumem_status status = gpumem_device_can_access_peer(v->device, ordinal, &can);
-    CUdevice peer = 0;
-    if (status != GPUMEM_OK)
-        return status;
-    CUresult result = v->device->cu->cuDeviceGet(&peer, ordinal);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(v->device->cu, result, "cuDeviceGet", "device %d", ordinal);
-    /* Asked of the peer, which is the one that will read this device's memory. */
-    result = v->device->cu->cuDeviceCanAccessPeer(&can, peer, v->device->handle);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(v->device->cu, result, "cuDeviceCanAccessPeer", "devices %d and %d",
-                          ordinal, v->device->ordinal);
-    if (!can)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "device %d cannot reach memory of device %d (no peer access)", ordinal,
-                       v->device->ordinal);
-    add_access(v, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer},
-               v->options.peer_access);
-    return GPUMEM_OK;
-}
-
-static gpumem_status settle_access(struct virtual_resource *v) {
-    v->access = calloc(v->options.peer_count + 2, sizeof *v->access);
-    if (!v->access)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    add_access(v, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = v->device->handle},
-               v->options.self_access);
-    if (v->options.location != GPUMEM_LOCATION_DEVICE) {
-        add_access(v, v->prop.location, GPUMEM_ACCESS_READ_WRITE);
-        v->host_accessible = 1;
-    }
-    for (size_t i = 0; i < v->options.peer_count; i++) {
-        gpumem_status status = settle_peer(v, v->options.peers[i]);
-        if (status != GPUMEM_OK)
-            return status;
-    }
-    return GPUMEM_OK;
-}
-
-static gpumem_status settle(struct virtual_resource *v) {
-    gpumem_status status = check_enumerations(&v->options);
-    if (status != GPUMEM_OK)
-        return status;
-    status = gm_vmm_supported(v->device);
-    if (status != GPUMEM_OK)
-        return status;
-    settle_wishes(v);
-    status = settle_handle_type(v);
-    if (status != GPUMEM_OK)
-        return status;
-    status = settle_sizes(v);
-    if (status != GPUMEM_OK)
-        return status;
-    return settle_access(v);
+static struct gm_virtual_resource *begin(gpumem_device *device) {
+    struct gm_virtual_resource *v = calloc(1, sizeof *v);
+    if (!v)
+        return NULL;
+    v->device = v->cache.device = device;
+    v->cache.discard = discard;
+    v->cache.user = v;
+    v->mapped.share = share;
+    v->mapped.settle = settle;
+    pthread_mutex_init(&v->lock, NULL);
+    gm_range_cache_init(&v->cache);
+    /* Changes for all buffers are rare, and must not starve behind many that allocate. */
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&v->mapped.lock, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    return v;
 }
 
 gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
@@ -410,22 +371,22 @@ gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_virtual_resource_create");
     GM_REQUIRE(resource, "gpumem_virtual_resource_create: resource is NULL");
-    struct virtual_resource *v = calloc(1, sizeof *v);
+    struct gm_virtual_resource *v = begin(device);
     if (!v)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    v->device = device;
     gpumem_status status =
         gm_options_read("gpumem_virtual_options", given, &v->options, sizeof v->options);
     if (status == GPUMEM_OK)
-        status = settle(v);
+        status = gm_virtual_settle(v);
+    v->options.peers = NULL; /* the caller's */
     if (status == GPUMEM_OK)
-        status = gm_resource_make(device, &ops, v, NULL, &v->resource);
+        status = gm_resource_make_mapped(device, &ops, v, &v->mapped, chunks, &v->resource);
     if (status != GPUMEM_OK) {
-        destroy(v);
+        end(v);
         return status;
     }
-    v->options.peers = NULL; /* the caller's */
-    v->resource->chunks = chunks;
+    v->cache.meter = &v->resource->meter;
+    v->cache.maximum = v->options.cache_bytes;
     *resource = v->resource;
     return GPUMEM_OK;
 }

@@ -164,9 +164,12 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
     made->generation = buffer->generation;
     hold(made, buffer, inner);
+    status =
+        inner->resource->mapped ? inner->resource->mapped->share(&inner->allocation) : GPUMEM_OK;
     const struct gm_chunk *chunks = NULL;
     size_t count = inner->resource->chunks(&inner->allocation, &chunks);
-    status = fill(made, chunks, count);
+    if (status == GPUMEM_OK)
+        status = fill(made, chunks, count);
     if (status != GPUMEM_OK) {
         let_go(made);
         return status;

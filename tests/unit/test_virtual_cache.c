@@ -1,0 +1,407 @@
+/* What a virtual resource keeps of freed memory: who gets it and when, its bound, and what is never
+ * kept. */
+#include "library_test.h"
+
+#include <gpumem/share.h>
+
+static gpumem_resource *make(const gpumem_virtual_options *options) {
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_resource *make_caching(uint64_t bytes) {
+    return make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = bytes));
+}
+
+static gpumem_buffer *allocate_with(gpumem_resource *resource, size_t bytes, size_t capacity,
+                                    CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(
+        resource, bytes,
+        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
+    return buffer;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    return allocate_with(resource, bytes, 0, stream);
+}
+
+static CUdeviceptr free_it(gpumem_buffer *buffer) {
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    return address;
+}
+
+static CUstream make_stream(void) {
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    return stream;
+}
+
+/* Calls that cost: whatever makes, maps or gives back memory. */
+static uint64_t costly_calls(void) {
+    static const char *const names[] = {"cuMemAddressReserve", "cuMemAddressFree", "cuMemCreate",
+                                        "cuMemRelease",        "cuMemMap",         "cuMemUnmap",
+                                        "cuMemSetAccess",      "cuEventCreate"};
+    uint64_t count = 0;
+    for (size_t i = 0; i < COUNT(names); i++)
+        count += soft->call_count(names[i]);
+    return count;
+}
+
+static void nothing_is_kept_unless_asked(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_false(properties.stream_ordered);
+    free_it(allocate(resource, 64 * MIB, NULL));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_warm_pair_makes_no_call_that_costs(void **state) {
+    (void)state;
+    CUstream stream = make_stream();
+    gpumem_resource *resource = make_caching(GIB);
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_true(properties.stream_ordered);
+    free_it(allocate(resource, 64 * MIB, stream));
+    CUdeviceptr address = free_it(allocate(resource, 64 * MIB, stream));
+    uint64_t costly = costly_calls(), all = soft->call_count(NULL);
+    for (int i = 0; i < 100; i++)
+        assert_true(free_it(allocate(resource, 64 * MIB, stream)) == address);
+    assert_int_equal(costly_calls() - costly, 0);
+    assert_true(soft->call_count(NULL) - all <= 100 * 16);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void what_is_kept_is_counted_and_trimmed(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB);
+    gpumem_buffer *small = allocate(resource, 2 * MIB, NULL);
+    gpumem_buffer *large = allocate_with(resource, 8 * MIB, 32 * MIB, NULL);
+    free_it(small);
+    free_it(large);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.cached_bytes, 10 * MIB);
+    assert_int_equal(stats.committed_bytes, 10 * MIB);
+    assert_int_equal(stats.reserved_bytes, 34 * MIB);
+    assert_int_equal(stats.in_use_bytes + stats.allocations, 0);
+    assert_int_equal(stats.mappings, 2);
+    OK(gpumem_resource_trim(resource, 8 * MIB)); /* the oldest goes first */
+    assert_int_equal(device_stats().cached_bytes, 8 * MIB);
+    OK(gpumem_resource_trim(resource, 0));
+    stats = device_stats();
+    assert_int_equal(stats.cached_bytes + stats.committed_bytes + stats.reserved_bytes +
+                         stats.chunks + stats.mappings,
+                     0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void the_bound_holds(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(16 * MIB);
+    gpumem_buffer *buffers[6];
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate(resource, 4 * MIB, NULL);
+    CUdeviceptr last = gpumem_buffer_pointer(buffers[5]);
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        free_it(buffers[i]);
+        assert_true(device_stats().cached_bytes <= 16 * MIB);
+    }
+    assert_int_equal(device_stats().committed_bytes, 16 * MIB);
+    assert_true(free_it(allocate(resource, 4 * MIB, NULL)) == last);
+    free_it(allocate(resource, 18 * MIB, NULL)); /* larger than the whole cache */
+    assert_int_equal(device_stats().cached_bytes, 16 * MIB);
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* The work that fills the first tenant's memory is held while the second is made. */
+static void its_stream_gets_it_at_once_and_others_when_the_work_is_done(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB);
+    CUstream other = make_stream();
+    struct gate gate = close_gate();
+    gpumem_buffer *first = allocate(resource, 4 * MIB, gate.stream);
+    OK(gpumem_buffer_fill(first, 0, 4 * MIB, 0x11, gate.stream));
+    CUdeviceptr address = free_it(first);
+    gpumem_buffer *elsewhere = allocate(resource, 4 * MIB, other);
+    assert_true(gpumem_buffer_pointer(elsewhere) != address);
+    gpumem_buffer *same = allocate(resource, 4 * MIB, gate.stream);
+    assert_true(gpumem_buffer_pointer(same) == address);
+    OK(gpumem_buffer_fill(same, 0, 4 * MIB, 0x22, gate.stream));
+    OK(gpumem_resource_trim(resource, 0));
+    open_gate(gate);
+    unsigned char byte = 0;
+    OK(gpumem_buffer_read(same, 4 * MIB - 1, &byte, 1, gate.stream));
+    synchronize(gate.stream);
+    assert_int_equal(byte, 0x22);
+    free_it(elsewhere);
+    free_it(same);
+    gpumem_buffer *now = allocate(resource, 4 * MIB, other);
+    assert_true(gpumem_buffer_pointer(now) == address); /* the work is done: anybody's */
+    free_it(now);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+    OK(gpumem_stream_destroy(device, other));
+}
+
+static void what_is_busy_and_over_the_bound_waits(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(4 * MIB);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffers[3];
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate(resource, 4 * MIB, gate.stream);
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        OK(gpumem_buffer_fill(buffers[i], 0, 4 * MIB, 0x11, gate.stream));
+        free_it(buffers[i]);
+    }
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.cached_bytes, 4 * MIB);
+    assert_int_equal(stats.deferred_frees, 2);
+    open_gate(gate); /* no fault: all were mapped until here */
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void memory_of_a_capture_is_not_handed_out(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB);
+    CUstream stream = make_stream();
+    CUcontext before;
+    CUgraph graph;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    CUdeviceptr warm = free_it(allocate(resource, 4 * MIB, stream));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, stream);
+    assert_true(gpumem_buffer_pointer(buffer) == warm); /* idle memory may */
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, stream));
+    free_it(buffer);
+    gpumem_buffer *other = allocate(resource, 4 * MIB, stream);
+    assert_true(gpumem_buffer_pointer(other) != warm);
+    free_it(other);
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS); /* unspoilt */
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+/* A pending range would be the captured graph's, which runs on any stream. */
+static void a_capture_gets_no_busy_range(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB);
+    struct gate gate = close_gate();
+    CUcontext before;
+    CUgraph graph;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
+    CUdeviceptr busy = free_it(buffer);
+    assert_int_equal(cu->cuStreamBeginCapture_v2(gate.stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    buffer = allocate(resource, 4 * MIB, gate.stream);
+    assert_true(gpumem_buffer_pointer(buffer) != busy);
+    assert_int_equal(cu->cuStreamEndCapture(gate.stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    free_it(buffer);
+    cu->cuCtxPopCurrent_v2(&before);
+    open_gate(gate);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void what_was_exported_is_not_kept(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB);
+    gpumem_buffer *buffer = allocate_with(resource, 8 * MIB, 16 * MIB, NULL);
+    gpumem_export *exported;
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, 8 * MIB, NULL)); /* nor its chunks */
+    assert_int_equal(device_stats().cached_bytes, 0);
+    free_it(buffer);
+    assert_int_equal(device_stats().committed_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* What an importer writes comes after the work of the memory's former user. */
+static void an_export_waits_for_the_former_users_work(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB);
+    CUstream stream = make_stream();
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, stream);
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, stream));
+    free_it(buffer);
+    buffer = allocate(resource, 4 * MIB, stream);
+    gpumem_export *exported;
+    OK(gpumem_export_create(buffer, &exported));
+    CUcontext before;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    OK(gpumem_export_destroy(exported));
+    free_it(buffer);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void a_shrink_leaves_its_chunks_to_the_next_growth(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB, .exact_growth = 1));
+    gpumem_buffer *buffer = allocate_with(resource, 2 * MIB, 16 * MIB, NULL);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.cached_bytes, 6 * MIB);
+    assert_int_equal(stats.committed_bytes, 8 * MIB);
+    uint64_t created = soft->call_count("cuMemCreate");
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    assert_int_equal(soft->call_count("cuMemCreate"), created);
+    assert_int_equal(device_stats().cached_bytes, 0);
+    free_it(buffer);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void what_is_kept_is_given_up_when_memory_is_short(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(UINT64_MAX), *plain = make(NULL);
+    uint64_t free_bytes, total;
+    OK(gpumem_device_get_memory(device, &free_bytes, &total));
+    const size_t most = (size_t)(free_bytes / 4 * 3) / (2 * MIB) * (2 * MIB);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(resource, most, gate.stream);
+    open_gate(gate);
+    free_it(buffer);
+    assert_int_equal(device_stats().cached_bytes, most);
+    free_it(allocate(plain, most, NULL));
+    assert_int_equal(device_stats().cached_bytes, 0);
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+/* The CPU writes without asking a stream. */
+static void memory_of_the_cpu_is_handed_out_when_its_work_is_done(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(
+        gpumem_virtual_options, .location = GPUMEM_LOCATION_HOST_NUMA, .cache_bytes = GIB));
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_false(properties.stream_ordered);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
+    CUdeviceptr address = free_it(buffer);
+    buffer = allocate(resource, 4 * MIB, gate.stream);
+    assert_true(gpumem_buffer_pointer(buffer) != address);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 0));
+    free_it(buffer);
+    buffer = allocate(resource, 4 * MIB, gate.stream);
+    assert_true(gpumem_buffer_pointer(buffer) != 0);
+    free_it(buffer);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void wrappers_pass_it_through(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB), *limit;
+    OK(gpumem_limit_resource_create(resource, 8 * MIB, &limit));
+    CUdeviceptr address = free_it(allocate(limit, 8 * MIB, NULL));
+    assert_true(free_it(allocate(limit, 8 * MIB, NULL)) == address);
+    assert_int_equal(device_stats().cached_bytes, 8 * MIB);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(limit, 4 * MIB, gate.stream);
+    OK(gpumem_buffer_use(buffer, GPUMEM_STREAM_LEGACY));
+    free_it(buffer);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    remove_gate(gate);
+    OK(gpumem_resource_destroy(limit));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* ---- Chunks without a bound ------------------------------------------------------------------ */
+
+static void doubling_takes_one_handle_a_step(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_int_equal(properties.chunk_maximum, 0);
+    const size_t most = 2 * GIB;
+    gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, most, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    size_t handles = 1;
+    for (size_t bytes = 128 * MIB; bytes <= most; bytes *= 2) {
+        OK(gpumem_buffer_grow(buffer, bytes, NULL));
+        assert_int_equal(gpumem_buffer_chunks(buffer), ++handles);
+    }
+    assert_true(gpumem_buffer_pointer(buffer) == address);
+    OK(gpumem_buffer_shrink(buffer, most - 64 * MIB,
+                            NULL)); /* in the last handle: none comes back */
+    assert_int_equal(gpumem_buffer_committed(buffer), most);
+    OK(gpumem_buffer_shrink(buffer, most / 2, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), most / 2);
+    free_it(buffer);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void memory_is_given_back_in_the_unit_asked_for(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(
+        gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 16 * MIB));
+    gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, 256 * MIB, NULL);
+    assert_int_equal(gpumem_buffer_chunks(buffer), 4);
+    OK(gpumem_buffer_grow(buffer, 128 * MIB, NULL));
+    OK(gpumem_buffer_shrink(buffer, 112 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), 112 * MIB);
+    free_it(buffer);
+    OK(gpumem_resource_destroy(resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_virtual_options, .give_back_bytes = MIB), &resource));
+    SAYS("give_back_bytes");
+    FAILS(INVALID_ARGUMENT, gpumem_virtual_resource_create(
+                                device,
+                                GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_minimum = 8 * MIB,
+                                               .give_back_bytes = 4 * MIB),
+                                &resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(nothing_is_kept_unless_asked),
+        T(a_warm_pair_makes_no_call_that_costs),
+        T(what_is_kept_is_counted_and_trimmed),
+        T(the_bound_holds),
+        T(its_stream_gets_it_at_once_and_others_when_the_work_is_done),
+        T(what_is_busy_and_over_the_bound_waits),
+        T(memory_of_a_capture_is_not_handed_out),
+        T(a_capture_gets_no_busy_range),
+        T(what_was_exported_is_not_kept),
+        T(an_export_waits_for_the_former_users_work),
+        T(a_shrink_leaves_its_chunks_to_the_next_growth),
+        T(what_is_kept_is_given_up_when_memory_is_short),
+        T(memory_of_the_cpu_is_handed_out_when_its_work_is_done),
+        T(wrappers_pass_it_through),
+        T(doubling_takes_one_handle_a_step),
+        T(memory_is_given_back_in_the_unit_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
