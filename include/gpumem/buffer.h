@@ -90,6 +90,26 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
                                                                 CUstream stream);
 
 /*
+ * Sets what a device may do with [offset, offset + bytes) of a virtual buffer: whole chunks
+ * (gpumem_buffer_get_chunk), where an end at the buffer's size is the end of its last one. What the
+ * buffer grows by later has the access of its resource. Whole or nothing. Taking away waits, by
+ * events, for the streams that free waits for, `stream` among them (NULL names none).
+ * BUSY, when access is taken away: as gpumem_buffer_shrink. INVALID_ARGUMENT: no whole chunks, no
+ * such device. NOT_SUPPORTED: a buffer of no virtual resource, a device that cannot reach the
+ * memory. Driver: cuMemSetAccess.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer,
+                                                                    size_t offset, size_t bytes,
+                                                                    int device,
+                                                                    gpumem_access access,
+                                                                    CUstream stream);
+
+/* What a device may do with the byte at `offset`, as the library has set it. No driver call but
+ * cuDeviceGet. */
+GPUMEM_API gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int device,
+                                                  gpumem_access *access);
+
+/*
  * A hold is one more reference: while it lasts, memory stays mapped where it is, shrinking answers
  * BUSY, and a free takes effect at the last release. For views, and for pointers that others were
  * given. Thread-safe, unlike the rest; a hold that meets a shrink waits for it. INVALID_ARGUMENT: a
@@ -97,6 +117,12 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
  */
 GPUMEM_API gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer);
 GPUMEM_API gpumem_status gpumem_buffer_release(gpumem_buffer *buffer);
+
+/* Where the chunk of this number, below gpumem_buffer_chunks, lies in the buffer, in bytes. The
+ * last may reach behind the size. Chunks change when the buffer grows or shrinks. No driver call.
+ * INVALID_ARGUMENT: no such chunk. */
+GPUMEM_API gpumem_status gpumem_buffer_get_chunk(gpumem_buffer *buffer, size_t index,
+                                                 size_t *offset, size_t *bytes);
 
 /*
  * The same without an object, for callers that keep addresses: memory of any resource by pointer

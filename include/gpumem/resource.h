@@ -250,6 +250,26 @@ typedef struct gpumem_virtual_options {
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
     gpumem_device *device, const gpumem_virtual_options *options, gpumem_resource **resource);
 
+/*
+ * Sets what the device with this ordinal (the owning one or another) may do with all present and
+ * future buffers of a virtual resource, whatever single buffers were given before. Whole or
+ * nothing. Access that is taken away is missed by work as a mapping would be: so this waits, by
+ * events, for the streams of every buffer that loses some, and no buffer of the resource is
+ * allocated, grown or freed while it is taken. Give such buffers no new work meanwhile.
+ * BUSY: such a buffer has a hold or an export, one of its streams captures or is another thread's
+ * per-thread stream, or another resource (a caching one) gives out memory of this one. The
+ * library's wrappers of a virtual resource are taken for it. NOT_SUPPORTED: no virtual resource, or
+ * a device that cannot reach this one's memory. Thread-safe. gpumem_resource_properties tells what
+ * the resource was made with. Driver: cuMemSetAccess, 26 us a handle.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_virtual_resource_set_access(gpumem_resource *resource, int device, gpumem_access access);
+
+/* The same for all other devices at once: those in `peers` get `access`, and the rest none. The
+ * owning device may be named and keeps what it has. `count` 0: no peers. */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_set_peers(
+    gpumem_resource *resource, const int *peers, size_t count, gpumem_access access);
+
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
 /*

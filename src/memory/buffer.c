@@ -376,7 +376,7 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
     return GPUMEM_OK;
 }
 
-static gpumem_status wait_for_streams(gpumem_buffer *buffer, CUstream stream) {
+gpumem_status gm_buffer_wait(gpumem_buffer *buffer, CUstream stream, const char *what) {
     gpumem_status status = stream ? gpumem_buffer_use(buffer, stream) : GPUMEM_OK;
     struct gm_current current;
     if (status == GPUMEM_OK)
@@ -389,14 +389,14 @@ static gpumem_status wait_for_streams(gpumem_buffer *buffer, CUstream stream) {
     if (passed)
         return GPUMEM_OK;
     return gm_fail(gm_waits_are_events(buffer) ? GPUMEM_ERROR_DRIVER : GPUMEM_ERROR_BUSY,
-                   "cannot shrink: %s", gm_waits_reason(buffer));
+                   "cannot %s: %s", what, gm_waits_reason(buffer));
 }
 
-static gpumem_status not_held(const gpumem_buffer *buffer) {
+gpumem_status gm_buffer_not_held(const gpumem_buffer *buffer, const char *what) {
     unsigned others = atomic_load(&buffer->references) - 1;
     if (!others)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_BUSY, "cannot shrink: %u hold%s or export%s keep the buffer",
+    return gm_fail(GPUMEM_ERROR_BUSY, "cannot %s: %u hold%s or export%s keep the buffer", what,
                    others, others == 1 ? "" : "s", others == 1 ? "" : "s");
 }
 
@@ -409,15 +409,15 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot shrink",
                        buffer->resource->kind);
-    gpumem_status status = not_held(buffer);
+    gpumem_status status = gm_buffer_not_held(buffer, "shrink");
     if (status == GPUMEM_OK)
-        status = wait_for_streams(buffer, stream);
+        status = gm_buffer_wait(buffer, stream, "shrink");
     if (status != GPUMEM_OK)
         return status;
     gpumem_allocation changed = buffer->allocation;
     /* A hold that came during the wait is heeded; one that comes now waits for the lock. */
     pthread_mutex_lock(&buffer->lock);
-    status = not_held(buffer);
+    status = gm_buffer_not_held(buffer, "shrink");
     if (status == GPUMEM_OK)
         status = try_resize(buffer, &changed, bytes, stream);
     if (status == GPUMEM_OK || changed.committed_bytes != buffer->allocation.committed_bytes)

@@ -35,6 +35,12 @@ void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream);
 /* Takes one more reference, but not in the middle of a shrink. */
 void gm_buffer_ref(gpumem_buffer *buffer);
 
+/* Before memory goes away under a buffer: BUSY while others hold it; then, with no lock held, waits
+ * for the streams that use it, `stream` among them. `what` is what cannot be done then: "shrink".
+ */
+gpumem_status gm_buffer_not_held(const gpumem_buffer *buffer, const char *what);
+gpumem_status gm_buffer_wait(gpumem_buffer *buffer, CUstream stream, const char *what);
+
 /* Drops a reference; at the last the memory goes back or waits for queued work. */
 void gm_buffer_unref(gpumem_buffer *buffer);
 

@@ -194,7 +194,7 @@ static void wait_for_frees(gpumem_device *device, const gpumem_resource *resourc
     pthread_mutex_unlock(&device->lock);
 }
 
-static int has_frees(gpumem_device *device, const gpumem_resource *resource) {
+int gm_has_frees(gpumem_device *device, const gpumem_resource *resource) {
     pthread_mutex_lock(&device->lock);
     int any = next_of(device, resource, 0, UINT64_MAX) || (resource && resource->ending);
     pthread_mutex_unlock(&device->lock);
@@ -203,7 +203,7 @@ static int has_frees(gpumem_device *device, const gpumem_resource *resource) {
 
 void gm_wait_for_frees(gpumem_device *device, const gpumem_resource *resource) {
     struct guard guard;
-    if (!has_frees(device, resource))
+    if (!gm_has_frees(device, resource))
         return;
     if (guard_enter(&guard, device))
         wait_for_frees(device, resource);

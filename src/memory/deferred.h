@@ -21,6 +21,9 @@ size_t gm_work_off(gpumem_device *device);
  */
 void gm_wait_for_frees(gpumem_device *device, const gpumem_resource *resource);
 
+/* Whether frees of the resource, or of the library's wrappers around it, are held back. */
+int gm_has_frees(gpumem_device *device, const gpumem_resource *resource);
+
 /* What a wait would have to be for to be of use. */
 typedef int (*gm_wanted_fn)(const gpumem_buffer *buffer, const void *data);
 

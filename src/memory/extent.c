@@ -11,6 +11,7 @@ gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t a
                              CUdeviceptr hint) {
     extent->committed = 0;
     extent->chunks = NULL;
+    extent->given = NULL;
     extent->count = extent->room = 0;
     extent->capacity = capacity;
     return gm_vmm_reserve(extent->device, capacity, alignment, hint, &extent->address);
@@ -25,6 +26,12 @@ static gpumem_status make_room(struct gm_extent *extent, size_t count) {
     if (!grown)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", room);
     extent->chunks = grown;
+    if (extent->given) {
+        struct gm_access *given = realloc(extent->given, room * sizeof *given);
+        if (!given)
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", room);
+        extent->given = given;
+    }
     extent->room = room;
     return GPUMEM_OK;
 }
@@ -42,9 +49,27 @@ static void unmap_chunks(struct gm_extent *extent, CUdeviceptr address,
     }
 }
 
+/* Gives mapped chunks their access, in one call for each run that has the same. `index` is that of
+ * the first. */
+static gpumem_status give_access(struct gm_extent *extent, CUdeviceptr address,
+                                 const struct gm_chunk *chunks, size_t count, size_t index) {
+    gpumem_status status = GPUMEM_OK;
+    for (size_t i = 0, next; i < count && status == GPUMEM_OK; i = next) {
+        struct gm_access access = gm_extent_access(extent, index + i);
+        size_t bytes = 0;
+        for (next = i;
+             next < count && gm_extent_access(extent, index + next).entries == access.entries;
+             next++)
+            bytes += chunks[next].bytes;
+        status = gm_vmm_access(extent->device, address, bytes, access.entries, access.count);
+        address += bytes;
+    }
+    return status;
+}
+
 /* Maps chunks from `address` on and gives access to them all. */
 static gpumem_status map_chunks(struct gm_extent *extent, CUdeviceptr address,
-                                const struct gm_chunk *chunks, size_t count) {
+                                const struct gm_chunk *chunks, size_t count, size_t index) {
     gpumem_status status = GPUMEM_OK;
     size_t mapped = 0, bytes = 0;
     for (; mapped < count && status == GPUMEM_OK; mapped++) {
@@ -55,8 +80,7 @@ static gpumem_status map_chunks(struct gm_extent *extent, CUdeviceptr address,
         bytes += chunks[mapped].bytes;
     }
     if (status == GPUMEM_OK)
-        status =
-            gm_vmm_access(extent->device, address, bytes, extent->access, extent->access_count);
+        status = give_access(extent, address, chunks, count, index);
     if (status == GPUMEM_OK)
         return GPUMEM_OK;
     struct gm_error_record saved;
@@ -71,7 +95,9 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
     gpumem_status status = make_room(extent, count);
     if (status != GPUMEM_OK)
         return status;
-    status = map_chunks(extent, extent->address + extent->committed, chunks, count);
+    for (size_t i = 0; extent->given && i < count; i++)
+        extent->given[extent->count + i] = (struct gm_access){extent->access, extent->access_count};
+    status = map_chunks(extent, extent->address + extent->committed, chunks, count, extent->count);
     if (status != GPUMEM_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
@@ -146,7 +172,7 @@ gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
         gm_error_save(&saved);
         /* The handles are still ours, so that what was unmapped can come back. */
         gpumem_status undone =
-            map_chunks(extent, end, extent->chunks + unmapped, extent->count - unmapped);
+            map_chunks(extent, end, extent->chunks + unmapped, extent->count - unmapped, unmapped);
         if (undone == GPUMEM_OK) {
             gm_error_restore(&saved);
             return status;
@@ -179,5 +205,6 @@ void gm_extent_destroy(struct gm_extent *extent) {
         gm_meter_add(extent->meter, GM_RESERVED, extent->capacity);
     }
     free(extent->chunks);
+    free(extent->given);
     gm_error_restore(&saved);
 }

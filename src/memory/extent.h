@@ -9,11 +9,26 @@
 
 struct gm_range_cache;
 
+/* Who may do what; borrowed, and never changed. */
+struct gm_access {
+    const CUmemAccessDesc *entries;
+    size_t count;
+};
+
+/* Rights that some locations shall have, whatever the others have. `scratch` has as many members.
+ */
+struct gm_access_change {
+    const CUmemAccessDesc *entries;
+    size_t count;
+    CUmemAccessDesc *scratch;
+};
+
 struct gm_extent {
     gpumem_device *device;
     struct gm_meter *meter;
-    const CUmemAccessDesc *access; /* borrowed: given to every chunk */
+    const CUmemAccessDesc *access; /* borrowed: given to every new chunk */
     size_t access_count;
+    struct gm_access *given; /* what each chunk has; NULL: all have `access` */
     CUdeviceptr address;
     size_t capacity;
     size_t committed; /* bytes mapped, from the start */
@@ -37,6 +52,27 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
 
 /* Unmaps and gives back the last `count` chunks. */
 gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count);
+
+/* What the chunk's rights are. */
+struct gm_access gm_extent_access(const struct gm_extent *extent, size_t index);
+CUmemAccess_flags gm_access_of(struct gm_access access, CUmemLocation location);
+
+/* Makes `given`, from which on chunks can differ. */
+gpumem_status gm_extent_part_access(struct gm_extent *extent);
+
+/* Whether the change takes a right away from one of these chunks. */
+int gm_extent_loses_access(const struct gm_extent *extent, size_t first, size_t count,
+                           const struct gm_access_change *change);
+
+/*
+ * Has the driver make the change for these chunks, and notes nothing: the caller does that when all
+ * is done, or undoes it. On failure the chunks have what they had, unless the driver refuses that
+ * too.
+ */
+gpumem_status gm_extent_change_access(struct gm_extent *extent, size_t first, size_t count,
+                                      const struct gm_access_change *change);
+void gm_extent_undo_access(struct gm_extent *extent, size_t first, size_t count,
+                           const struct gm_access_change *change);
 
 /* Gives back everything; cannot fail. */
 void gm_extent_destroy(struct gm_extent *extent);

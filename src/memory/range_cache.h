@@ -22,6 +22,7 @@ struct gm_range {
     enum gm_range_state state;
     gpumem_buffer *buffer; /* while LIVE; NULL: of a resource that was built over this one */
     uint64_t given;        /* counts what the cache was given */
+    uint64_t handed;       /* counts what was handed out */
     struct gm_wait last;   /* of the work that used it before it was handed out, or freed */
     struct gm_range *next, *previous; /* all of the resource */
     struct gm_range *newer, *older;   /* cached ones */

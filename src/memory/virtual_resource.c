@@ -163,6 +163,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     gpumem_status status = allocate_range(v, request, &range);
     if (status == GPUMEM_OK) {
         range->state = GM_RANGE_LIVE;
+        range->handed = atomic_fetch_add(&v->handed, 1) + 1;
         range->buffer = gm_buffer_in_making;
         *allocation = (gpumem_allocation){
             .size = sizeof *allocation,
@@ -186,6 +187,7 @@ static void lose(struct gm_virtual_resource *v, struct gm_range *range) {
     gm_meter_quarantine_memory(meter, range->extent.committed);
     gm_meter_add(meter, GM_RESERVED, range->extent.capacity);
     free(range->extent.chunks);
+    free(range->extent.given);
     free(range);
 }
 
@@ -218,7 +220,8 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
     range->state = GM_RANGE_ENDING;
     mark(v, range, stream);
     int passed = range->last.state == GM_WAIT_PASSED;
-    int own = !atomic_load(&range->extent.shared);
+    /* Ranges of which a part has other rights are nobody else's. */
+    int own = !atomic_load(&range->extent.shared) && !range->extent.given;
     if ((passed || range->last.state == GM_WAIT_EVENT) && own && v->cache.maximum &&
         gm_range_cache_give(&v->cache, range))
         return;
@@ -314,14 +317,16 @@ static void settle(void *user) {
 
 static void trim(void *user, size_t keep_bytes) {
     struct gm_virtual_resource *v = user;
+    pthread_rwlock_rdlock(&v->mapped.lock);
     gm_range_cache_trim(&v->cache, keep_bytes);
+    pthread_rwlock_unlock(&v->mapped.lock);
 }
 
 static void end(struct gm_virtual_resource *v) {
     pthread_rwlock_destroy(&v->mapped.lock);
     pthread_mutex_destroy(&v->lock);
     gm_range_cache_end(&v->cache);
-    free(v->access);
+    gm_virtual_free_lists(v);
     free(v);
 }
 
@@ -344,6 +349,11 @@ static const gpumem_resource_ops ops = {
     .trim = trim,
     .destroy = destroy,
 };
+
+struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource) {
+    const gpumem_resource *root = resource->mapped ? resource->mapped->resource : NULL;
+    return root ? root->user : NULL;
+}
 
 static struct gm_virtual_resource *begin(gpumem_device *device) {
     struct gm_virtual_resource *v = calloc(1, sizeof *v);

@@ -12,18 +12,33 @@ struct gm_virtual_resource {
     int rdma, compression;          /* likewise */
     CUmemAllocationProp prop;
     size_t granularity, alignment;
-    CUmemAccessDesc *access;
+    const CUmemAccessDesc *access; /* of new memory: one of `lists` */
     size_t access_count;
     int host_accessible;
     char note[192];
     struct gm_range_cache cache;
     struct gm_mapped mapped;
-    pthread_mutex_t lock; /* ranges */
+    atomic_ullong handed; /* ranges handed out */
+    pthread_mutex_t lock; /* the rest */
     struct gm_range *ranges;
+    struct gm_access_list *lists; /* each combination of rights once, until the end */
 };
 
 /* Reads the options into what this machine gives. */
 gpumem_status gm_virtual_settle(struct gm_virtual_resource *v);
+
+/* The location of a device by ordinal that may be given access, or only lose it. `what` begins the
+ * messages. */
+gpumem_status gm_virtual_locate(gpumem_device *device, int ordinal, int gives, const char *what,
+                                CUmemLocation *location);
+
+/* The resource's own copy of such rights. Thread-safe. */
+gpumem_status gm_virtual_intern(struct gm_virtual_resource *v, const CUmemAccessDesc *entries,
+                                size_t count, struct gm_access *access);
+void gm_virtual_free_lists(struct gm_virtual_resource *v);
+
+/* Behind a buffer of a virtual resource or of the library's wrappers; NULL for others. */
+struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 
 /* Of the device, or of the host where the memory is the host's. */
 static inline int gm_virtual_is_short(gpumem_status status) {

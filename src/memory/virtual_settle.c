@@ -160,57 +160,79 @@ static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
     return check_alignment(v);
 }
 
-static void add_access(struct gm_virtual_resource *v, CUmemLocation location,
+static gpumem_status reaches(gpumem_device *device, int ordinal, CUdevice peer) {
+    int can = 0;
+    gpumem_status status = gpumem_device_can_access_peer(device, ordinal, &can);
+    if (status != GPUMEM_OK)
+        return status;
+    /* Asked of the peer, which is the one that will read this device's memory. */
+    CUresult result = device->cu->cuDeviceCanAccessPeer(&can, peer, device->handle);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(device->cu, result, "cuDeviceCanAccessPeer", "devices %d and %d", ordinal,
+                          device->ordinal);
+    if (can)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                   "device %d cannot reach memory of device %d (no peer access)", ordinal,
+                   device->ordinal);
+}
+
+gpumem_status gm_virtual_locate(gpumem_device *device, int ordinal, int gives, const char *what,
+                                CUmemLocation *location) {
+    GM_REQUIRE(ordinal >= 0 && ordinal < device->library->device_count,
+               "%s: there is no peer device %d", what, ordinal);
+    *location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
+    if (ordinal == device->ordinal)
+        return GPUMEM_OK;
+    CUdevice peer = 0;
+    CUresult result = device->cu->cuDeviceGet(&peer, ordinal);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(device->cu, result, "cuDeviceGet", "device %d", ordinal);
+    location->id = peer;
+    return gives ? reaches(device, ordinal, peer) : GPUMEM_OK;
+}
+
+static void add_access(CUmemAccessDesc *entries, size_t *count, CUmemLocation location,
                        gpumem_access access) {
     if (access != GPUMEM_ACCESS_NONE)
-        v->access[v->access_count++] =
+        entries[(*count)++] =
             (CUmemAccessDesc){.location = location, .flags = gm_vmm_access_flags(access)};
 }
 
-static gpumem_status settle_peer(struct gm_virtual_resource *v, int ordinal) {
-    int count = v->device->library->device_count;
-    GM_REQUIRE(ordinal >= 0 && ordinal < count, "virtual resource: there is no peer device %d",
-               ordinal);
-    if (ordinal == v->device->ordinal)
-        return GPUMEM_OK;
-    int can = 0;
-    gpumem_status status = gpumem_device_can_access_peer(v->device, ordinal, &can);
-    CUdevice peer = 0;
-    if (status != GPUMEM_OK)
-        return status;
-    CUresult result = v->device->cu->cuDeviceGet(&peer, ordinal);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(v->device->cu, result, "cuDeviceGet", "device %d", ordinal);
-    /* Asked of the peer, which is the one that will read this device's memory. */
-    result = v->device->cu->cuDeviceCanAccessPeer(&can, peer, v->device->handle);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(v->device->cu, result, "cuDeviceCanAccessPeer", "devices %d and %d",
-                          ordinal, v->device->ordinal);
-    if (!can)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "device %d cannot reach memory of device %d (no peer access)", ordinal,
-                       v->device->ordinal);
-    add_access(v, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = peer},
-               v->options.peer_access);
+static gpumem_status add_peers(struct gm_virtual_resource *v, CUmemAccessDesc *entries,
+                               size_t *count) {
+    for (size_t i = 0; i < v->options.peer_count; i++) {
+        CUmemLocation location;
+        if (v->options.peers[i] == v->device->ordinal)
+            continue;
+        gpumem_status status =
+            gm_virtual_locate(v->device, v->options.peers[i], 1, "virtual resource", &location);
+        if (status != GPUMEM_OK)
+            return status;
+        add_access(entries, count, location, v->options.peer_access);
+    }
     return GPUMEM_OK;
 }
 
 static gpumem_status settle_access(struct gm_virtual_resource *v) {
-    v->access = calloc(v->options.peer_count + 2, sizeof *v->access);
-    if (!v->access)
+    const CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = v->device->handle};
+    CUmemAccessDesc *entries = calloc(v->options.peer_count + 2, sizeof *entries);
+    if (!entries)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    add_access(v, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = v->device->handle},
-               v->options.self_access);
+    size_t count = 0;
+    add_access(entries, &count, own, v->options.self_access);
     if (v->options.location != GPUMEM_LOCATION_DEVICE) {
-        add_access(v, v->prop.location, GPUMEM_ACCESS_READ_WRITE);
+        add_access(entries, &count, v->prop.location, GPUMEM_ACCESS_READ_WRITE);
         v->host_accessible = 1;
     }
-    for (size_t i = 0; i < v->options.peer_count; i++) {
-        gpumem_status status = settle_peer(v, v->options.peers[i]);
-        if (status != GPUMEM_OK)
-            return status;
-    }
-    return GPUMEM_OK;
+    struct gm_access access = {NULL, 0};
+    gpumem_status status = add_peers(v, entries, &count);
+    if (status == GPUMEM_OK)
+        status = gm_virtual_intern(v, entries, count, &access);
+    free(entries);
+    v->access = access.entries;
+    v->access_count = access.count;
+    return status;
 }
 
 gpumem_status gm_virtual_settle(struct gm_virtual_resource *v) {

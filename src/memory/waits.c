@@ -381,13 +381,31 @@ int gm_waits_are_events(const gpumem_buffer *buffer) {
     return 1;
 }
 
+/* NULL where the stream can be waited for. */
+static const char *reason_of(const struct gm_wait *wait) {
+    switch (wait->state) {
+    case GM_WAIT_CAPTURING:
+        return "a stream that uses it captures; end the capture first";
+    case GM_WAIT_ELSEWHERE:
+        return "only the thread that named its per-thread default stream can tell; call "
+               "gpumem_device_trim there";
+    default:
+        return NULL;
+    }
+}
+
+static const char no_answer[] = "the driver does not say whether queued work is done; try again";
+
+const char *gm_wait_reason(const struct gm_wait *wait) {
+    const char *reason = reason_of(wait);
+    return reason ? reason : no_answer;
+}
+
 const char *gm_waits_reason(const gpumem_buffer *buffer) {
     for (size_t i = 0; i < buffer->wait_count; i++) {
-        if (buffer->waits[i].state == GM_WAIT_CAPTURING)
-            return "a stream that uses it captures; end the capture first";
-        if (buffer->waits[i].state == GM_WAIT_ELSEWHERE)
-            return "only the thread that named its per-thread default stream can tell; call "
-                   "gpumem_device_trim there";
+        const char *reason = reason_of(&buffer->waits[i]);
+        if (reason)
+            return reason;
     }
-    return "the driver does not say whether queued work is done; try again";
+    return no_answer;
 }

@@ -47,6 +47,7 @@ int gm_waits_are_events(const gpumem_buffer *buffer);
 
 /* Why the buffer is still held back, for a message. */
 const char *gm_waits_reason(const gpumem_buffer *buffer);
+const char *gm_wait_reason(const struct gm_wait *wait);
 
 /*
  * A stream of ours that has come after the legacy stream's work so far, as every blocking stream

@@ -1,0 +1,395 @@
+/* Access that is given and taken while virtual buffers live: of a range, and of all at once. */
+#include "library_test.h"
+
+#include <gpumem/share.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+static gpumem_resource *make(const gpumem_virtual_options *options) {
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
+                               CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(
+        resource, bytes,
+        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
+    return buffer;
+}
+
+static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* By the driver's word, and by the library's. */
+static unsigned long long rights(gpumem_buffer *buffer, size_t offset, int ordinal) {
+    static const unsigned flags_of[] = {3, 1, 0};
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ordinal};
+    unsigned long long flags = 99;
+    gpumem_access access = GPUMEM_ACCESS_NONE;
+    assert_int_equal(cu->cuMemGetAccess(&flags, &location, gpumem_buffer_pointer(buffer) + offset),
+                     CUDA_SUCCESS);
+    OK(gpumem_buffer_get_access(buffer, offset, ordinal, &access));
+    assert_int_equal(flags_of[access], flags);
+    return flags;
+}
+
+static int has_peer(void) {
+    int can = 0, count = 0;
+    if (gpumem_device_count(library, &count) == GPUMEM_OK && count > 1 &&
+        gpumem_device_can_access_peer(device, 1, &can) == GPUMEM_OK && can)
+        return 1;
+    printf("skip: no second device that reaches the first\n");
+    return 0;
+}
+
+#define NEED_PEER()                                                                                \
+    do {                                                                                           \
+        if (!has_peer())                                                                           \
+            skip();                                                                                \
+    } while (0)
+
+static void all_present_and_future_buffers_change(void **state) {
+    (void)state;
+    NEED_PEER();
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    gpumem_buffer *present = allocate(resource, 4 * MIB, 16 * MIB, NULL);
+    gpumem_buffer *cached = allocate(resource, 8 * MIB, 0, NULL);
+    CUdeviceptr kept = gpumem_buffer_pointer(cached);
+    OK(gpumem_buffer_free(cached, NULL));
+    assert_int_equal(rights(present, 0, 1), 0);
+    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ));
+    assert_int_equal(rights(present, 0, 1), 1);
+    assert_int_equal(rights(present, 0, 0), 3);
+    OK(gpumem_buffer_grow(present, 16 * MIB, NULL));
+    assert_int_equal(rights(present, 16 * MIB - 1, 1), 1);
+    gpumem_buffer *future = allocate(resource, 2 * MIB, 0, NULL);
+    assert_int_equal(rights(future, 0, 1), 1);
+    cached = allocate(resource, 8 * MIB, 0, NULL);
+    assert_true(gpumem_buffer_pointer(cached) == kept); /* the mapping stayed, with new rights */
+    assert_int_equal(rights(cached, 0, 1), 1);
+    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(rights(cached, 0, 1), 3);
+    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(rights(present, 0, 1) + rights(future, 0, 1) + rights(cached, 0, 1), 0);
+    uint64_t calls = soft->call_count("cuMemSetAccess");
+    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_NONE)); /* as it is */
+    assert_int_equal(soft->call_count("cuMemSetAccess"), calls);
+    OK(gpumem_buffer_free(present, NULL));
+    OK(gpumem_buffer_free(future, NULL));
+    end(cached, resource);
+}
+
+static void peers_are_a_set(void **state) {
+    (void)state;
+    NEED_PEER();
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, 8 * MIB, NULL);
+    const int peers[] = {0, 1};
+    OK(gpumem_virtual_resource_set_peers(resource, peers, 2, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(rights(buffer, 0, 1), 3);
+    assert_int_equal(rights(buffer, 0, 0), 3);
+    OK(gpumem_virtual_resource_set_peers(resource, peers + 1, 1, GPUMEM_ACCESS_READ));
+    assert_int_equal(rights(buffer, 0, 1), 1);
+    OK(gpumem_virtual_resource_set_peers(resource, NULL, 0, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(rights(buffer, 0, 1), 0);
+    assert_int_equal(rights(buffer, 0, 0), 3);
+    const int unknown = 99;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_virtual_resource_set_peers(resource, &unknown, 1, GPUMEM_ACCESS_READ_WRITE));
+    SAYS("99");
+    end(buffer, resource);
+}
+
+static void a_range_is_whole_chunks(void **state) {
+    (void)state;
+    NEED_PEER();
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_buffer *buffer = allocate(resource, 15 * MIB, 32 * MIB, NULL);
+    size_t offset = 0, bytes = 0;
+    assert_int_equal(gpumem_buffer_chunks(buffer), 4);
+    OK(gpumem_buffer_get_chunk(buffer, 3, &offset, &bytes));
+    assert_int_equal(offset, 12 * MIB);
+    assert_int_equal(bytes, 4 * MIB);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_chunk(buffer, 4, &offset, &bytes));
+    OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
+    OK(gpumem_buffer_set_access(buffer, 12 * MIB, 3 * MIB, 1, GPUMEM_ACCESS_READ_WRITE, NULL));
+    assert_int_equal(rights(buffer, 0, 1), 0);
+    assert_int_equal(rights(buffer, 4 * MIB, 1), 1);
+    assert_int_equal(rights(buffer, 8 * MIB, 1), 0);
+    assert_int_equal(rights(buffer, 15 * MIB - 1, 1), 3);
+    char *before = soft->state_dump();
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_set_access(buffer, 2 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_set_access(buffer, 0, 6 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
+    SAYS("whole chunks");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_set_access(buffer, 12 * MIB, 4 * MIB, 1, GPUMEM_ACCESS_READ, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_set_access(buffer, 0, 4 * MIB, 7, GPUMEM_ACCESS_READ, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_set_access(buffer, 0, 4 * MIB, 1, (gpumem_access)3, NULL));
+    SAME_STATE(before);
+    OK(gpumem_buffer_grow(buffer, 20 * MIB, NULL)); /* what comes later is as the resource says */
+    assert_int_equal(rights(buffer, 17 * MIB, 1), 0);
+    assert_int_equal(rights(buffer, 4 * MIB, 1), 1);
+    OK(gpumem_virtual_resource_set_access(resource, 1, GPUMEM_ACCESS_READ_WRITE));
+    for (size_t at = 0; at < 20 * MIB; at += 4 * MIB)
+        assert_int_equal(rights(buffer, at, 1), 3);
+    end(buffer, resource);
+}
+
+static void taking_waits_for_the_buffers_streams(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_buffer_use(buffer, stream));
+    for (int i = 0; i < 8; i++)
+        OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, stream));
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
+    assert_int_equal(rights(buffer, 0, 0), 1);
+    CUcontext before;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    for (int i = 0; i < 8; i++)
+        OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, stream));
+    OK(gpumem_buffer_set_access(buffer, 0, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
+    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    end(buffer, resource);
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+struct taker {
+    gpumem_resource *resource;
+    atomic_int done;
+};
+
+static void *take(void *data) {
+    struct taker *taker = data;
+    OK(gpumem_virtual_resource_set_access(taker->resource, 0, GPUMEM_ACCESS_READ));
+    atomic_store(&taker->done, 1);
+    return NULL;
+}
+
+/* The work of a freed, a cached and a live buffer is held by a gate, while other memory is used
+ * freely; buffers that come meanwhile are waited for too. */
+static void taking_waits_for_freed_and_cached_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    struct gate gate = close_gate();
+    gpumem_buffer *shared = allocate(resource, 2 * MIB, 0, NULL);
+    gpumem_buffer *live = allocate(resource, 4 * MIB, 0, gate.stream);
+    gpumem_buffer *cached = allocate(resource, 8 * MIB, 0, gate.stream);
+    OK(gpumem_buffer_fill(live, 0, 4 * MIB, 1, gate.stream));
+    OK(gpumem_buffer_fill(cached, 0, 8 * MIB, 1, gate.stream));
+    OK(gpumem_buffer_free(cached, NULL));
+    gpumem_export *exported; /* not kept when it is freed, but held back */
+    OK(gpumem_export_create(shared, &exported));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_use(shared, gate.stream));
+    OK(gpumem_buffer_fill(shared, 0, 2 * MIB, 1, gate.stream));
+    OK(gpumem_buffer_free(shared, gate.stream));
+    struct taker taker = {.resource = resource};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take, &taker), 0);
+    for (int i = 0; i < 50; i++) { /* allocating goes on while it waits */
+        gpumem_buffer *other = allocate(resource, 16 * MIB, 0, NULL);
+        OK(gpumem_buffer_free(other, NULL));
+    }
+    assert_false(atomic_load(&taker.done));
+    open_gate(gate);
+    pthread_join(thread, NULL);
+    assert_true(atomic_load(&taker.done));
+    assert_int_equal(rights(live, 0, 0), 1);
+    assert_int_equal(device_stats().quarantined, 0);
+    end(live, resource);
+    remove_gate(gate);
+}
+
+static void what_is_held_is_busy(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *held = allocate(resource, 2 * MIB, 0, NULL);
+    gpumem_buffer *other = allocate(resource, 2 * MIB, 0, NULL);
+    OK(gpumem_buffer_hold(held));
+    char *before = soft->state_dump();
+    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    SAYS("hold");
+    FAILS(BUSY, gpumem_buffer_set_access(held, 0, 2 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
+    SAYS("hold");
+    OK(gpumem_device_trim(device, 1)); /* events that are kept */
+    SAME_STATE(before);
+    OK(gpumem_buffer_set_access(other, 0, 2 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
+    OK(gpumem_buffer_release(held));
+    OK(gpumem_buffer_hold(held));
+    OK(gpumem_buffer_free(held, NULL)); /* a hold is left */
+    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
+    SAYS("freed");
+    OK(gpumem_buffer_release(held));
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
+    end(other, resource);
+}
+
+static void a_capture_is_busy(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    CUstream stream;
+    CUgraph graph;
+    CUcontext before;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    SAYS("captures");
+    OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    end(buffer, resource);
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void what_others_give_out_is_busy(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL), *caching;
+    OK(gpumem_caching_resource_create(resource, NULL, &caching));
+    gpumem_buffer *small = allocate(caching, 256, 0, NULL);
+    FAILS(NOT_SUPPORTED, gpumem_virtual_resource_set_access(caching, 0, GPUMEM_ACCESS_READ));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_set_access(small, 0, 256, 0, GPUMEM_ACCESS_READ, NULL));
+    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+    SAYS("another resource");
+    OK(gpumem_buffer_free(small, NULL));
+    OK(gpumem_resource_destroy(caching));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void wrappers_are_taken_for_it(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL), *limit;
+    OK(gpumem_limit_resource_create(resource, GIB, &limit));
+    gpumem_buffer *buffer = allocate(limit, 2 * MIB, 0, NULL);
+    OK(gpumem_virtual_resource_set_access(limit, 0, GPUMEM_ACCESS_READ));
+    assert_int_equal(rights(buffer, 0, 0), 1);
+    OK(gpumem_buffer_hold(buffer));
+    FAILS(BUSY, gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_NONE));
+    OK(gpumem_buffer_release(buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(limit));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* The third of three buffers refuses: the first two have what they had. */
+static void all_or_none_change(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffers[3];
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate(resource, 2 * MIB, 0, NULL);
+    static const softgpu_fault_mode modes[] = {SOFTGPU_FAULT_BEFORE, SOFTGPU_FAULT_AFTER};
+    for (uint64_t n = 1; n <= 3; n++) {
+        for (size_t m = 0; m < COUNT(modes); m++) {
+            char *before = soft->state_dump();
+            soft->fault_arm("cuMemSetAccess", n, CUDA_ERROR_OUT_OF_MEMORY, modes[m]);
+            FAILS(OUT_OF_MEMORY,
+                  gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+            soft->fault_disarm();
+            OK(gpumem_device_trim(device, 1)); /* events that are kept */
+            SAME_STATE(before);
+            for (size_t i = 0; i < COUNT(buffers); i++)
+                assert_int_equal(rights(buffers[i], 0, 0), 3);
+        }
+    }
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+struct worker {
+    gpumem_resource *resource;
+    atomic_int *stop;
+    int number;
+};
+
+static void *allocate_and_work(void *data) {
+    const struct worker *worker = data;
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    for (int i = 0; !atomic_load(worker->stop); i++) {
+        gpumem_buffer *buffer = allocate(worker->resource, 2 * MIB, 8 * MIB, stream);
+        OK(gpumem_buffer_grow(buffer, 4 * MIB, NULL));
+        OK(gpumem_buffer_fill(buffer, 0, 4096, (unsigned char)i, stream));
+        OK(gpumem_buffer_hold(buffer));
+        OK(gpumem_buffer_release(buffer));
+        if (i % 2)
+            OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+        OK(gpumem_buffer_free(buffer, NULL));
+    }
+    OK(gpumem_stream_synchronize(device, stream));
+    OK(gpumem_stream_destroy(device, stream));
+    return NULL;
+}
+
+/* Access of another device comes and goes while buffers do. */
+static void threads_go_on_meanwhile(void **state) {
+    (void)state;
+    NEED_PEER();
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 64 * MIB));
+    pthread_t threads[3];
+    struct worker workers[COUNT(threads)];
+    atomic_int stop = 0;
+    for (size_t i = 0; i < COUNT(threads); i++) {
+        workers[i] = (struct worker){resource, &stop, (int)i};
+        assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_work, &workers[i]), 0);
+    }
+    int changed = 0, busy = 0;
+    while (changed < 50) {
+        static const gpumem_access accesses[] = {GPUMEM_ACCESS_READ_WRITE, GPUMEM_ACCESS_NONE,
+                                                 GPUMEM_ACCESS_READ};
+        gpumem_status status = gpumem_virtual_resource_set_access(
+            resource, 1, accesses[(changed + busy) % (int)COUNT(accesses)]);
+        if (status != GPUMEM_OK)
+            assert_int_equal(status, GPUMEM_ERROR_BUSY);
+        busy += status != GPUMEM_OK;
+        changed += status == GPUMEM_OK;
+    }
+    atomic_store(&stop, 1);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().quarantined, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(all_present_and_future_buffers_change),
+        T(peers_are_a_set),
+        T(a_range_is_whole_chunks),
+        T(taking_waits_for_the_buffers_streams),
+        T(taking_waits_for_freed_and_cached_memory),
+        T(what_is_held_is_busy),
+        T(a_capture_is_busy),
+        T(what_others_give_out_is_busy),
+        T(wrappers_are_taken_for_it),
+        T(all_or_none_change),
+        T(threads_go_on_meanwhile),
+    };
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
