@@ -118,6 +118,30 @@ GPUMEM_API gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t 
 GPUMEM_API gpumem_status gpumem_buffer_hold(gpumem_buffer *buffer);
 GPUMEM_API gpumem_status gpumem_buffer_release(gpumem_buffer *buffer);
 
+/*
+ * Gives back the memory of the chunks that lie wholly inside [offset, offset + bytes) of a virtual
+ * buffer, where an end at the buffer's size is the end of its last chunk. Addresses, size and
+ * capacity stay; what is without memory must not be used until gpumem_buffer_recommit, and the
+ * library's own copies refuse it. *released, if not NULL, are the bytes that the driver took back:
+ * 0 if no whole chunk lies inside, and for a buffer that was exported, whose memory ends when the
+ * last importer lets go. Waits, by events, for the streams that free waits for, `stream` among them
+ * (NULL names none). Whole or nothing, as gpumem_buffer_shrink. BUSY: likewise. NOT_SUPPORTED: a
+ * buffer of no virtual resource. Driver: cuMemUnmap, cuMemRelease.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_decommit(gpumem_buffer *buffer,
+                                                                  size_t offset, size_t bytes,
+                                                                  CUstream stream,
+                                                                  size_t *released);
+
+/*
+ * Puts memory again behind all bytes of [offset, offset + bytes), in the chunks that were there,
+ * with the access that they had. Content of those is undefined; usable on any stream at once. Where
+ * nothing is missing, nothing happens. Whole or nothing. OUT_OF_MEMORY as gpumem_buffer_grow.
+ * Driver: cuMemCreate, cuMemMap, cuMemSetAccess.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_recommit(gpumem_buffer *buffer,
+                                                                  size_t offset, size_t bytes);
+
 /* Where the chunk of this number, below gpumem_buffer_chunks, lies in the buffer, in bytes. The
  * last may reach behind the size. Chunks change when the buffer grows or shrinks. No driver call.
  * INVALID_ARGUMENT: no such chunk. */

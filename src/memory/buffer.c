@@ -337,7 +337,7 @@ static void move_meter(struct gm_meter *meter, enum gm_count count, uint64_t fro
         gm_meter_subtract(meter, count, from - to);
 }
 
-static void take_over(gpumem_buffer *buffer, const gpumem_allocation *changed) {
+void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed) {
     struct gm_meter *meter = &buffer->resource->meter;
     const gpumem_allocation *before = &buffer->allocation;
     move_meter(meter, GM_IN_USE, before->bytes, changed->bytes);
@@ -372,7 +372,7 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
         gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
         return status;
     }
-    take_over(buffer, &changed);
+    gm_buffer_take_over(buffer, &changed);
     return GPUMEM_OK;
 }
 
@@ -421,7 +421,7 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
     if (status == GPUMEM_OK)
         status = try_resize(buffer, &changed, bytes, stream);
     if (status == GPUMEM_OK || changed.committed_bytes != buffer->allocation.committed_bytes)
-        take_over(buffer, &changed);
+        gm_buffer_take_over(buffer, &changed);
     pthread_mutex_unlock(&buffer->lock);
     return status;
 }
@@ -463,6 +463,9 @@ gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t
     GM_REQUIRE(offset <= size && bytes <= size - offset,
                "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
                offset, size);
+    const struct gm_mapped *mapped = buffer->resource->mapped;
+    GM_REQUIRE(!mapped || mapped->is_whole(&buffer->allocation, offset, bytes),
+               "%s: memory of the %zu bytes at offset %zu was decommitted", call, bytes, offset);
     return GPUMEM_OK;
 }
 

@@ -41,6 +41,9 @@ void gm_buffer_ref(gpumem_buffer *buffer);
 gpumem_status gm_buffer_not_held(const gpumem_buffer *buffer, const char *what);
 gpumem_status gm_buffer_wait(gpumem_buffer *buffer, CUstream stream, const char *what);
 
+/* Notes a changed size or memory. */
+void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed);
+
 /* Drops a reference; at the last the memory goes back or waits for queued work. */
 void gm_buffer_unref(gpumem_buffer *buffer);
 
@@ -48,7 +51,7 @@ void gm_buffer_unref(gpumem_buffer *buffer);
  * which it is the whole of. NULL when the wrapper names none. */
 gpumem_buffer *gm_buffer_innermost(gpumem_buffer *buffer);
 
-/* Checks that [offset, offset + bytes) lies in the buffer. */
+/* Checks that [offset, offset + bytes) lies in the buffer, and that memory is behind it. */
 gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                               const char *call);
 

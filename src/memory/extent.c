@@ -9,7 +9,7 @@
 
 gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t alignment,
                              CUdeviceptr hint) {
-    extent->committed = 0;
+    extent->committed = extent->holes = 0;
     extent->chunks = NULL;
     extent->given = NULL;
     extent->count = extent->room = 0;
@@ -44,7 +44,8 @@ static void unmap_chunks(struct gm_extent *extent, CUdeviceptr address,
         address += chunks[i].bytes;
     while (count--) {
         address -= chunks[count].bytes;
-        if (gm_vmm_unmap(extent->device, extent->meter, address, chunks[count].bytes) != GPUMEM_OK)
+        if (chunks[count].handle &&
+            gm_vmm_unmap(extent->device, extent->meter, address, chunks[count].bytes) != GPUMEM_OK)
             gm_meter_quarantine(extent->meter, 0);
     }
 }
@@ -56,12 +57,13 @@ static gpumem_status give_access(struct gm_extent *extent, CUdeviceptr address,
     gpumem_status status = GPUMEM_OK;
     for (size_t i = 0, next; i < count && status == GPUMEM_OK; i = next) {
         struct gm_access access = gm_extent_access(extent, index + i);
-        size_t bytes = 0;
-        for (next = i;
-             next < count && gm_extent_access(extent, index + next).entries == access.entries;
+        size_t bytes = chunks[i].bytes;
+        for (next = i + 1; chunks[i].handle && next < count && chunks[next].handle &&
+                           gm_extent_access(extent, index + next).entries == access.entries;
              next++)
             bytes += chunks[next].bytes;
-        status = gm_vmm_access(extent->device, address, bytes, access.entries, access.count);
+        if (chunks[i].handle)
+            status = gm_vmm_access(extent->device, address, bytes, access.entries, access.count);
         address += bytes;
     }
     return status;
@@ -72,9 +74,10 @@ static gpumem_status map_chunks(struct gm_extent *extent, CUdeviceptr address,
                                 const struct gm_chunk *chunks, size_t count, size_t index) {
     gpumem_status status = GPUMEM_OK;
     size_t mapped = 0, bytes = 0;
-    for (; mapped < count && status == GPUMEM_OK; mapped++) {
-        status = gm_vmm_map(extent->device, extent->meter, address + bytes, chunks[mapped].bytes,
-                            chunks[mapped].handle);
+    for (; mapped < count; mapped++) {
+        if (chunks[mapped].handle)
+            status = gm_vmm_map(extent->device, extent->meter, address + bytes,
+                                chunks[mapped].bytes, chunks[mapped].handle);
         if (status != GPUMEM_OK)
             break;
         bytes += chunks[mapped].bytes;
@@ -115,7 +118,8 @@ static void release_chunk(struct gm_extent *extent, const struct gm_chunk *chunk
 
 static void release_chunks(struct gm_extent *extent, const struct gm_chunk *chunks, size_t count) {
     while (count--)
-        release_chunk(extent, &chunks[count]);
+        if (chunks[count].handle)
+            release_chunk(extent, &chunks[count]);
 }
 
 /* A chunk of `chunk->bytes`: a cached one, or a new one. */
@@ -161,7 +165,8 @@ gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
     gpumem_status status = GPUMEM_OK;
     while (unmapped > kept) {
         size_t bytes = extent->chunks[unmapped - 1].bytes;
-        status = gm_vmm_unmap(extent->device, extent->meter, end - bytes, bytes);
+        if (extent->chunks[unmapped - 1].handle)
+            status = gm_vmm_unmap(extent->device, extent->meter, end - bytes, bytes);
         if (status != GPUMEM_OK)
             break;
         unmapped--;
@@ -181,6 +186,8 @@ gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
         gm_error_restore(&saved);
     }
     release_chunks(extent, extent->chunks + kept, extent->count - kept);
+    for (size_t i = kept; i < extent->count; i++)
+        extent->holes -= extent->chunks[i].handle ? 0 : extent->chunks[i].bytes;
     extent->count = kept;
     extent->committed = (size_t)(end - extent->address);
     return status;
@@ -192,8 +199,9 @@ void gm_extent_destroy(struct gm_extent *extent) {
     CUdeviceptr address = extent->address;
     int all = 1;
     for (size_t i = 0; i < extent->count; i++) {
-        all &= gm_vmm_unmap(extent->device, extent->meter, address, extent->chunks[i].bytes) ==
-               GPUMEM_OK;
+        if (extent->chunks[i].handle)
+            all &= gm_vmm_unmap(extent->device, extent->meter, address, extent->chunks[i].bytes) ==
+                   GPUMEM_OK;
         address += extent->chunks[i].bytes;
     }
     release_chunks(extent, extent->chunks, extent->count);

@@ -31,7 +31,8 @@ struct gm_extent {
     struct gm_access *given; /* what each chunk has; NULL: all have `access` */
     CUdeviceptr address;
     size_t capacity;
-    size_t committed; /* bytes mapped, from the start */
+    size_t committed; /* bytes from the start to the last chunk's end */
+    size_t holes;     /* bytes of those without memory */
     struct gm_chunk *chunks;
     size_t count, room;
     struct gm_range_cache *cache; /* of the chunks that it takes and gives back; or NULL */
@@ -52,6 +53,18 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
 
 /* Unmaps and gives back the last `count` chunks. */
 gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count);
+
+/*
+ * Makes holes of these chunks, all of them or none, but where the driver refuses to map again what
+ * it unmapped: holes are made of that too. The memory goes to the driver; how many bytes it took,
+ * in *released.
+ */
+gpumem_status gm_extent_punch(struct gm_extent *extent, size_t first, size_t count,
+                              size_t *released);
+
+/* Puts new memory into the holes among these chunks, all or none. */
+gpumem_status gm_extent_fill(struct gm_extent *extent, const CUmemAllocationProp *prop,
+                             size_t first, size_t count);
 
 /* What the chunk's rights are. */
 struct gm_access gm_extent_access(const struct gm_extent *extent, size_t index);

@@ -44,15 +44,18 @@ struct run {
     struct gm_access access;
 };
 
-/* The run that begins at `first`, whose address is known. */
+/* The run that begins at `first`, whose address is known; a hole is one by itself. */
 static struct run run_at(const struct gm_extent *extent, size_t first, size_t end,
                          CUdeviceptr address) {
+    const struct gm_chunk *chunks = extent->chunks;
     struct run run = {.first = first,
-                      .next = first,
+                      .next = first + 1,
                       .address = address,
+                      .bytes = chunks[first].bytes,
                       .access = gm_extent_access(extent, first)};
-    while (run.next < end && gm_extent_access(extent, run.next).entries == run.access.entries)
-        run.bytes += extent->chunks[run.next++].bytes;
+    while (chunks[first].handle && run.next < end && chunks[run.next].handle &&
+           gm_extent_access(extent, run.next).entries == run.access.entries)
+        run.bytes += chunks[run.next++].bytes;
     return run;
 }
 
@@ -93,7 +96,7 @@ int gm_extent_loses_access(const struct gm_extent *extent, size_t first, size_t 
 
 static gpumem_status set_run(struct gm_extent *extent, const struct run *run,
                              const struct gm_access_change *change, int undo) {
-    size_t count = news(change, run->access, undo);
+    size_t count = extent->chunks[run->first].handle ? news(change, run->access, undo) : 0;
     return gm_vmm_access(extent->device, run->address, run->bytes, change->scratch, count);
 }
 

@@ -56,9 +56,9 @@ struct gpumem_device {
     atomic_flag polled;           /* a thread goes through the list; others need not */
 };
 
-/* One physical handle of a virtual allocation. */
+/* One physical handle of a virtual allocation, or a hole where one was. */
 struct gm_chunk {
-    CUmemGenericAllocationHandle handle;
+    CUmemGenericAllocationHandle handle; /* 0: a hole */
     size_t bytes;
 };
 
@@ -101,6 +101,8 @@ struct gm_mapped {
     /* The memory is about to be known elsewhere: waits for earlier work on it, and keeps it out of
      * caches from here on. */
     gpumem_status (*share)(const gpumem_allocation *allocation);
+    /* Whether memory is behind all of these bytes. */
+    int (*is_whole)(const gpumem_allocation *allocation, size_t offset, size_t bytes);
     /* Waits until what is cached can be given back or handed out to any stream. No lock is held. */
     void (*settle)(void *user);
 };

@@ -209,7 +209,17 @@ static gpumem_status change_buffer(struct gm_virtual_resource *v, gpumem_buffer 
     return status;
 }
 
-static gpumem_status not_virtual(const gpumem_buffer *buffer, const char *call) {
+gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                     const char *call) {
+    size_t size = buffer->allocation.bytes;
+    GM_REQUIRE(bytes, "%s: 0 bytes", call);
+    GM_REQUIRE(offset <= size && bytes <= size - offset,
+               "%s: %zu bytes at offset %zu do not fit in the %zu of the buffer", call, bytes,
+               offset, size);
+    return GPUMEM_OK;
+}
+
+gpumem_status gm_virtual_missing(const gpumem_buffer *buffer, const char *call) {
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                    "%s: a buffer of the %s resource has no mappings of its own; use a virtual "
                    "resource",
@@ -222,13 +232,12 @@ gpumem_status gpumem_buffer_set_access(gpumem_buffer *buffer, size_t offset, siz
     static const char call[] = "gpumem_buffer_set_access";
     GM_CHECK(buffer, call);
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
-    GM_REQUIRE(bytes, "%s: 0 bytes", call);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
-        return not_virtual(buffer, call);
+        return gm_virtual_missing(buffer, call);
     CUmemAccessDesc entry = {.flags = gm_vmm_access_flags(access)};
     size_t first = 0, count = 0;
-    gpumem_status status = gm_buffer_range(buffer, offset, bytes, call);
+    gpumem_status status = gm_virtual_check_range(buffer, offset, bytes, call);
     if (status == GPUMEM_OK)
         status = gm_virtual_locate(v->device, ordinal, access != GPUMEM_ACCESS_NONE, call,
                                    &entry.location);
@@ -259,9 +268,9 @@ gpumem_status gpumem_buffer_get_access(gpumem_buffer *buffer, size_t offset, int
     GM_REQUIRE(access, "%s: access is NULL", call);
     struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v)
-        return not_virtual(buffer, call);
+        return gm_virtual_missing(buffer, call);
     CUmemLocation location;
-    gpumem_status status = gm_buffer_range(buffer, offset, 1, call);
+    gpumem_status status = gm_virtual_check_range(buffer, offset, 1, call);
     if (status == GPUMEM_OK)
         status = gm_virtual_locate(v->device, ordinal, 0, call, &location);
     if (status != GPUMEM_OK)

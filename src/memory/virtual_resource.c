@@ -220,8 +220,8 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
     range->state = GM_RANGE_ENDING;
     mark(v, range, stream);
     int passed = range->last.state == GM_WAIT_PASSED;
-    /* Ranges of which a part has other rights are nobody else's. */
-    int own = !atomic_load(&range->extent.shared) && !range->extent.given;
+    /* Ranges of which a part has other rights, or no memory, are nobody else's. */
+    int own = !atomic_load(&range->extent.shared) && !range->extent.given && !range->extent.holes;
     if ((passed || range->last.state == GM_WAIT_EVENT) && own && v->cache.maximum &&
         gm_range_cache_give(&v->cache, range))
         return;
@@ -258,7 +258,7 @@ static gpumem_status resize_range(struct gm_virtual_resource *v, gpumem_allocati
         status = gm_extent_drop(extent, surplus(extent, bytes));
     /* Also after a failure: a driver that refuses everything cannot be made to map again what it
      * unmapped, and the size must not reach past what is mapped. */
-    allocation->committed_bytes = extent->committed;
+    allocation->committed_bytes = extent->committed - extent->holes;
     if (status == GPUMEM_OK)
         allocation->bytes = bytes;
     else if (allocation->bytes > extent->committed)
@@ -302,12 +302,28 @@ static void properties(void *user, gpumem_resource_properties *out) {
 static gpumem_status share(const gpumem_allocation *allocation) {
     struct gm_range *range = allocation->cookie;
     struct gm_extent *extent = &range->extent;
+    GM_REQUIRE(!extent->holes, "%zu bytes of the buffer were decommitted: recommit them first",
+               extent->holes);
     atomic_store(&extent->shared, 1);
     if (gm_wait_passed(extent->device, &range->last, 1))
         return GPUMEM_OK;
     return gm_fail(
         GPUMEM_ERROR_DRIVER,
         "the driver does not say whether earlier work on this memory is done; try again");
+}
+
+static int is_whole(const gpumem_allocation *allocation, size_t offset, size_t bytes) {
+    const struct gm_extent *extent = &((const struct gm_range *)allocation->cookie)->extent;
+    size_t at = 0;
+    if (!extent->holes)
+        return 1;
+    for (size_t i = 0; i < extent->count && at < offset + bytes; i++) {
+        size_t end = at + extent->chunks[i].bytes;
+        if (!extent->chunks[i].handle && end > offset && bytes)
+            return 0;
+        at = end;
+    }
+    return 1;
 }
 
 static void settle(void *user) {
@@ -363,6 +379,7 @@ static struct gm_virtual_resource *begin(gpumem_device *device) {
     v->cache.discard = discard;
     v->cache.user = v;
     v->mapped.share = share;
+    v->mapped.is_whole = is_whole;
     v->mapped.settle = settle;
     pthread_mutex_init(&v->lock, NULL);
     gm_range_cache_init(&v->cache);

@@ -40,6 +40,12 @@ void gm_virtual_free_lists(struct gm_virtual_resource *v);
 /* Behind a buffer of a virtual resource or of the library's wrappers; NULL for others. */
 struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 
+/* For calls on a part of a buffer, which may be without memory. */
+gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                     const char *call);
+/* The error for a buffer of another kind. */
+gpumem_status gm_virtual_missing(const gpumem_buffer *buffer, const char *call);
+
 /* Of the device, or of the host where the memory is the host's. */
 static inline int gm_virtual_is_short(gpumem_status status) {
     return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY;

@@ -110,12 +110,14 @@ gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_
     return status;
 }
 
-void gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
-                    CUmemGenericAllocationHandle handle, size_t bytes) {
+int gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
+                   CUmemGenericAllocationHandle handle, size_t bytes) {
     gm_meter_subtract(meter, GM_CHUNKS, 1);
     /* Not tried twice: another thread may hold a new handle of the same value by then. */
-    if (device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
+    int taken = device->cu->cuMemRelease(handle) == CUDA_SUCCESS;
+    if (!taken)
         gm_meter_quarantine_memory(meter, bytes);
+    return taken;
 }
 
 gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,

@@ -17,8 +17,9 @@ void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr
 /* A chunk is also counted in `meter`. */
 gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
                             const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle);
-void gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
-                    CUmemGenericAllocationHandle handle, size_t bytes);
+/* Returns whether the driver took it. */
+int gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
+                   CUmemGenericAllocationHandle handle, size_t bytes);
 
 /* [address, address + bytes) is reserved and nothing is mapped there. */
 gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
