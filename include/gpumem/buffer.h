@@ -90,6 +90,22 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_shrink(gpumem_buffer *b
                                                                 CUstream stream);
 
 /*
+ * Moves a virtual buffer that outran its capacity to a new address, in *address, with `capacity`
+ * bytes of address space, more or less than before but no less than its size. Its memory and its
+ * content stay and are mapped there too: nothing is copied, and nothing waits. The old address is
+ * valid for work that was queued before on the streams that free waits for, `stream` among them
+ * (NULL names none), and ends when they have passed this point; both addresses show the same bytes
+ * meanwhile. Whole or nothing. BUSY: a hold or an export, for which the address was promised.
+ * INVALID_ARGUMENT: a capacity below the size. OUT_OF_CAPACITY, OUT_OF_MEMORY: no such addresses.
+ * NOT_SUPPORTED: a buffer of no virtual resource. The alignment is the resource's.
+ * Driver: cuMemAddressReserve, cuMemMap, cuMemSetAccess, later cuMemUnmap, cuMemAddressFree.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer,
+                                                                          size_t capacity,
+                                                                          CUstream stream,
+                                                                          CUdeviceptr *address);
+
+/*
  * Sets what a device may do with [offset, offset + bytes) of a virtual buffer: whole chunks
  * (gpumem_buffer_get_chunk), where an end at the buffer's size is the end of its last one. What the
  * buffer grows by later has the access of its resource. Whole or nothing. Taking away waits, by

@@ -253,7 +253,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_virtual_resource_create(
 /*
  * Sets what the device with this ordinal (the owning one or another) may do with all present and
  * future buffers of a virtual resource, whatever single buffers were given before. Whole or
- * nothing. Access that is taken away is missed by work as a mapping would be: so this waits, by
+ * nothing; only what a driver that refuses everything will not undo is undone by the next change
+ * or trim. Access that is taken away is missed by work as a mapping would be: so this waits, by
  * events, for the streams of every buffer that loses some, and no buffer of the resource is
  * allocated, grown or freed while it is taken. Give such buffers no new work meanwhile.
  * BUSY: such a buffer has a hold or an export, one of its streams captures or is another thread's

@@ -79,6 +79,8 @@ void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
         gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
     }
     resource->ops.deallocate(resource->user, &buffer->allocation, stream);
+    for (size_t i = 0; i < buffer->wait_count; i++) /* marks of a shrink that was refused */
+        gm_wait_drop(resource->device, &buffer->waits[i]);
     gm_buffer_discard(buffer);
     atomic_fetch_sub(&resource->live, 1);
 }
@@ -345,6 +347,15 @@ void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed
     buffer->layout += before->committed_bytes != changed->committed_bytes;
     buffer->allocation.bytes = changed->bytes;
     buffer->allocation.committed_bytes = changed->committed_bytes;
+}
+
+void gm_buffer_moved(gpumem_buffer *buffer, CUdeviceptr address, size_t capacity) {
+    move_meter(&buffer->resource->meter, GM_RESERVED, buffer->allocation.capacity, capacity);
+    if (buffer->allocation.host_pointer)
+        buffer->allocation.host_pointer = (void *)(uintptr_t)address;
+    buffer->allocation.pointer = address;
+    buffer->allocation.capacity = capacity;
+    buffer->layout++;
 }
 
 gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {

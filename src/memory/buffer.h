@@ -44,6 +44,9 @@ gpumem_status gm_buffer_wait(gpumem_buffer *buffer, CUstream stream, const char 
 /* Notes a changed size or memory. */
 void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed);
 
+/* Notes another place. The former addresses are no longer the buffer's. */
+void gm_buffer_moved(gpumem_buffer *buffer, CUdeviceptr address, size_t capacity);
+
 /* Drops a reference; at the last the memory goes back or waits for queued work. */
 void gm_buffer_unref(gpumem_buffer *buffer);
 

@@ -110,6 +110,24 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
     return GPUMEM_OK;
 }
 
+gpumem_status gm_extent_double(struct gm_extent *extent, const struct gm_extent *other) {
+    extent->borrowed = 1; /* until the caller says otherwise */
+    extent->chunks = malloc((other->room + 1) * sizeof *extent->chunks);
+    if (!extent->chunks)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks",
+                       other->count);
+    extent->room = other->room;
+    for (size_t i = 0; i < other->count; i++)
+        extent->chunks[i] = other->chunks[i];
+    gpumem_status status = map_chunks(extent, extent->address, extent->chunks, other->count, 0);
+    if (status != GPUMEM_OK)
+        return status;
+    extent->count = other->count;
+    extent->committed = other->committed;
+    extent->holes = other->holes;
+    return GPUMEM_OK;
+}
+
 static void release_chunk(struct gm_extent *extent, const struct gm_chunk *chunk) {
     struct gm_range_cache *cache = atomic_load(&extent->shared) ? NULL : extent->cache;
     if (!cache || !gm_range_cache_give_chunk(cache, chunk))
@@ -204,7 +222,8 @@ void gm_extent_destroy(struct gm_extent *extent) {
                    GPUMEM_OK;
         address += extent->chunks[i].bytes;
     }
-    release_chunks(extent, extent->chunks, extent->count);
+    if (!extent->borrowed)
+        release_chunks(extent, extent->chunks, extent->count);
     /* Addresses of which some are still mapped must never be given to anyone else. */
     if (all) {
         gm_vmm_unreserve(extent->device, extent->meter, extent->address, extent->capacity);

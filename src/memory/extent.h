@@ -37,6 +37,8 @@ struct gm_extent {
     size_t count, room;
     struct gm_range_cache *cache; /* of the chunks that it takes and gives back; or NULL */
     atomic_int shared;            /* others may map its chunks: these are never cached */
+    int dirty;                    /* a change of access could not be undone: gm_extent_mend */
+    int borrowed;                 /* has the mappings only: another extent has the chunks */
 };
 
 /* Reserves. The first four members are set by the caller. */
@@ -50,6 +52,10 @@ gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationPr
 /* The same with handles that exist. They become the extent's, on success only. */
 gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *chunks,
                               size_t count);
+
+/* Maps the chunks of another extent from the start of this one, which is empty: they have two
+ * addresses then, and `given` rights already. */
+gpumem_status gm_extent_double(struct gm_extent *extent, const struct gm_extent *other);
 
 /* Unmaps and gives back the last `count` chunks. */
 gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count);
@@ -79,13 +85,16 @@ int gm_extent_loses_access(const struct gm_extent *extent, size_t first, size_t 
 
 /*
  * Has the driver make the change for these chunks, and notes nothing: the caller does that when all
- * is done, or undoes it. On failure the chunks have what they had, unless the driver refuses that
- * too.
+ * is done, or undoes it. On failure the chunks have what they had; where the driver refuses that
+ * too, the extent is dirty.
  */
 gpumem_status gm_extent_change_access(struct gm_extent *extent, size_t first, size_t count,
                                       const struct gm_access_change *change);
 void gm_extent_undo_access(struct gm_extent *extent, size_t first, size_t count,
                            const struct gm_access_change *change);
+
+/* Sets what is noted, for each location of `all`, as it should have been undone. */
+gpumem_status gm_extent_mend(struct gm_extent *extent, const struct gm_access_change *all);
 
 /* Gives back everything; cannot fail. */
 void gm_extent_destroy(struct gm_extent *extent);

@@ -1,5 +1,4 @@
 /* Who may reach the chunks of an extent, and changing it under way. */
-#include "base/log.h"
 #include "memory/driver_error.h"
 #include "memory/extent.h"
 #include "memory/vmm.h"
@@ -110,10 +109,7 @@ void gm_extent_undo_access(struct gm_extent *extent, size_t first, size_t count,
         /* Once more: the driver reports earlier failures through any call. */
         if (set_run(extent, &run, change, 1) != GPUMEM_OK &&
             set_run(extent, &run, change, 1) != GPUMEM_OK)
-            gm_log(GPUMEM_LOG_ERROR,
-                   "the driver refused a change of access, and to undo it: %zu bytes at 0x%llx may "
-                   "have other access than asked for",
-                   run.bytes, (unsigned long long)run.address);
+            extent->dirty = 1;
         i = run.next;
         address += run.bytes;
     }
@@ -134,4 +130,23 @@ gpumem_status gm_extent_change_access(struct gm_extent *extent, size_t first, si
         address += run.bytes;
     }
     return GPUMEM_OK;
+}
+
+gpumem_status gm_extent_mend(struct gm_extent *extent, const struct gm_access_change *all) {
+    gpumem_status status = GPUMEM_OK;
+    CUdeviceptr address = extent->address;
+    for (size_t i = 0; i < extent->count && status == GPUMEM_OK;) {
+        struct run run = run_at(extent, i, extent->count, address);
+        for (size_t k = 0; k < all->count; k++) {
+            all->scratch[k] = all->entries[k];
+            all->scratch[k].flags = gm_access_of(run.access, all->entries[k].location);
+        }
+        if (extent->chunks[i].handle)
+            status =
+                gm_vmm_access(extent->device, run.address, run.bytes, all->scratch, all->count);
+        i = run.next;
+        address += run.bytes;
+    }
+    extent->dirty = status != GPUMEM_OK;
+    return status;
 }

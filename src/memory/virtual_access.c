@@ -1,5 +1,6 @@
 /* Access that changes while buffers live: of a range of one, or of all of a resource. */
 #include "base/cancel.h"
+#include "base/log.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
@@ -126,6 +127,60 @@ static void note(struct gm_virtual_resource *v, struct gm_access *access,
     gm_error_restore(&saved);
 }
 
+/* ---- What could not be undone ---------------------------------------------------------------- */
+
+/* With the lock for reading or writing, after a change of these ranges failed. */
+static void note_dirty(struct gm_virtual_resource *v, const struct gm_extent *extent) {
+    if (!extent->dirty || atomic_exchange(&v->dirty, 1))
+        return;
+    gm_log(GPUMEM_LOG_WARNING,
+           "the driver refused a change of access, and to undo it: some memory has the access that "
+           "was asked for until the resource is trimmed or its access changed");
+}
+
+/* Every location that has rights in some list, once. How many there are at most without `entries`.
+ */
+static size_t locations(const struct gm_virtual_resource *v, CUmemAccessDesc *entries) {
+    size_t count = 0;
+    for (const struct gm_access_list *list = v->lists; list; list = list->next) {
+        for (size_t i = 0; i < list->count; i++) {
+            const struct gm_access found = {entries, entries ? count : 0};
+            if (gm_access_of(found, list->entries[i].location) != CU_MEM_ACCESS_FLAGS_PROT_NONE)
+                continue;
+            if (entries)
+                entries[count] = list->entries[i];
+            count++;
+        }
+    }
+    return count;
+}
+
+/* With the lock for writing. */
+static void mend(struct gm_virtual_resource *v) {
+    size_t most = locations(v, NULL);
+    CUmemAccessDesc *entries = calloc(2 * most + 1, sizeof *entries);
+    if (!entries)
+        return;
+    const struct gm_access_change all = {entries, locations(v, entries), entries + most};
+    int left = 0;
+    for (struct gm_range *range = v->ranges; range; range = range->next)
+        if (range->extent.dirty)
+            left |= gm_extent_mend(&range->extent, &all) != GPUMEM_OK;
+    atomic_store(&v->dirty, left);
+    free(entries);
+}
+
+void gm_virtual_mend(struct gm_virtual_resource *v) {
+    if (!atomic_load(&v->dirty))
+        return;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    pthread_rwlock_wrlock(&v->mapped.lock);
+    mend(v);
+    pthread_rwlock_unlock(&v->mapped.lock);
+    gm_error_restore(&saved);
+}
+
 /* ---- One buffer ------------------------------------------------------------------------------ */
 
 /* The chunks [*first, *first + *count) that are exactly these bytes. Behind the size, memory that
@@ -160,6 +215,7 @@ static gpumem_status change_chunks(struct gm_virtual_resource *v, struct gm_exte
         status = prepare(v, extent, first, count, change);
     if (status == GPUMEM_OK)
         status = gm_extent_change_access(extent, first, count, change);
+    note_dirty(v, extent);
     for (size_t i = first; status == GPUMEM_OK && i < first + count; i++)
         note(v, &extent->given[i], change);
     return status;
@@ -204,6 +260,7 @@ static gpumem_status change_buffer(struct gm_virtual_resource *v, gpumem_buffer 
         status = gm_current_enter(&current, v->device);
     if (status != GPUMEM_OK)
         return status;
+    gm_virtual_mend(v);
     status = change_locked(v, buffer, first, count, &change, takes);
     gm_current_leave(&current);
     return status;
@@ -458,6 +515,8 @@ static gpumem_status change_ranges(struct gm_virtual_resource *v,
     }
     for (struct gm_range *done = v->ranges; status != GPUMEM_OK && done != range; done = done->next)
         gm_extent_undo_access(&done->extent, 0, done->extent.count, change);
+    for (struct gm_range *some = v->ranges; some; some = some->next)
+        note_dirty(v, &some->extent);
     return status;
 }
 
@@ -535,6 +594,7 @@ static gpumem_status change_resource(gpumem_resource *resource, CUmemAccessDesc 
     gm_work_off(v->device);
     gpumem_status status = gm_current_enter(&current, v->device);
     if (status == GPUMEM_OK) {
+        gm_virtual_mend(v);
         status = change_all(v, &change);
         gm_current_leave(&current);
     }

@@ -81,6 +81,7 @@ gpumem_status gpumem_buffer_decommit(gpumem_buffer *buffer, size_t offset, size_
         status = gm_buffer_not_held(buffer, "decommit");
         if (status == GPUMEM_OK)
             status = gm_buffer_wait(buffer, stream, "decommit");
+        gm_work_off(v->device); /* a former address of the buffer would keep the memory */
         if (status == GPUMEM_OK)
             status = punch(v, buffer, first, count, &given);
     }

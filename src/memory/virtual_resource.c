@@ -69,7 +69,7 @@ static gpumem_status commit(struct gm_virtual_resource *v, struct gm_extent *ext
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
 
-static void enlist(struct gm_virtual_resource *v, struct gm_range *range) {
+void gm_virtual_enlist(struct gm_virtual_resource *v, struct gm_range *range) {
     pthread_mutex_lock(&v->lock);
     range->next = v->ranges;
     if (v->ranges)
@@ -123,7 +123,7 @@ static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, siz
         free(range);
         return status;
     }
-    enlist(v, range);
+    gm_virtual_enlist(v, range);
     *made = range;
     return GPUMEM_OK;
 }
@@ -221,7 +221,9 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
     mark(v, range, stream);
     int passed = range->last.state == GM_WAIT_PASSED;
     /* Ranges of which a part has other rights, or no memory, are nobody else's. */
-    int own = !atomic_load(&range->extent.shared) && !range->extent.given && !range->extent.holes;
+    const struct gm_extent *extent = &range->extent;
+    int own =
+        !atomic_load(&extent->shared) && !extent->given && !extent->holes && !extent->borrowed;
     if ((passed || range->last.state == GM_WAIT_EVENT) && own && v->cache.maximum &&
         gm_range_cache_give(&v->cache, range))
         return;
@@ -333,6 +335,7 @@ static void settle(void *user) {
 
 static void trim(void *user, size_t keep_bytes) {
     struct gm_virtual_resource *v = user;
+    gm_virtual_mend(v);
     pthread_rwlock_rdlock(&v->mapped.lock);
     gm_range_cache_trim(&v->cache, keep_bytes);
     pthread_rwlock_unlock(&v->mapped.lock);

@@ -19,6 +19,7 @@ struct gm_virtual_resource {
     struct gm_range_cache cache;
     struct gm_mapped mapped;
     atomic_ullong handed; /* ranges handed out */
+    atomic_int dirty;     /* some extent is */
     pthread_mutex_t lock; /* the rest */
     struct gm_range *ranges;
     struct gm_access_list *lists; /* each combination of rights once, until the end */
@@ -31,6 +32,13 @@ gpumem_status gm_virtual_settle(struct gm_virtual_resource *v);
  * messages. */
 gpumem_status gm_virtual_locate(gpumem_device *device, int ordinal, int gives, const char *what,
                                 CUmemLocation *location);
+
+/* Undoes changes of access that the driver refused to undo when they failed. No lock is held; the
+ * context is current. */
+void gm_virtual_mend(struct gm_virtual_resource *v);
+
+/* Adds the range to those of the resource. */
+void gm_virtual_enlist(struct gm_virtual_resource *v, struct gm_range *range);
 
 /* The resource's own copy of such rights. Thread-safe. */
 gpumem_status gm_virtual_intern(struct gm_virtual_resource *v, const CUmemAccessDesc *entries,

@@ -1,0 +1,248 @@
+/*
+ * Whole or nothing for virtual buffers that change while they live: cached frees, access, holes and
+ * moves. Whichever driver call fails, an operation that reports an error has changed nothing.
+ */
+#include "library_test.h"
+#include "sweep.h"
+
+static uint64_t quarantined(void *user) {
+    (void)user;
+    gpumem_stats stats = {.size = sizeof stats};
+    if (gpumem_device_get_stats(device, &stats) != GPUMEM_OK)
+        fail_msg("no statistics");
+    return stats.quarantined;
+}
+
+static const char *last_message(void) {
+    return gpumem_last_error()->message;
+}
+
+/* As in test_library_sweeps.c: what a poisoned context would not have left behind. Caches are
+ * emptied, for which no fault is needed to be allowed. */
+static void settle(void *user) {
+    (void)user;
+    CUcontext context = NULL;
+    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
+        cu->cuCtxPopCurrent_v2(&context);
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    cu->cuCtxSynchronize();
+    cu->cuCtxPopCurrent_v2(&context);
+    (void)gpumem_device_trim(device, 1);
+}
+
+struct subject {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer, *other;
+    CUstream stream;
+};
+
+static void sweep(const char *name, int (*act)(void *), void (*undo)(void *),
+                  struct subject *subject) {
+    sweep_run(&(struct sweep){.name = name,
+                              .act = act,
+                              .recover = settle,
+                              .undo = undo,
+                              .may_succeed = true, /* leaving the context, and tries again */
+                              .lost = quarantined,
+                              .explain = last_message,
+                              .user = subject});
+}
+
+static struct subject make(uint64_t cache_bytes) {
+    struct subject s = {0};
+    OK(gpumem_stream_create(device, NULL, &s.stream));
+    OK(gpumem_virtual_resource_create(device,
+                                      GPUMEM_OPTIONS(gpumem_virtual_options,
+                                                     .chunk_maximum = 4 * MIB, .exact_growth = 1,
+                                                     .cache_bytes = cache_bytes),
+                                      &s.resource));
+    return s;
+}
+
+static void allocate(struct subject *s) {
+    OK(gpumem_buffer_allocate(
+        s->resource, 10 * MIB,
+        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 16 * MIB, .stream = s->stream),
+        &s->buffer));
+    OK(gpumem_buffer_allocate(s->resource, 4 * MIB, NULL, &s->other));
+    OK(gpumem_buffer_fill(s->buffer, 0, 10 * MIB, 0x3c, s->stream));
+    synchronize(s->stream);
+}
+
+/* Nothing that happened has touched the first and the last byte. */
+static void end(struct subject *s, int has_buffers) {
+    if (has_buffers) {
+        unsigned char bytes[2] = {0};
+        OK(gpumem_buffer_read(s->buffer, 0, &bytes[0], 1, s->stream));
+        OK(gpumem_buffer_read(s->buffer, 10 * MIB - 1, &bytes[1], 1, s->stream));
+        synchronize(s->stream);
+        assert_int_equal(bytes[0], 0x3c);
+        assert_int_equal(bytes[1], 0x3c);
+        OK(gpumem_buffer_free(s->buffer, NULL));
+        OK(gpumem_buffer_free(s->other, NULL));
+    }
+    settle(s);
+    OK(gpumem_resource_destroy(s->resource));
+    OK(gpumem_stream_destroy(device, s->stream));
+}
+
+/* ---- Cached frees ---------------------------------------------------------------------------- */
+
+/* Cold, then warm on the same stream while it works, then grown from a cached handle. */
+static int allocate_and_free(void *user) {
+    struct subject *s = user;
+    gpumem_status status = GPUMEM_OK;
+    for (int i = 0; i < 2 && status == GPUMEM_OK; i++) {
+        gpumem_buffer *buffer = NULL;
+        status = gpumem_buffer_allocate(
+            s->resource, 8 * MIB,
+            GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 16 * MIB, .stream = s->stream),
+            &buffer);
+        if (status != GPUMEM_OK)
+            break;
+        status = gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, s->stream);
+        if (status == GPUMEM_OK)
+            status = gpumem_buffer_shrink(buffer, 4 * MIB, NULL);
+        if (status == GPUMEM_OK)
+            status = gpumem_buffer_grow(buffer, 8 * MIB, NULL);
+        (void)gpumem_buffer_free(buffer, NULL);
+    }
+    return (int)status;
+}
+
+static void freeing_into_the_cache(void **state) {
+    (void)state;
+    struct subject s = make(GIB);
+    sweep("allocate and free, cached", allocate_and_free, settle, &s);
+    end(&s, 0);
+}
+
+/* ---- Access ---------------------------------------------------------------------------------- */
+
+static int take_from_all(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_virtual_resource_set_access(s->resource, 0, GPUMEM_ACCESS_READ);
+}
+
+static void give_to_all(void *user) {
+    struct subject *s = user;
+    OK(gpumem_virtual_resource_set_access(s->resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    settle(user);
+}
+
+static void access_of_all(void **state) {
+    (void)state;
+    struct subject s = make(0);
+    allocate(&s);
+    sweep("access of all buffers", take_from_all, give_to_all, &s);
+    end(&s, 1);
+}
+
+static int take_a_part(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_buffer_set_access(s->buffer, 4 * MIB, 6 * MIB, 0, GPUMEM_ACCESS_READ,
+                                         s->stream);
+}
+
+static void give_the_part(void *user) {
+    struct subject *s = user;
+    OK(gpumem_buffer_set_access(s->buffer, 4 * MIB, 6 * MIB, 0, GPUMEM_ACCESS_READ_WRITE, NULL));
+    settle(user);
+}
+
+static void access_of_a_part(void **state) {
+    (void)state;
+    struct subject s = make(0);
+    allocate(&s);
+    sweep("access of a part", take_a_part, give_the_part, &s);
+    end(&s, 1);
+}
+
+/* ---- Holes ----------------------------------------------------------------------------------- */
+
+static int decommit(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_buffer_decommit(s->buffer, 4 * MIB, 4 * MIB, s->stream, NULL);
+}
+
+static void recommit_again(void *user) {
+    struct subject *s = user;
+    OK(gpumem_buffer_recommit(s->buffer, 4 * MIB, 4 * MIB));
+    settle(user);
+}
+
+static void decommitting(void **state) {
+    (void)state;
+    struct subject s = make(0);
+    allocate(&s);
+    sweep("decommit", decommit, recommit_again, &s);
+    end(&s, 1);
+}
+
+static int recommit(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_buffer_recommit(s->other, 0, 4 * MIB);
+}
+
+static void decommit_again(void *user) {
+    struct subject *s = user;
+    OK(gpumem_buffer_decommit(s->other, 0, 4 * MIB, NULL, NULL));
+    settle(user);
+}
+
+static void recommitting(void **state) {
+    (void)state;
+    struct subject s = make(0);
+    allocate(&s);
+    OK(gpumem_buffer_grow(s.buffer, 16 * MIB, NULL));
+    decommit_again(&s);
+    sweep("recommit", recommit, decommit_again, &s);
+    end(&s, 1);
+}
+
+/* ---- Moving ---------------------------------------------------------------------------------- */
+
+static int move(void *user) {
+    struct subject *s = user;
+    CUdeviceptr address;
+    return (int)gpumem_buffer_move_to_capacity(s->buffer, 64 * MIB, s->stream, &address);
+}
+
+static void move_back(void *user) {
+    struct subject *s = user;
+    CUdeviceptr address;
+    OK(gpumem_buffer_move_to_capacity(s->buffer, 16 * MIB, NULL, &address));
+    settle(user);
+}
+
+static void moving(void **state) {
+    (void)state;
+    struct subject s = make(0);
+    allocate(&s);
+    sweep("move", move, move_back, &s);
+    end(&s, 1);
+}
+
+static int begin(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    sweep_with(soft);
+    return make_host_memory_file();
+}
+
+/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
+static int finish(void **state) {
+    (void)state;
+    (void)gpumem_device_close(device);
+    (void)gpumem_close(library);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freeing_into_the_cache), cmocka_unit_test(access_of_all),
+        cmocka_unit_test(access_of_a_part),       cmocka_unit_test(decommitting),
+        cmocka_unit_test(recommitting),           cmocka_unit_test(moving),
+    };
+    return cmocka_run_group_tests(tests, begin, finish);
+}

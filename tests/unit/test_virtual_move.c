@@ -1,0 +1,181 @@
+/* A virtual buffer that outran its capacity gets another address, and keeps its memory. */
+#include "library_test.h"
+
+static gpumem_resource *make(const gpumem_virtual_options *options) {
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings +
+                         stats.quarantined,
+                     0);
+}
+
+static int is_mapped(CUdeviceptr address) {
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0};
+    unsigned long long flags = 0;
+    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags;
+}
+
+static void memory_and_content_stay(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
+    CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x5a, NULL));
+    synchronize(NULL);
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    uint64_t created = soft->call_count("cuMemCreate");
+    OK(gpumem_buffer_move_to_capacity(buffer, 63 * MIB, NULL, &now));
+    assert_int_equal(soft->call_count("cuMemCreate"), created);
+    assert_true(now != before && now == gpumem_buffer_pointer(buffer));
+    assert_int_equal(gpumem_buffer_capacity(buffer), 64 * MIB);
+    assert_int_equal(gpumem_buffer_size(buffer), 4 * MIB);
+    assert_false(is_mapped(before)); /* nothing used it any more */
+    OK(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
+    unsigned char *host = malloc(4 * MIB);
+    assert_non_null(host);
+    OK(gpumem_buffer_read(buffer, 0, host, 4 * MIB, NULL));
+    synchronize(NULL);
+    for (size_t i = 0; i < 4 * MIB; i++)
+        assert_int_equal(host[i], 0x5a);
+    free(host);
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.reserved_bytes, 64 * MIB);
+    assert_int_equal(stats.committed_bytes, 64 * MIB);
+    OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+    OK(gpumem_buffer_move_to_capacity(buffer, 4 * MIB, NULL, &now)); /* less will do as well */
+    assert_int_equal(gpumem_buffer_capacity(buffer), gpumem_buffer_committed(buffer));
+    end(buffer, resource);
+}
+
+/* Queued before the move, for the old address; run after it. */
+static void the_old_address_is_valid_until_its_last_use(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x77, gate.stream));
+    OK(gpumem_buffer_move_to_capacity(buffer, 32 * MIB, NULL, &now));
+    assert_true(is_mapped(before) && is_mapped(now));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    assert_int_equal(device_stats().committed_bytes, 4 * MIB); /* once */
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 0x78, gate.stream));
+    open_gate(gate); /* no fault */
+    unsigned char bytes[2];
+    OK(gpumem_buffer_read(buffer, 0, &bytes[0], 1, gate.stream));
+    OK(gpumem_buffer_read(buffer, 4 * MIB - 1, &bytes[1], 1, gate.stream));
+    synchronize(gate.stream);
+    assert_int_equal(bytes[0], 0x78);
+    assert_int_equal(bytes[1], 0x77);
+    OK(gpumem_device_trim(device, 0));
+    assert_false(is_mapped(before));
+    end(buffer, resource);
+    remove_gate(gate);
+}
+
+/* The freed buffer's memory outlives its other address, or the other way round. */
+static void a_free_right_after_is_fine(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = GIB));
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    CUdeviceptr now = 0;
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, gate.stream));
+    OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 2, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().committed_bytes + device_stats().reserved_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void holes_and_access_move_too(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_buffer *buffer = allocate(resource, 12 * MIB, NULL);
+    CUdeviceptr now = 0;
+    OK(gpumem_buffer_decommit(buffer, 0, 4 * MIB, NULL, NULL));
+    OK(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_READ, NULL));
+    OK(gpumem_buffer_move_to_capacity(buffer, 32 * MIB, NULL, &now));
+    gpumem_access access;
+    OK(gpumem_buffer_get_access(buffer, 4 * MIB, 0, &access));
+    assert_int_equal(access, GPUMEM_ACCESS_READ);
+    assert_int_equal(gpumem_buffer_committed(buffer), 8 * MIB);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 0, 1, 1, NULL));
+    OK(gpumem_buffer_recommit(buffer, 0, 4 * MIB));
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
+    size_t released = 0;
+    OK(gpumem_buffer_decommit(buffer, 0, 12 * MIB, NULL, &released));
+    assert_int_equal(released, 12 * MIB);
+    end(buffer, resource);
+}
+
+static void promised_addresses_stay(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL), *pool;
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, NULL);
+    CUdeviceptr now = 7;
+    char *before = soft->state_dump();
+    OK(gpumem_buffer_hold(buffer));
+    FAILS(BUSY, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
+    SAYS("cannot move");
+    OK(gpumem_buffer_release(buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_move_to_capacity(buffer, 4 * MIB - 1, NULL, &now));
+    FAILS(OUT_OF_CAPACITY, gpumem_buffer_move_to_capacity(buffer, SIZE_MAX, NULL, &now));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, NULL));
+    assert_int_equal(now, 7);
+    SAME_STATE(before);
+    end(buffer, resource);
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    buffer = allocate(pool, 1024, NULL);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void wrappers_pass_it_through(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(NULL), *limit;
+    OK(gpumem_limit_resource_create(resource, GIB, &limit));
+    gpumem_buffer *buffer = allocate(limit, 4 * MIB, NULL);
+    CUdeviceptr now = 0;
+    OK(gpumem_buffer_move_to_capacity(buffer, 8 * MIB, NULL, &now));
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    OK(gpumem_buffer_fill(buffer, 0, 8 * MIB, 1, NULL));
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(limit, &stats));
+    assert_int_equal(stats.reserved_bytes, 8 * MIB);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_get_stats(limit, &stats));
+    assert_int_equal(stats.reserved_bytes, 0);
+    OK(gpumem_resource_destroy(limit));
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(memory_and_content_stay),    T(the_old_address_is_valid_until_its_last_use),
+        T(a_free_right_after_is_fine), T(holes_and_access_move_too),
+        T(promised_addresses_stay),    T(wrappers_pass_it_through),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
