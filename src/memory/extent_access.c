@@ -106,10 +106,10 @@ void gm_extent_undo_access(struct gm_extent *extent, size_t first, size_t count,
     CUdeviceptr address = address_of(extent, first);
     for (size_t i = first; i < first + count;) {
         struct run run = run_at(extent, i, first + count, address);
-        /* Once more: the driver reports earlier failures through any call. */
-        if (set_run(extent, &run, change, 1) != GPUMEM_OK &&
-            set_run(extent, &run, change, 1) != GPUMEM_OK)
-            extent->dirty = 1;
+        gpumem_status undone = set_run(extent, &run, change, 1);
+        if (undone != GPUMEM_OK) /* once more: the driver reports earlier failures anywhere */
+            undone = set_run(extent, &run, change, 1);
+        extent->dirty |= undone != GPUMEM_OK;
         i = run.next;
         address += run.bytes;
     }

@@ -3,6 +3,7 @@
 #include "library_test.h"
 
 #include <gpumem/share.h>
+#include <pthread.h>
 
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
@@ -334,6 +335,67 @@ static void wrappers_pass_it_through(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+#define ROUNDS  300
+#define AT_ONCE 3
+
+struct worker {
+    gpumem_resource *resource;
+    unsigned number;
+};
+
+/* Each writes its own bytes over all that it gets, on its own stream, and finds them there. */
+static void *write_and_read(void *data) {
+    const struct worker *worker = data;
+    CUstream stream = make_stream();
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        gpumem_buffer *buffers[AT_ONCE];
+        unsigned char seen[AT_ONCE][2];
+        const unsigned char value = (unsigned char)(worker->number * 16 + i % 16);
+        for (unsigned n = 0; n < AT_ONCE; n++) {
+            size_t bytes = (1 + (i + n) % 3) * 2 * MIB;
+            buffers[n] = allocate(worker->resource, bytes, stream);
+            OK(gpumem_buffer_fill(buffers[n], 0, bytes, value, stream));
+            OK(gpumem_buffer_read(buffers[n], 0, &seen[n][0], 1, stream));
+            OK(gpumem_buffer_read(buffers[n], bytes - 1, &seen[n][1], 1, stream));
+            if (n % 2)
+                free_it(buffers[n]);
+        }
+        for (unsigned n = 0; n < AT_ONCE; n += 2)
+            free_it(buffers[n]);
+        if (i % 8 == 0)
+            OK(gpumem_resource_trim(worker->resource, 4 * MIB));
+        synchronize(stream);
+        for (unsigned n = 0; n < AT_ONCE; n++)
+            for (unsigned k = 0; k < 2; k++)
+                if (seen[n][k] != value)
+                    fail_msg("thread %u found another's bytes", worker->number);
+    }
+    OK(gpumem_stream_destroy(device, stream));
+    return NULL;
+}
+
+static void threads_never_get_each_others_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(24 * MIB);
+    pthread_t threads[8];
+    struct worker workers[COUNT(threads)];
+    for (unsigned i = 0; i < COUNT(threads); i++) {
+        workers[i] = (struct worker){resource, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, write_and_read, &workers[i]), 0);
+    }
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    assert_true(device_stats().cached_bytes <= 24 * MIB);
+    OK(gpumem_device_trim(device, 1));
+    gpumem_stats stats = device_stats();
+    assert_int_equal(stats.committed_bytes + stats.reserved_bytes + stats.chunks + stats.mappings +
+                         stats.quarantined,
+                     0);
+    OK(gpumem_resource_destroy(resource));
+}
+
 /* ---- Chunks without a bound ------------------------------------------------------------------ */
 
 static void doubling_takes_one_handle_a_step(void **state) {
@@ -400,6 +462,7 @@ int main(void) {
         T(what_is_kept_is_given_up_when_memory_is_short),
         T(memory_of_the_cpu_is_handed_out_when_its_work_is_done),
         T(wrappers_pass_it_through),
+        T(threads_never_get_each_others_memory),
         T(doubling_takes_one_handle_a_step),
         T(memory_is_given_back_in_the_unit_asked_for),
     };

@@ -1,0 +1,238 @@
+/* Virtual buffers that change while they live, on any driver: kept ranges, access, holes, moves. */
+#include "library.h"
+
+#define MIB ((size_t)1 << 20)
+
+static gpumem_resource *make(const gpumem_virtual_options *options) {
+    gpumem_resource *resource;
+    DONE(gpumem_virtual_resource_create(device, options, &resource));
+    return resource;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, size_t capacity,
+                               CUstream stream) {
+    gpumem_buffer *buffer;
+    DONE(gpumem_buffer_allocate(
+        resource, bytes,
+        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = capacity, .stream = stream), &buffer));
+    return buffer;
+}
+
+static CUdeviceptr free_it(gpumem_buffer *buffer) {
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    return address;
+}
+
+static unsigned long long rights(CUdeviceptr address, CUdevice of) {
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = of};
+    return cu.cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS ? flags : 0;
+}
+
+static unsigned char byte_at(gpumem_buffer *buffer, size_t offset, CUstream stream) {
+    unsigned char byte = 0;
+    DONE(gpumem_buffer_read(buffer, offset, &byte, 1, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    return byte;
+}
+
+static void a_freed_range_is_its_streams_at_once(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream other;
+    open_library();
+    gate_make(&gate);
+    CUstream stream;
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 256 * MIB));
+    gpumem_buffer *buffer = allocate(resource, 64 * MIB, 0, stream);
+    gate_hold(&gate, stream);
+    DONE(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x11, stream));
+    CUdeviceptr address = free_it(buffer);
+    gpumem_buffer *elsewhere = allocate(resource, 64 * MIB, 0, other);
+    assert_true(gpumem_buffer_pointer(elsewhere) != address);
+    buffer = allocate(resource, 64 * MIB, 0, stream);
+    assert_true(gpumem_buffer_pointer(buffer) == address);
+    DONE(gpumem_buffer_fill(buffer, 0, 64 * MIB, 0x22, stream));
+    gate_release(&gate);
+    assert_int_equal(byte_at(buffer, 64 * MIB - 1, stream), 0x22);
+    free_it(elsewhere);
+    free_it(buffer);
+    buffer = allocate(resource, 64 * MIB, 0, other);
+    assert_true(gpumem_buffer_pointer(buffer) == address);
+    free_it(buffer);
+    DONE(gpumem_resource_trim(resource, 0));
+    assert_int_equal(rights(address, dev), 0);
+    DONE(gpumem_resource_destroy(resource));
+    OK(cu.cuStreamDestroy_v2(other));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+    close_library();
+}
+
+#define TRIES 64
+
+/* The number of the stream tells, not its handle: what a destroyed stream still runs is not what a
+ * new one of the same handle comes after. */
+static void a_new_stream_of_the_same_handle_is_another(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream stream, made[TRIES], again = NULL;
+    CUevent event;
+    size_t count = 0;
+    open_library();
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&made[count++], CU_STREAM_NON_BLOCKING));
+    gate_hold(&gate, made[0]);
+    OK(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cu.cuEventRecord(event, made[0]));
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cu.cuStreamWaitEvent(stream, event, 0));
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = 256 * MIB));
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB, 0, stream);
+    DONE(gpumem_buffer_fill(buffer, 0, 2 * MIB, 0x11, stream));
+    CUdeviceptr address = free_it(buffer);
+    OK(cu.cuStreamDestroy_v2(stream));
+    while (count < TRIES && !again) {
+        OK(cu.cuStreamCreate(&made[count], CU_STREAM_NON_BLOCKING));
+        again = made[count++] == stream ? stream : NULL;
+    }
+    if (again) {
+        buffer = allocate(resource, 2 * MIB, 0, again);
+        assert_true(gpumem_buffer_pointer(buffer) != address);
+        free_it(buffer);
+    }
+    gate_release(&gate);
+    OK(cu.cuStreamSynchronize(made[0]));
+    DONE(gpumem_resource_destroy(resource));
+    while (count--)
+        OK(cu.cuStreamDestroy_v2(made[count]));
+    OK(cu.cuEventDestroy_v2(event));
+    gate_free(&gate);
+    close_library();
+    if (!again)
+        SKIP("no new stream got the handle of one that still had work");
+}
+
+static void access_comes_and_goes(void **state) {
+    (void)state;
+    CUstream stream;
+    open_library();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_buffer *buffer = allocate(resource, 8 * MIB, 16 * MIB, stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    for (int i = 0; i < 64; i++)
+        DONE(gpumem_buffer_fill(buffer, 0, 8 * MIB, 0x11, stream));
+    DONE(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ)); /* no fault */
+    assert_int_equal(rights(address, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
+    assert_int_equal(rights(address + 4 * MIB, dev), CU_MEM_ACCESS_FLAGS_PROT_READ);
+    assert_int_equal(byte_at(buffer, 8 * MIB - 1, stream), 0x11);
+    DONE(gpumem_buffer_set_access(buffer, 4 * MIB, 4 * MIB, 0, GPUMEM_ACCESS_NONE, NULL));
+    assert_int_equal(rights(address + 4 * MIB, dev), 0);
+    DONE(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ_WRITE));
+    DONE(gpumem_buffer_grow(buffer, 16 * MIB, NULL));
+    DONE(gpumem_buffer_fill(buffer, 0, 16 * MIB, 0x22, stream));
+    assert_int_equal(byte_at(buffer, 4 * MIB, stream), 0x22);
+    free_it(buffer);
+    DONE(gpumem_resource_destroy(resource));
+    OK(cu.cuStreamDestroy_v2(stream));
+    close_library();
+}
+
+static void peers_come_and_go(void **state) {
+    (void)state;
+    NEEDS_DEVICES(2);
+    CUdevice second;
+    int can = 0, peer = 1;
+    OK(cu.cuDeviceGet(&second, 1));
+    open_library();
+    DONE(gpumem_device_can_access_peer(device, 1, &can));
+    if (can) {
+        gpumem_resource *resource = make(NULL);
+        gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, NULL);
+        CUdeviceptr address = gpumem_buffer_pointer(buffer);
+        DONE(gpumem_virtual_resource_set_peers(resource, &peer, 1, GPUMEM_ACCESS_READ_WRITE));
+        assert_int_equal(rights(address, second), CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+        DONE(gpumem_virtual_resource_set_peers(resource, NULL, 0, GPUMEM_ACCESS_READ_WRITE));
+        assert_int_equal(rights(address, second), 0);
+        DONE(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, NULL));
+        free_it(buffer);
+        DONE(gpumem_resource_destroy(resource));
+    }
+    close_library();
+    if (!can)
+        SKIP("the devices do not reach each other");
+}
+
+static void holes_and_moves_keep_the_rest(void **state) {
+    (void)state;
+    struct gate gate;
+    CUstream stream;
+    open_library();
+    gate_make(&gate);
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_buffer *buffer = allocate(resource, 12 * MIB, 0, stream);
+    DONE(gpumem_buffer_fill(buffer, 0, 12 * MIB, 0x11, stream));
+    size_t released = 0;
+    DONE(gpumem_buffer_decommit(buffer, 4 * MIB, 4 * MIB, NULL, &released));
+    assert_int_equal(released, 4 * MIB);
+    assert_int_equal(byte_at(buffer, 0, stream), 0x11);
+    assert_int_equal(byte_at(buffer, 12 * MIB - 1, stream), 0x11);
+    DONE(gpumem_buffer_recommit(buffer, 4 * MIB, 4 * MIB));
+    gate_hold(&gate, stream);
+    DONE(gpumem_buffer_fill(buffer, 4 * MIB, 4 * MIB, 0x22, stream));
+    CUdeviceptr before = gpumem_buffer_pointer(buffer), now = 0;
+    DONE(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
+    assert_true(now != before);
+    DONE(gpumem_buffer_grow(buffer, 64 * MIB, NULL));
+    gate_release(&gate); /* what was queued for the old address runs: no fault */
+    assert_int_equal(byte_at(buffer, 8 * MIB - 1, stream), 0x22);
+    assert_int_equal(byte_at(buffer, 12 * MIB - 1, stream), 0x11);
+    DONE(gpumem_device_trim(device, 1));
+    assert_int_equal(rights(before, dev), 0);
+    free_it(buffer);
+    DONE(gpumem_resource_destroy(resource));
+    OK(cu.cuStreamDestroy_v2(stream));
+    gate_free(&gate);
+    close_library();
+}
+
+static void doubling_takes_one_handle_a_step(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
+    gpumem_buffer *buffer = allocate(resource, 64 * MIB, 2048 * MIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    size_t handles = 1;
+    for (size_t bytes = 128 * MIB; bytes <= 2048 * MIB; bytes *= 2) {
+        DONE(gpumem_buffer_grow(buffer, bytes, NULL));
+        assert_int_equal(gpumem_buffer_chunks(buffer), ++handles);
+    }
+    assert_true(gpumem_buffer_pointer(buffer) == address);
+    DONE(gpumem_buffer_fill(buffer, 1024 * MIB - 1, 2, 0x33, NULL));
+    assert_int_equal(byte_at(buffer, 1024 * MIB, NULL), 0x33);
+    free_it(buffer);
+    DONE(gpumem_resource_destroy(resource));
+    close_library();
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_freed_range_is_its_streams_at_once),
+        TEST(a_new_stream_of_the_same_handle_is_another),
+        TEST(access_comes_and_goes),
+        TEST(peers_come_and_go),
+        TEST(holes_and_moves_keep_the_rest),
+        TEST(doubling_takes_one_handle_a_step),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
