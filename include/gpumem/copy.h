@@ -21,9 +21,9 @@ extern "C" {
  * sizes are bytes, checked against the buffers: INVALID_ARGUMENT. None of them is synchronous: on
  * return the work is queued and perhaps done. Host memory must stay as it is until the stream has
  * passed the copy, and what is read is there only then; with memory that is not pinned the call may
- * block for that, which no program may count on. A synchronous write is gpumem_buffer_write and
- * then gpumem_stream_synchronize on the same stream (NULL for both will do). A size of 0 does
- * nothing. The stream is added to the buffers' used ones (gpumem_buffer_use).
+ * block for that, which no program may count on: see the synchronous forms below. A size of 0 does
+ * nothing. NOT_PERMITTED: to write to a buffer that is read-only. The stream is added to the
+ * buffers' used ones (gpumem_buffer_use).
  * Driver: cuMemcpyAsync, cuMemsetD8Async.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
@@ -44,6 +44,98 @@ GPUMEM_API gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUde
                                      size_t bytes, CUstream stream);
 GPUMEM_API gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size_t bytes,
                                      unsigned char value, CUstream stream);
+
+/*
+ * A pattern of 1, 2 or 4 bytes, at `pattern`, over `bytes` bytes: both the address and `bytes` must
+ * be multiples of `pattern_bytes`. The pattern is read before the return. Otherwise as fill.
+ * Driver: cuMemsetD8Async, cuMemsetD16Async, cuMemsetD32Async.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_fill_pattern(gpumem_buffer *buffer, size_t offset,
+                                                    size_t bytes, const void *pattern,
+                                                    size_t pattern_bytes, CUstream stream);
+GPUMEM_API gpumem_status gpumem_fill_pattern(gpumem_device *device, CUdeviceptr to, size_t bytes,
+                                             const void *pattern, size_t pattern_bytes,
+                                             CUstream stream);
+
+/*
+ * The synchronous forms: on return the work is done, and everything queued on `stream` before it.
+ * BUSY, with nothing queued, while the stream captures (or, of the legacy stream, while a stream
+ * captures that it would disturb): a capture can be waited for by nobody. Block. DEVICE_FAULT and
+ * DRIVER also for earlier work of the stream. Driver: as the others, cuStreamGetCaptureInfo and
+ * cuStreamSynchronize.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_write_sync(gpumem_buffer *buffer, size_t offset,
+                                                  const void *host, size_t bytes, CUstream stream);
+GPUMEM_API gpumem_status gpumem_buffer_read_sync(gpumem_buffer *buffer, size_t offset, void *host,
+                                                 size_t bytes, CUstream stream);
+GPUMEM_API gpumem_status gpumem_buffer_copy_sync(gpumem_buffer *to, size_t to_offset,
+                                                 gpumem_buffer *from, size_t from_offset,
+                                                 size_t bytes, CUstream stream);
+GPUMEM_API gpumem_status gpumem_buffer_fill_sync(gpumem_buffer *buffer, size_t offset, size_t bytes,
+                                                 unsigned char value, CUstream stream);
+
+/* Rows of bytes, a pitch apart on either side. Of host memory, too, the side is its direction. */
+typedef struct gpumem_rows {
+    size_t width;      /* bytes of a row */
+    size_t count;      /* rows; 0 of either: nothing is done */
+    size_t to_pitch;   /* bytes from row to row, at least the width; 0: the width */
+    size_t from_pitch; /* likewise */
+} gpumem_rows;
+
+/*
+ * The copies above for rows. What lies between two rows is left as it is. Checked against the
+ * buffers from the first byte of the first row to the last byte of the last one. Driver:
+ * cuMemcpy2DAsync, which takes pitches below 2 GiB; cuMemcpyAsync where both sides have no gaps.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_write_2d(gpumem_buffer *buffer, size_t offset,
+                                                const void *host, const gpumem_rows *rows,
+                                                CUstream stream);
+GPUMEM_API gpumem_status gpumem_buffer_read_2d(gpumem_buffer *buffer, size_t offset, void *host,
+                                               const gpumem_rows *rows, CUstream stream);
+GPUMEM_API gpumem_status gpumem_buffer_copy_2d(gpumem_buffer *to, size_t to_offset,
+                                               gpumem_buffer *from, size_t from_offset,
+                                               const gpumem_rows *rows, CUstream stream);
+GPUMEM_API gpumem_status gpumem_copy_2d(gpumem_device *device, CUdeviceptr to, CUdeviceptr from,
+                                        const gpumem_rows *rows, CUstream stream);
+
+/* One of many copies. Those of a batch may run in any order and at once: none may write what
+ * another one reads or writes. */
+typedef struct gpumem_buffer_copy_item {
+    gpumem_buffer *to;
+    size_t to_offset;
+    gpumem_buffer *from;
+    size_t from_offset;
+    size_t bytes; /* 0: nothing */
+} gpumem_buffer_copy_item;
+
+typedef struct gpumem_copy_item {
+    CUdeviceptr to, from; /* device or host, as for gpumem_copy */
+    size_t bytes;
+} gpumem_copy_item;
+
+/* How a batch was queued. */
+typedef struct gpumem_batch_report {
+    size_t size;
+    size_t copies;  /* of more than 0 bytes */
+    int batched;    /* 1: by one call of the driver's; 0: one after the other */
+    char note[112]; /* why not by one call; "" if it was, or if there was nothing to do */
+} gpumem_batch_report;
+
+/*
+ * Queues `count` copies by one call of the driver where it has one and the stream lets it be used
+ * (neither the legacy default stream nor a capture does), else one after the other; `report`, NULL
+ * or with `size` set, says which. Everything is checked before anything is queued. Of a batch that
+ * the driver refuses nothing is queued; in the other case copies before the refused one are.
+ * Buffers of several devices may be mixed; the first item's device is used. Not blocking, as copies
+ * are. OUT_OF_HOST_MEMORY: no room for the list. Driver: cuMemcpyBatchAsync, or cuMemcpyAsync for
+ * each; cuStreamGetCaptureInfo.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_copy_batch(const gpumem_buffer_copy_item *items,
+                                                  size_t count, CUstream stream,
+                                                  gpumem_batch_report *report);
+GPUMEM_API gpumem_status gpumem_copy_batch(gpumem_device *device, const gpumem_copy_item *items,
+                                           size_t count, CUstream stream,
+                                           gpumem_batch_report *report);
 
 typedef struct gpumem_stream_options {
     size_t size;

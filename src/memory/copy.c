@@ -1,28 +1,20 @@
+#include "memory/copy.h"
+
 #include "base/cancel.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
 
-/* Runs one driver call in the device's context. `code` may use cu. */
-#define IN_CONTEXT(device_, code_, call_, ...)                                                     \
-    do {                                                                                           \
-        struct gm_current current_;                                                                \
-        gpumem_status status_ = gm_current_enter_strict(&current_, device_);                       \
-        if (status_ != GPUMEM_OK)                                                                  \
-            return status_;                                                                        \
-        const gpumem_driver_api *cu = (device_)->cu;                                               \
-        CUresult result_ = (code_);                                                                \
-        if (result_ != CUDA_SUCCESS)                                                               \
-            status_ = gm_cu_fail(cu, result_, call_, __VA_ARGS__);                                 \
-        gm_current_leave(&current_);                                                               \
-        return status_;                                                                            \
-    } while (0)
-
-static gpumem_status prepare(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
-                             const char *call) {
+gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                            const char *call) {
     GM_CHECK(buffer, call);
     gpumem_status status = gm_buffer_range(buffer, offset, bytes, call);
     return status == GPUMEM_OK && bytes ? gpumem_buffer_use(buffer, stream) : status;
+}
+
+gpumem_status gm_copy_writes(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                             const char *call) {
+    GM_CHECK(buffer, call);
+    if (buffer->read_only)
+        return gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "%s: the buffer is read-only", call);
+    return gm_copy_reads(buffer, offset, bytes, stream, call);
 }
 
 /*
@@ -32,35 +24,35 @@ static gpumem_status prepare(gpumem_buffer *buffer, size_t offset, size_t bytes,
 gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                   size_t bytes, CUstream stream) {
     GM_UNCANCELLED;
-    gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_write");
+    gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, "gpumem_buffer_write");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
     GM_REQUIRE(host, "gpumem_buffer_write: host is NULL");
-    IN_CONTEXT(buffer->resource->device,
-               cu->cuMemcpyAsync(buffer->allocation.pointer + offset, (CUdeviceptr)(uintptr_t)host,
-                                 bytes, stream),
-               "cuMemcpyAsync", "cannot copy %zu bytes into a buffer", bytes);
+    GM_IN_CONTEXT(buffer->resource->device,
+                  cu->cuMemcpyAsync(buffer->allocation.pointer + offset,
+                                    (CUdeviceptr)(uintptr_t)host, bytes, stream),
+                  "cuMemcpyAsync", "cannot copy %zu bytes into a buffer", bytes);
 }
 
 gpumem_status gpumem_buffer_read(gpumem_buffer *buffer, size_t offset, void *host, size_t bytes,
                                  CUstream stream) {
     GM_UNCANCELLED;
-    gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_read");
+    gpumem_status status = gm_copy_reads(buffer, offset, bytes, stream, "gpumem_buffer_read");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
     GM_REQUIRE(host, "gpumem_buffer_read: host is NULL");
-    IN_CONTEXT(buffer->resource->device,
-               cu->cuMemcpyAsync((CUdeviceptr)(uintptr_t)host, buffer->allocation.pointer + offset,
-                                 bytes, stream),
-               "cuMemcpyAsync", "cannot copy %zu bytes from a buffer", bytes);
+    GM_IN_CONTEXT(buffer->resource->device,
+                  cu->cuMemcpyAsync((CUdeviceptr)(uintptr_t)host,
+                                    buffer->allocation.pointer + offset, bytes, stream),
+                  "cuMemcpyAsync", "cannot copy %zu bytes from a buffer", bytes);
 }
 
 gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buffer *from,
                                  size_t from_offset, size_t bytes, CUstream stream) {
     GM_UNCANCELLED;
-    gpumem_status status = prepare(to, to_offset, bytes, stream, "gpumem_buffer_copy (to)");
+    gpumem_status status = gm_copy_writes(to, to_offset, bytes, stream, "gpumem_buffer_copy (to)");
     if (status == GPUMEM_OK)
-        status = prepare(from, from_offset, bytes, stream, "gpumem_buffer_copy (from)");
+        status = gm_copy_reads(from, from_offset, bytes, stream, "gpumem_buffer_copy (from)");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
     GM_REQUIRE(to->resource->device->library == from->resource->device->library,
@@ -72,7 +64,7 @@ gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buf
 gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  unsigned char value, CUstream stream) {
     GM_UNCANCELLED;
-    gpumem_status status = prepare(buffer, offset, bytes, stream, "gpumem_buffer_fill");
+    gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, "gpumem_buffer_fill");
     if (status != GPUMEM_OK || bytes == 0)
         return status;
     return gpumem_fill(buffer->resource->device, buffer->allocation.pointer + offset, bytes, value,
@@ -85,8 +77,8 @@ gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr fro
     GM_CHECK(device, "gpumem_copy");
     if (bytes == 0)
         return GPUMEM_OK;
-    IN_CONTEXT(device, cu->cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync",
-               "cannot copy %zu bytes", bytes);
+    GM_IN_CONTEXT(device, cu->cuMemcpyAsync(to, from, bytes, stream), "cuMemcpyAsync",
+                  "cannot copy %zu bytes", bytes);
 }
 
 gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size_t bytes, unsigned char value,
@@ -95,6 +87,6 @@ gpumem_status gpumem_fill(gpumem_device *device, CUdeviceptr to, size_t bytes, u
     GM_CHECK(device, "gpumem_fill");
     if (bytes == 0)
         return GPUMEM_OK;
-    IN_CONTEXT(device, cu->cuMemsetD8Async(to, value, bytes, stream), "cuMemsetD8Async",
-               "cannot fill %zu bytes", bytes);
+    GM_IN_CONTEXT(device, cu->cuMemsetD8Async(to, value, bytes, stream), "cuMemsetD8Async",
+                  "cannot fill %zu bytes", bytes);
 }

@@ -26,6 +26,14 @@ struct gpumem_library {
     struct gm_pool *pools;    /* mapped ones that have been registered */
 };
 
+/* Resources of the device's own, besides that of imports. */
+enum gm_hidden {
+    GM_HIDDEN_VIEW,            /* memory/view.c */
+    GM_HIDDEN_FOREIGN,         /* memory/foreign.c */
+    GM_HIDDEN_FOREIGN_ORDERED, /* the same, given back in the order of a stream */
+    GM_HIDDEN_COUNT,
+};
+
 struct gpumem_device {
     unsigned generation;
     gpumem_library *library;
@@ -50,6 +58,7 @@ struct gpumem_device {
     pthread_cond_t worked;                   /* a buffer of that list was looked at, or ended */
     struct gm_import *imports;               /* share/import.c */
     gpumem_resource *import_resource;
+    gpumem_resource *hidden[GM_HIDDEN_COUNT]; /* made when they are first needed, listed nowhere */
     gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
 
     atomic_size_t deferred_count; /* of that list: what every call looks at first */
@@ -124,6 +133,9 @@ struct gpumem_resource {
     int own_stream; /* in stream order, and has a stream for callers that name none */
     int reclaims;   /* its own functions do what an allocation does when memory runs out */
     int imported;   /* memory of other processes, which share/import.c counts */
+    int foreign;    /* memory of the program's, which the library did not take */
+    struct gpumem_watch *watches; /* memory/watch.c, under its lock */
+    atomic_size_t watched;        /* how many those are */
     struct gm_meter meter;
     _Atomic(struct gm_pointer_table *) pointers; /* by_pointer.c; NULL until the first */
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
@@ -154,12 +166,17 @@ struct gm_wait {
     CUevent event;
 };
 
+/* Of gpumem_buffer.freed: the owner has let go; somebody is told before the memory goes. Either
+ * keeps a free from being a simple one. */
+#define GM_FREED   1
+#define GM_WATCHED 2
+
 struct gpumem_buffer {
     unsigned generation;
     gpumem_resource *resource;
     gpumem_allocation allocation;
     atomic_uint references; /* owner, holds, exports */
-    int freed;              /* the owner has let go */
+    int freed;              /* GM_FREED, GM_WATCHED */
     int homeless;           /* no stream was named for it: goes back on one of the resource's own */
     size_t home;            /* which wait's stream the memory goes back on, if in stream order */
     /* Streams that use it, with that of allocation first. Grown when a stream is named, so that a
@@ -174,6 +191,13 @@ struct gpumem_buffer {
     gpumem_buffer *next, *previous;
     uint64_t number; /* rises along the list */
     int claimed;     /* a thread looks at it, without the lock; nobody else may */
+
+    gpumem_buffer *root; /* of a view: the buffer that has the memory, held */
+    size_t views;        /* of it; each has room in `waits` for the stream that its free names */
+    int read_only;       /* the library writes nothing there */
+    int told;            /* nobody needs to be told of its end any more */
+    struct gpumem_watch *watches;
+    uint64_t queried_layout, layout_generation; /* memory/layout.c */
 };
 
 #endif

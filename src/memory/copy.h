@@ -1,0 +1,32 @@
+/* What copies and fills have in common. */
+#ifndef GM_MEMORY_COPY_H
+#define GM_MEMORY_COPY_H
+
+#include "memory/buffer.h"
+#include "memory/current.h"
+#include "memory/driver_error.h"
+
+#include <gpumem/copy.h>
+
+/* Runs one driver call in the device's context. `code` may use cu. */
+#define GM_IN_CONTEXT(device_, code_, call_, ...)                                                  \
+    do {                                                                                           \
+        struct gm_current current_;                                                                \
+        gpumem_status status_ = gm_current_enter_strict(&current_, device_);                       \
+        if (status_ != GPUMEM_OK)                                                                  \
+            return status_;                                                                        \
+        const gpumem_driver_api *cu = (device_)->cu;                                               \
+        CUresult result_ = (code_);                                                                \
+        if (result_ != CUDA_SUCCESS)                                                               \
+            status_ = gm_cu_fail(cu, result_, call_, __VA_ARGS__);                                 \
+        gm_current_leave(&current_);                                                               \
+        return status_;                                                                            \
+    } while (0)
+
+/* Checks a range that a stream is about to read or write, and names the stream for the buffer. */
+gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                            const char *call);
+gpumem_status gm_copy_writes(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
+                             const char *call);
+
+#endif

@@ -1,0 +1,311 @@
+/* Fills with patterns, copies of rows, batches, and the synchronous forms, by their bytes. */
+#include "library_test.h"
+
+static gpumem_resource *pool, *pinned, *host_pool;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
+                                     &host_pool));
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_resource_destroy(host_pool));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_resource_destroy(pool));
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    return buffer;
+}
+
+static void read_all(gpumem_buffer *buffer, void *bytes) {
+    OK(gpumem_buffer_read_sync(buffer, 0, bytes, gpumem_buffer_size(buffer), NULL));
+}
+
+static void patterns_of_1_2_and_4_bytes(void **state) {
+    (void)state;
+    const unsigned char pattern[] = {0x11, 0x22, 0x33, 0x44};
+    unsigned char bytes[256];
+    gpumem_buffer *buffer = allocate(pool, sizeof bytes);
+    for (size_t width = 1; width <= 4; width *= 2) {
+        OK(gpumem_buffer_fill(buffer, 0, sizeof bytes, 0xee, NULL));
+        OK(gpumem_buffer_fill_pattern(buffer, 8, 64, pattern, width, NULL));
+        OK(gpumem_fill_pattern(device, gpumem_buffer_pointer(buffer) + 128, 32, pattern, width,
+                               NULL));
+        read_all(buffer, bytes);
+        for (size_t i = 0; i < sizeof bytes; i++) {
+            int inside = (i >= 8 && i < 72) || (i >= 128 && i < 160);
+            assert_int_equal(bytes[i], inside ? pattern[i % width] : 0xee);
+        }
+    }
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void patterns_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    const unsigned char pattern[8] = {1};
+    gpumem_buffer *buffer = allocate(pool, 256);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 9, pattern, 3, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 8, pattern, 8, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 8, pattern, 0, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 8, NULL, 1, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 2, 8, pattern, 4, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 0, 6, pattern, 4, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill_pattern(buffer, 252, 8, pattern, 4, NULL));
+    OK(gpumem_buffer_fill_pattern(buffer, 256, 0, pattern, 4, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+/* ---- Rows ------------------------------------------------------------------------------------ */
+
+enum { WIDTH = 24, COUNT_OF_ROWS = 5, WIDE = 40, NARROW = 32 };
+
+/* Every kind of memory on either side: the driver's typed copies refuse some of it. */
+static void rows_are_copied_and_gaps_are_left(void **state) {
+    (void)state;
+    gpumem_resource *resources[] = {pool, pinned, host_pool};
+    const gpumem_rows rows = {
+        .width = WIDTH, .count = COUNT_OF_ROWS, .to_pitch = WIDE, .from_pitch = NARROW};
+    const gpumem_rows back = {.width = WIDTH, .count = COUNT_OF_ROWS, .from_pitch = WIDE};
+    unsigned char source[256], target[256], packed[WIDTH * COUNT_OF_ROWS];
+    for (size_t i = 0; i < sizeof source; i++)
+        source[i] = (unsigned char)(i + 1);
+    for (size_t t = 0; t < COUNT(resources); t++) {
+        for (size_t f = 0; f < COUNT(resources); f++) {
+            gpumem_buffer *to = allocate(resources[t], 256), *from = allocate(resources[f], 256);
+            OK(gpumem_buffer_write(from, 0, source, 256, NULL));
+            OK(gpumem_buffer_fill(to, 0, 256, 0xee, NULL));
+            OK(gpumem_buffer_copy_2d(to, 3, from, 1, &rows, NULL));
+            read_all(to, target);
+            for (size_t i = 0; i < 256; i++) {
+                size_t row = (i - 3) / WIDE, column = (i - 3) % WIDE;
+                int inside = i >= 3 && row < COUNT_OF_ROWS && column < WIDTH;
+                assert_int_equal(target[i], inside ? source[1 + row * NARROW + column] : 0xee);
+            }
+            OK(gpumem_buffer_read_2d(to, 3, packed, &back, NULL));
+            OK(gpumem_stream_synchronize(device, NULL));
+            for (size_t i = 0; i < sizeof packed; i++)
+                assert_int_equal(packed[i], source[1 + i / WIDTH * NARROW + i % WIDTH]);
+            OK(gpumem_buffer_free(to, NULL));
+            OK(gpumem_buffer_free(from, NULL));
+        }
+    }
+}
+
+static void rows_are_written_from_the_host(void **state) {
+    (void)state;
+    const gpumem_rows rows = {.width = 2, .count = 3, .to_pitch = 4};
+    const unsigned char source[] = {1, 2, 3, 4, 5, 6};
+    const unsigned char wanted[] = {0, 1, 2, 0, 0, 3, 4, 0, 0, 5, 6, 0};
+    unsigned char bytes[12];
+    gpumem_buffer *buffer = allocate(pool, sizeof bytes);
+    OK(gpumem_buffer_fill(buffer, 0, sizeof bytes, 0, NULL));
+    OK(gpumem_buffer_write_2d(buffer, 1, source, &rows, NULL));
+    read_all(buffer, bytes);
+    assert_memory_equal(bytes, wanted, sizeof wanted);
+    OK(gpumem_copy_2d(device, gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 4,
+                      &(gpumem_rows){.width = 4, .count = 1}, NULL));
+    read_all(buffer, bytes);
+    assert_memory_equal(bytes, wanted + 4, 4);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void rows_that_do_not_fit_are_refused(void **state) {
+    (void)state;
+    unsigned char host[64] = {0};
+    gpumem_buffer *buffer = allocate(pool, 64);
+    gpumem_rows rows = {.width = 8, .count = 8};
+    OK(gpumem_buffer_write_2d(buffer, 0, host, &rows, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 1, host, &rows, NULL));
+    rows.to_pitch = 9;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 0, host, &rows, NULL));
+    rows.to_pitch = 7;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 0, host, &rows, NULL));
+    rows = (gpumem_rows){.width = 1, .count = SIZE_MAX, .to_pitch = 16};
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 0, host, &rows, NULL));
+    rows = (gpumem_rows){.width = 8, .count = 2, .to_pitch = 56};
+    OK(gpumem_buffer_write_2d(buffer, 0, host, &rows, NULL)); /* the last row ends the buffer */
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 0, NULL, &rows, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_write_2d(buffer, 0, host, NULL, NULL));
+    rows.count = 0;
+    OK(gpumem_buffer_write_2d(buffer, 64, NULL, &rows, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+/* ---- Batches --------------------------------------------------------------------------------- */
+
+static gpumem_batch_report copy_in_a_batch(CUstream stream) {
+    enum { ITEMS = 40 };
+    gpumem_buffer_copy_item items[ITEMS + 1];
+    unsigned char source[ITEMS * 16], target[ITEMS * 16];
+    gpumem_buffer *to = allocate(pool, sizeof target), *from = allocate(pinned, sizeof source);
+    for (size_t i = 0; i < sizeof source; i++)
+        source[i] = (unsigned char)(i * 7);
+    OK(gpumem_buffer_write_sync(from, 0, source, sizeof source, NULL));
+    OK(gpumem_buffer_fill_sync(to, 0, sizeof target, 0xee, NULL));
+    for (size_t i = 0; i < ITEMS; i++)
+        items[i] = (gpumem_buffer_copy_item){to, (ITEMS - 1 - i) * 16, from, i * 16, i % 16};
+    items[ITEMS] = items[0];
+    gpumem_batch_report report = {.size = sizeof report};
+    OK(gpumem_buffer_copy_batch(items, ITEMS, stream, &report));
+    OK(gpumem_stream_synchronize(device, stream));
+    read_all(to, target);
+    for (size_t i = 0; i < sizeof target; i++) {
+        size_t item = ITEMS - 1 - i / 16;
+        int inside = i % 16 < item % 16;
+        assert_int_equal(target[i], inside ? source[item * 16 + i % 16] : 0xee);
+    }
+    assert_int_equal(report.copies, ITEMS - (ITEMS + 15) / 16); /* those of 0 bytes are left out */
+    OK(gpumem_buffer_free(to, NULL));
+    OK(gpumem_buffer_free(from, NULL));
+    return report;
+}
+
+static void a_batch_is_one_call(void **state) {
+    (void)state;
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_batch_report report = copy_in_a_batch(stream);
+    assert_int_equal(report.batched, 1);
+    assert_string_equal(report.note, "");
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void the_legacy_stream_gets_one_copy_after_the_other(void **state) {
+    (void)state;
+    gpumem_batch_report report = copy_in_a_batch(NULL);
+    assert_int_equal(report.batched, 0);
+    assert_non_null(strstr(report.note, "legacy default stream"));
+}
+
+static void a_batch_that_is_wrong_queues_nothing(void **state) {
+    (void)state;
+    CUstream stream;
+    unsigned char bytes[64];
+    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_buffer *buffer = allocate(pool, 64);
+    OK(gpumem_buffer_fill_sync(buffer, 0, 64, 0xee, NULL));
+    OK(gpumem_buffer_fill_sync(buffer, 32, 32, 1, NULL));
+    gpumem_buffer_copy_item items[] = {{buffer, 0, buffer, 32, 8}, {buffer, 8, buffer, 60, 8}};
+    gpumem_batch_report report = {.size = sizeof report};
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(items, 2, stream, &report));
+    const gpumem_copy_item wrong[] = {
+        {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, 8},
+        {gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(buffer) + 32, (size_t)1 << 40}};
+    FAILS(DRIVER, gpumem_copy_batch(device, wrong, 2, stream, &report));
+    SAYS("copy 1 of 2");
+    report.size = 3;
+    items[1].from_offset = 32;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(items, 2, stream, &report));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_copy_batch(NULL, 2, stream, NULL));
+    OK(gpumem_stream_synchronize(device, stream));
+    read_all(buffer, bytes);
+    for (size_t i = 0; i < 64; i++)
+        assert_int_equal(bytes[i], i < 32 ? 0xee : 1);
+    OK(gpumem_buffer_copy_batch(items, 2, stream, NULL));
+    OK(gpumem_copy_batch(device, NULL, 0, stream, NULL));
+    OK(gpumem_buffer_free(buffer, stream));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+/* ---- Synchronous forms ----------------------------------------------------------------------- */
+
+static void synchronous_forms_are_done_when_they_return(void **state) {
+    (void)state;
+    CUstream stream;
+    int done = 0;
+    unsigned char bytes[64] = {5};
+    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_buffer *a = allocate(pool, 64), *b = allocate(pinned, 64);
+    OK(gpumem_buffer_write_sync(a, 0, bytes, 64, stream));
+    bytes[0] = 0;
+    OK(gpumem_buffer_copy_sync(b, 0, a, 0, 64, stream));
+    assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(b), 5);
+    OK(gpumem_buffer_fill_sync(b, 0, 64, 9, stream));
+    assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(b), 9);
+    OK(gpumem_buffer_read_sync(a, 0, bytes, 64, stream));
+    assert_int_equal(bytes[0], 5);
+    OK(gpumem_stream_query(device, stream, &done));
+    assert_int_equal(done, 1);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_read_sync(a, 1, bytes, 64, stream));
+    OK(gpumem_buffer_free(a, stream));
+    OK(gpumem_buffer_free(b, stream));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+/* The capture goes on, and has nothing of it. */
+static void a_capture_is_not_waited_for(void **state) {
+    (void)state;
+    CUstream stream;
+    CUgraph graph = NULL;
+    size_t nodes = 1;
+    unsigned char bytes[64] = {0};
+    OK(gpumem_stream_create(device, GPUMEM_STREAM_OPTIONS(.blocking = 1), &stream));
+    gpumem_buffer *buffer = allocate(pool, 64);
+    OK(gpumem_stream_synchronize(device, NULL));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    const CUstream streams[] = {stream, NULL};
+    for (size_t i = 0; i < COUNT(streams); i++) {
+        FAILS(BUSY, gpumem_buffer_write_sync(buffer, 0, bytes, 64, streams[i]));
+        FAILS(BUSY, gpumem_buffer_read_sync(buffer, 0, bytes, 64, streams[i]));
+        FAILS(BUSY, gpumem_buffer_copy_sync(buffer, 0, buffer, 32, 8, streams[i]));
+        FAILS(BUSY, gpumem_buffer_fill_sync(buffer, 0, 64, 1, streams[i]));
+    }
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    assert_int_equal(nodes, 0);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void a_batch_is_captured_copy_by_copy(void **state) {
+    (void)state;
+    CUstream stream;
+    CUgraph graph = NULL;
+    size_t nodes = 0;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_buffer *buffer = allocate(pool, 64);
+    const gpumem_buffer_copy_item items[] = {{buffer, 0, buffer, 32, 8},
+                                             {buffer, 8, buffer, 40, 8}};
+    gpumem_batch_report report = {.size = sizeof report};
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    OK(gpumem_buffer_copy_batch(items, 2, stream, &report));
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(report.batched, 0);
+    assert_non_null(strstr(report.note, "captures"));
+    assert_int_equal(cu->cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    assert_int_equal(nodes, 2);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_of_1_2_and_4_bytes),
+        cmocka_unit_test(patterns_that_do_not_fit_are_refused),
+        cmocka_unit_test(rows_are_copied_and_gaps_are_left),
+        cmocka_unit_test(rows_are_written_from_the_host),
+        cmocka_unit_test(rows_that_do_not_fit_are_refused),
+        cmocka_unit_test(a_batch_is_one_call),
+        cmocka_unit_test(the_legacy_stream_gets_one_copy_after_the_other),
+        cmocka_unit_test(a_batch_that_is_wrong_queues_nothing),
+        cmocka_unit_test(a_batch_is_captured_copy_by_copy),
+        cmocka_unit_test(synchronous_forms_are_done_when_they_return),
+        cmocka_unit_test(a_capture_is_not_waited_for),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
