@@ -178,6 +178,32 @@ gpumem_resource_allocate(gpumem_resource *resource, size_t bytes,
 GPUMEM_API gpumem_status gpumem_resource_deallocate(gpumem_resource *resource, CUdeviceptr pointer,
                                                     size_t bytes, CUstream stream);
 
+typedef struct gpumem_buffer_attributes {
+    size_t size;
+    CUcontext context; /* of the driver's allocation; NULL: it belongs to none (mapped memory) */
+    gpumem_location location;
+    int device_ordinal;    /* of the device whose memory it is; -1: host memory */
+    int numa_node;         /* of HOST_NUMA; else -1 */
+    int device_accessible; /* 1: the buffer's device reaches it as things are now */
+    int host_accessible;   /* 1: gpumem_buffer_host_pointer may be dereferenced */
+    int managed;           /* 1: the driver moves its pages between host and devices */
+    int imported;          /* 1: another process's, received */
+    int foreign;           /* 1: the library did not take it: gpumem_buffer_from_pointer, DLPack */
+    int view;              /* 1: a part of another buffer */
+    int read_only;         /* 1: the library refuses to write there */
+    int exportable;        /* 1: gpumem_export_create works */
+    gpumem_handle_type handle_type; /* the strongest way of sharing that it was made for */
+} gpumem_buffer_attributes;
+
+/*
+ * What the memory is, as the driver says of the buffer's first byte and not as whoever sent it or
+ * gave it: also of imported and foreign memory. `attributes->size` is to be set. Thread-safe; does
+ * not block. Driver: cuPointerGetAttributes; of host memory cuMemRetainAllocationHandle,
+ * cuMemGetAllocationPropertiesFromHandle, cuMemGetAccess, cuMemRelease.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
+                                                      gpumem_buffer_attributes *attributes);
+
 /* Plain getters; no driver call, cannot fail. */
 GPUMEM_API CUdeviceptr gpumem_buffer_pointer(const gpumem_buffer *buffer);
 GPUMEM_API void *gpumem_buffer_host_pointer(const gpumem_buffer *buffer); /* or NULL */
@@ -187,7 +213,7 @@ GPUMEM_API size_t gpumem_buffer_committed(const gpumem_buffer *buffer); /* memor
 GPUMEM_API size_t gpumem_buffer_chunks(const gpumem_buffer *buffer); /* physical handles; else 1 */
 GPUMEM_API gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer);
 GPUMEM_API gpumem_resource *
-gpumem_buffer_resource(const gpumem_buffer *buffer); /* NULL: imported */
+gpumem_buffer_resource(const gpumem_buffer *buffer); /* NULL: imported or foreign */
 
 #ifdef __cplusplus
 }

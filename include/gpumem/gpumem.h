@@ -8,6 +8,8 @@
 #include <gpumem/buffer.h>
 #include <gpumem/caching.h>
 #include <gpumem/copy.h>
+#include <gpumem/foreign.h>
+#include <gpumem/layout.h>
 #include <gpumem/library.h>
 #include <gpumem/load.h>
 #include <gpumem/pool.h>
@@ -16,6 +18,7 @@
 #include <gpumem/stats.h>
 #include <gpumem/status.h>
 #include <gpumem/types.h>
+#include <gpumem/view.h>
 #include <gpumem/virtual.h>
 #include <gpumem/wrappers.h>
 

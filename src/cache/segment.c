@@ -3,6 +3,7 @@
 
 #include "memory/driver_error.h"
 #include "memory/waits.h"
+#include "memory/watch.h"
 
 #include <stdlib.h>
 
@@ -157,6 +158,7 @@ static void release(struct gm_cache *cache, struct gm_segment *segment) {
     size_t bytes = segment->spans.bytes;
     gm_wait_drop(cache->device, &segment->idle);
     gm_spans_destroy(&segment->spans);
+    gm_watches_tell_segment(cache->resource, &segment->allocation, cache->stream);
     count(cache, &segment->allocation, -1);
     upstream->ops.deallocate(upstream->user, &segment->allocation, cache->stream);
     free(segment);

@@ -9,6 +9,8 @@
 #include "memory/driver_error.h"
 #include "memory/reclaim.h"
 #include "memory/resource.h"
+#include "memory/view.h"
+#include "memory/watch.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +76,7 @@ void gm_buffer_count(gpumem_buffer *buffer) {
 
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
     gpumem_resource *resource = buffer->resource;
+    gm_watches_tell_end(buffer);
     if (!resource->imported) {
         gm_meter_subtract(&resource->meter, GM_RESERVED, reserved(buffer));
         gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
@@ -96,7 +99,8 @@ int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *alloca
         return -1;
     atomic_fetch_add(&resource->live, 1);
     held->allocation = *allocation;
-    held->freed = 1;
+    held->freed = GM_FREED;
+    held->told = 1;                     /* when the buffer itself ended */
     gm_wait_is_shared(&held->waits[0]); /* the buffer may have come from another thread */
     gm_meter_add(&resource->meter, GM_RESERVED, reserved(held));
     gm_meter_add(&resource->meter, GM_COMMITTED, allocation->committed_bytes);
@@ -212,26 +216,38 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     return allocate(resource, bytes, given, buffer, GM_RETURN_ADDRESS);
 }
 
-/* Which wait names the stream. One slot always stays free, for the stream that a free is given. */
-static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, size_t *index) {
+/* Room for so many more streams. The buffer's lock is held. */
+int gm_buffer_reserve_waits(gpumem_buffer *buffer, size_t more) {
+    if (buffer->wait_count + more <= buffer->wait_room)
+        return 0;
+    size_t room = 2 * buffer->wait_room;
+    if (room < buffer->wait_count + more)
+        room = buffer->wait_count + more;
+    struct gm_wait *grown = malloc(room * sizeof *grown);
+    if (!grown)
+        return -1;
+    memcpy(grown, buffer->waits, buffer->wait_count * sizeof *grown);
+    if (buffer->waits != buffer->inline_waits)
+        free(buffer->waits);
+    buffer->waits = grown;
+    buffer->wait_room = room;
+    return 0;
+}
+
+/*
+ * Which wait names the stream. Slots always stay free for the streams that frees are given: one of
+ * the owner, one of each view. `spare`: how many are to stay free after this.
+ */
+static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, int identify,
+                       size_t *index) {
     gpumem_device *device = buffer->resource->device;
     const struct gm_wait plain = gm_wait_for(device, stream, 0);
     for (*index = 0; *index < buffer->wait_count; ++*index)
         if (gm_wait_same(&buffer->waits[*index], &plain))
             return 0;
-    if (buffer->wait_count + 1 + spare > buffer->wait_room) {
-        size_t room = 2 * buffer->wait_room;
-        struct gm_wait *grown = malloc(room * sizeof *grown);
-        if (!grown)
-            return -1;
-        memcpy(grown, buffer->waits, buffer->wait_count * sizeof *grown);
-        if (buffer->waits != buffer->inline_waits)
-            free(buffer->waits);
-        buffer->waits = grown;
-        buffer->wait_room = room;
-    }
-    /* A stream that a free names is asked at once: there is no time to be taken for another. */
-    buffer->waits[buffer->wait_count++] = spare ? gm_wait_for(device, stream, 1) : plain;
+    if (gm_buffer_reserve_waits(buffer, 1 + spare) != 0)
+        return -1;
+    buffer->waits[buffer->wait_count++] = identify ? gm_wait_for(device, stream, 1) : plain;
     return 0;
 }
 
@@ -239,10 +255,11 @@ gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_use");
     GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "GPUMEM_STREAM_NONE is no stream to queue work on");
-    pthread_mutex_lock(&buffer->lock);
+    gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    pthread_mutex_lock(&root->lock);
     size_t index;
-    int named = name_stream(buffer, stream, 1, &index);
-    pthread_mutex_unlock(&buffer->lock);
+    int named = name_stream(root, stream, 1 + root->views, 1, &index);
+    pthread_mutex_unlock(&root->lock);
     if (named != 0)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
     return GPUMEM_OK;
@@ -251,7 +268,13 @@ gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
 /* The last reference is gone. */
 static void retire(gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
+    if (buffer->root) {
+        gm_view_end(buffer);
+        return;
+    }
     if (resource->fast) {
+        if (buffer->freed & GM_WATCHED)
+            gm_watches_tell_end(buffer);
         resource->fast->take_back(buffer);
         return;
     }
@@ -292,17 +315,29 @@ static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
            (!stream || (buffer->wait_count && stream == buffer->waits[0].stream));
 }
 
+/* The stream that a view was freed on is one more of its buffer's, whose free is still to come. */
+static void name_views_stream(gpumem_buffer *root, CUstream stream) {
+    size_t index;
+    pthread_mutex_lock(&root->lock);
+    (void)name_stream(root, stream, 0, 1, &index); /* there is room: the view's own slot */
+    pthread_mutex_unlock(&root->lock);
+}
+
 static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_free");
     pthread_mutex_lock(&buffer->lock);
-    int freed = buffer->freed;
-    buffer->freed = 1;
-    if (!freed && stream && stream != GPUMEM_STREAM_NONE) {
-        (void)name_stream(buffer, stream, 0, &buffer->home); /* there is room: see above */
+    int freed = buffer->freed & GM_FREED, named = stream && stream != GPUMEM_STREAM_NONE;
+    buffer->freed |= GM_FREED;
+    if (!freed && named && !buffer->root) {
+        /* There is room: see above. The stream is asked at once, so that there is no time for it to
+         * be taken for another. */
+        (void)name_stream(buffer, stream, 0, 0, &buffer->home);
         buffer->homeless = 0;
     }
     pthread_mutex_unlock(&buffer->lock);
+    if (!freed && named && buffer->root)
+        name_views_stream(buffer->root, stream);
     GM_REQUIRE(!freed, "gpumem_buffer_free: freed twice; a hold or an export still keeps it");
     gm_buffer_unref(buffer);
     return GPUMEM_OK;
@@ -387,20 +422,47 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
     return GPUMEM_OK;
 }
 
+/* The names of the streams as they are now, in `copy`: another thread may make a view meanwhile and
+ * name more. */
+static int copy_waits(gpumem_buffer *buffer, gpumem_buffer *copy) {
+    pthread_mutex_lock(&buffer->lock);
+    *copy = (gpumem_buffer){.resource = buffer->resource, .wait_count = buffer->wait_count};
+    copy->waits = copy->wait_count > GM_INLINE_STREAMS
+                      ? malloc(copy->wait_count * sizeof *copy->waits)
+                      : copy->inline_waits;
+    if (copy->waits)
+        memcpy(copy->waits, buffer->waits, copy->wait_count * sizeof *copy->waits);
+    pthread_mutex_unlock(&buffer->lock);
+    return copy->waits ? 0 : -1;
+}
+
+static void end_copy(gpumem_buffer *copy) {
+    for (size_t i = 0; i < copy->wait_count; i++)
+        gm_wait_drop(copy->resource->device, &copy->waits[i]);
+    if (copy->waits != copy->inline_waits)
+        free(copy->waits);
+}
+
 gpumem_status gm_buffer_wait(gpumem_buffer *buffer, CUstream stream, const char *what) {
     gpumem_status status = stream ? gpumem_buffer_use(buffer, stream) : GPUMEM_OK;
+    gpumem_buffer copy;
     struct gm_current current;
-    if (status == GPUMEM_OK)
-        status = gm_current_enter(&current, buffer->resource->device);
+    if (status == GPUMEM_OK && copy_waits(buffer, &copy) != 0)
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to wait for streams");
     if (status != GPUMEM_OK)
         return status;
-    gm_waits_mark(buffer);
-    int passed = gm_waits_passed(buffer, 1);
+    status = gm_current_enter(&current, buffer->resource->device);
+    if (status != GPUMEM_OK) {
+        end_copy(&copy);
+        return status;
+    }
+    gm_waits_mark(&copy);
+    if (!gm_waits_passed(&copy, 1))
+        status = gm_fail(gm_waits_are_events(&copy) ? GPUMEM_ERROR_DRIVER : GPUMEM_ERROR_BUSY,
+                         "cannot %s: %s", what, gm_waits_reason(&copy));
+    end_copy(&copy);
     gm_current_leave(&current);
-    if (passed)
-        return GPUMEM_OK;
-    return gm_fail(gm_waits_are_events(buffer) ? GPUMEM_ERROR_DRIVER : GPUMEM_ERROR_BUSY,
-                   "cannot %s: %s", what, gm_waits_reason(buffer));
+    return status;
 }
 
 gpumem_status gm_buffer_not_held(const gpumem_buffer *buffer, const char *what) {
@@ -409,6 +471,17 @@ gpumem_status gm_buffer_not_held(const gpumem_buffer *buffer, const char *what) 
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_BUSY, "cannot %s: %u hold%s or export%s keep the buffer", what,
                    others, others == 1 ? "" : "s", others == 1 ? "" : "s");
+}
+
+/* The buffer's lock is held. */
+static gpumem_status resize_down(gpumem_buffer *buffer, gpumem_allocation *changed, size_t bytes,
+                                 CUstream stream) {
+    gpumem_status status = try_resize(buffer, changed, bytes, stream);
+    if (status == GPUMEM_OK || changed->committed_bytes != buffer->allocation.committed_bytes)
+        gm_buffer_take_over(buffer, changed);
+    else
+        buffer->layout++; /* what was refused may have been unmapped and mapped again */
+    return status;
 }
 
 gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
@@ -425,14 +498,13 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
         status = gm_buffer_wait(buffer, stream, "shrink");
     if (status != GPUMEM_OK)
         return status;
+    gm_watches_tell_shrink(buffer, bytes); /* with no lock held */
     gpumem_allocation changed = buffer->allocation;
     /* A hold that came during the wait is heeded; one that comes now waits for the lock. */
     pthread_mutex_lock(&buffer->lock);
     status = gm_buffer_not_held(buffer, "shrink");
     if (status == GPUMEM_OK)
-        status = try_resize(buffer, &changed, bytes, stream);
-    if (status == GPUMEM_OK || changed.committed_bytes != buffer->allocation.committed_bytes)
-        gm_buffer_take_over(buffer, &changed);
+        status = resize_down(buffer, &changed, bytes, stream);
     pthread_mutex_unlock(&buffer->lock);
     return status;
 }
@@ -459,7 +531,7 @@ gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_release");
     pthread_mutex_lock(&buffer->lock);
-    int owners = !buffer->freed && atomic_load(&buffer->references) == 1;
+    int owners = !(buffer->freed & GM_FREED) && atomic_load(&buffer->references) == 1;
     pthread_mutex_unlock(&buffer->lock);
     GM_REQUIRE(!owners, "gpumem_buffer_release: nobody holds the buffer but its owner");
     gm_buffer_unref(buffer);
@@ -526,6 +598,6 @@ gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer) {
 }
 
 gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
-    gpumem_resource *resource = buffer->resource;
-    return resource == resource->device->import_resource ? NULL : resource;
+    gpumem_resource *resource = buffer->root ? buffer->root->resource : buffer->resource;
+    return resource->imported ? NULL : resource;
 }

@@ -32,6 +32,9 @@ CUstream gm_buffer_home(const gpumem_buffer *buffer);
 /* Gives the memory back now, in order of `stream`, and ends the object. */
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream);
 
+/* Room for so many more streams than are named; 0, or -1 without memory. The lock is held. */
+int gm_buffer_reserve_waits(gpumem_buffer *buffer, size_t more);
+
 /* Takes one more reference, but not in the middle of a shrink. */
 void gm_buffer_ref(gpumem_buffer *buffer);
 

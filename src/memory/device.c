@@ -64,6 +64,9 @@ static gpumem_status retain_context(gpumem_device *device) {
 static void discard(gpumem_device *device) {
     if (device->import_resource)
         gm_resource_discard(device->import_resource);
+    for (int i = 0; i < GM_HIDDEN_COUNT; i++)
+        if (device->hidden[i])
+            gm_resource_discard(device->hidden[i]);
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++)
         free(device->reports[i]);
     pthread_cond_destroy(&device->left);
@@ -147,6 +150,10 @@ gpumem_status gpumem_device_open_uuid(gpumem_library *library, const unsigned ch
                    library->device_count, uuid[0], uuid[1], uuid[2], uuid[3]);
 }
 
+static size_t owned_of(const gpumem_resource *resource) {
+    return resource ? atomic_load(&resource->owned) : 0;
+}
+
 /* What keeps a device open, named for the message. */
 static int holders(gpumem_device *device, char *text, size_t size) {
     size_t used = 0;
@@ -156,14 +163,19 @@ static int holders(gpumem_device *device, char *text, size_t size) {
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s resource (%zu buffers)",
                                      used ? ", " : "", r->kind, atomic_load(&r->owned));
-    size_t imported = device->import_resource ? atomic_load(&device->import_resource->owned) : 0;
+    size_t imported = owned_of(device->import_resource);
     if (imported && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%zu imported buffers",
                                  used ? ", " : "", imported);
+    size_t foreign = owned_of(device->hidden[GM_HIDDEN_FOREIGN]) +
+                     owned_of(device->hidden[GM_HIDDEN_FOREIGN_ORDERED]);
+    if (foreign && used < size)
+        used += (size_t)snprintf(text + used, size - used, "%s%zu buffers over foreign memory",
+                                 used ? ", " : "", foreign);
     if (device->low_level && used < size)
         snprintf(text + used, size - used, "%s%zu low-level objects", used ? ", " : "",
                  device->low_level);
-    count += imported || device->low_level;
+    count += imported || foreign || device->low_level;
     pthread_mutex_unlock(&device->lock);
     return count;
 }
@@ -177,20 +189,27 @@ static gpumem_status not_busy(gpumem_device *device) {
 }
 
 /* Other resources waited for their frees when they were destroyed. */
-static gpumem_status imports_ended(gpumem_device *device) {
-    size_t held_back = device->import_resource ? atomic_load(&device->import_resource->live) : 0;
+static gpumem_status has_ended(gpumem_device *device, const gpumem_resource *hidden) {
+    size_t held_back = hidden ? atomic_load(&hidden->live) : 0;
     if (!held_back)
         return GPUMEM_OK;
     char reason[160];
-    gm_deferred_reason(device, device->import_resource, reason, sizeof reason);
-    return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_device_close: %zu freed imported buffer%s: %s",
-                   held_back, held_back == 1 ? "" : "s", reason);
+    gm_deferred_reason(device, hidden, reason, sizeof reason);
+    return gm_fail(GPUMEM_ERROR_BUSY, "gpumem_device_close: %zu freed %s buffer%s: %s", held_back,
+                   hidden->kind, held_back == 1 ? "" : "s", reason);
+}
+
+static gpumem_status hidden_ended(gpumem_device *device) {
+    gpumem_status status = has_ended(device, device->import_resource);
+    for (int i = 0; i < GM_HIDDEN_COUNT && status == GPUMEM_OK; i++)
+        status = has_ended(device, device->hidden[i]);
+    return status;
 }
 
 static gpumem_status close_last(gpumem_device *device) {
     gpumem_status status = not_busy(device);
     if (status == GPUMEM_OK)
-        status = imports_ended(device);
+        status = hidden_ended(device);
     if (status != GPUMEM_OK)
         return status;
     struct gm_current current;
@@ -206,12 +225,16 @@ static gpumem_status close_last(gpumem_device *device) {
 }
 
 /* Without the library's lock: other devices can be opened and closed while work goes on here. */
-static void wait_for_imports(gpumem_device *device) {
+static void wait_for_hidden(gpumem_device *device) {
+    const gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
     pthread_mutex_lock(&device->lock);
-    const gpumem_resource *imports = device->import_resource;
+    for (int i = 0; i < GM_HIDDEN_COUNT; i++)
+        hidden[i] = device->hidden[i];
+    hidden[GM_HIDDEN_COUNT] = device->import_resource;
     pthread_mutex_unlock(&device->lock);
-    if (imports)
-        gm_wait_for_frees(device, imports);
+    for (int i = 0; i <= GM_HIDDEN_COUNT; i++)
+        if (hidden[i])
+            gm_wait_for_frees(device, hidden[i]);
 }
 
 gpumem_status gpumem_device_close(gpumem_device *device) {
@@ -225,7 +248,7 @@ gpumem_status gpumem_device_close(gpumem_device *device) {
     int last = device->opened == 1;
     pthread_mutex_unlock(&library->lock);
     if (status == GPUMEM_OK && last)
-        wait_for_imports(device);
+        wait_for_hidden(device);
     if (status != GPUMEM_OK)
         return status;
     pthread_mutex_lock(&library->lock);

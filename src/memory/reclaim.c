@@ -33,6 +33,8 @@ static int is_wanted(const gpumem_buffer *buffer, const void *data) {
     const gpumem_resource *resource = buffer->resource;
     if (reclaim->within)
         return goes_through(resource, reclaim->within);
+    if (resource->foreign) /* what its deleter gives back, wherever that is */
+        return buffer->allocation.cookie != NULL;
     if (resource->imported) /* memory of other processes */
         return 0;
     int on_device = resource->properties.location == GPUMEM_LOCATION_DEVICE;

@@ -8,6 +8,7 @@
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
 #include "memory/reclaim.h"
+#include "memory/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,6 +85,23 @@ gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resour
     if (!*resource)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     return GPUMEM_OK;
+}
+
+gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
+                                 const gpumem_resource_ops *ops, gpumem_resource **resource) {
+    gpumem_resource *made = NULL;
+    pthread_mutex_lock(&device->lock);
+    gpumem_status status = GPUMEM_OK;
+    if (!device->hidden[which])
+        status = gm_resource_make_hidden(device, ops, device, &made);
+    if (status == GPUMEM_OK && made) {
+        made->imported = 1;
+        made->foreign = 1;
+        device->hidden[which] = made;
+    }
+    *resource = device->hidden[which];
+    pthread_mutex_unlock(&device->lock);
+    return status;
 }
 
 static void unlink_resource(gpumem_resource *resource) {
@@ -174,6 +192,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
         return gm_fail(GPUMEM_ERROR_BUSY, "%zu freed buffer%s of the %s resource cannot end: %s",
                        live, live == 1 ? "" : "s", resource->kind, reason);
     }
+    gm_watches_leave(resource);
     gm_resource_discard(resource);
     return GPUMEM_OK;
 }

@@ -17,6 +17,13 @@ gpumem_status gm_resource_make_mapped(gpumem_device *device, const gpumem_resour
 gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,
                                       void *user, gpumem_resource **resource);
 
+/*
+ * The device's own resource of that kind, made when it is first asked for. Its buffers are made by
+ * who knows their memory, not by an allocation; what is behind them is counted nowhere.
+ */
+gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
+                                 const gpumem_resource_ops *ops, gpumem_resource **resource);
+
 /* Ends a resource without buffers. */
 void gm_resource_discard(gpumem_resource *resource);
 

@@ -1,0 +1,162 @@
+/* What a buffer's memory is said to be: of every resource, of imports and of views. */
+#include "library_test.h"
+
+static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
+    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
+    OK(gpumem_buffer_get_attributes(buffer, &attributes));
+    return attributes;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, 2 * MIB, NULL, &buffer));
+    return buffer;
+}
+
+static void end(gpumem_buffer *buffer, gpumem_resource *resource) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void device_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &resource));
+    gpumem_buffer *buffer = allocate(resource);
+    gpumem_buffer_attributes is = attributes_of(buffer);
+    assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(is.device_ordinal, 0);
+    assert_int_equal(is.numa_node, -1);
+    assert_int_equal(is.device_accessible, 1);
+    assert_int_equal(is.host_accessible, 0);
+    assert_int_equal(is.managed | is.imported | is.foreign | is.view | is.read_only, 0);
+    assert_int_equal(is.exportable, 0);
+    assert_int_equal(is.handle_type, GPUMEM_HANDLE_NONE);
+    end(buffer, resource);
+}
+
+static void pinned_memory(void **state) {
+    (void)state;
+    const gpumem_pinned_method methods[] = {GPUMEM_PINNED_REGISTERED, GPUMEM_PINNED_ALLOCATED,
+                                            GPUMEM_PINNED_POOL};
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        gpumem_resource *resource;
+        OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = methods[i]),
+                                         &resource));
+        gpumem_buffer *buffer = allocate(resource);
+        gpumem_buffer_attributes is = attributes_of(buffer);
+        assert_int_equal(is.location, GPUMEM_LOCATION_HOST);
+        assert_int_equal(is.device_ordinal, -1);
+        assert_int_equal(is.device_accessible, 1);
+        assert_int_equal(is.host_accessible, 1);
+        assert_int_equal(is.managed, 0);
+        if (methods[i] != GPUMEM_PINNED_POOL)
+            assert_ptr_equal(is.context, gpumem_device_context(device));
+        end(buffer, resource);
+    }
+}
+
+static void managed_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_managed_resource_create(device, NULL, &resource));
+    gpumem_buffer *buffer = allocate(resource);
+    gpumem_buffer_attributes is = attributes_of(buffer);
+    assert_int_equal(is.managed, 1);
+    assert_int_equal(is.host_accessible, 1);
+    assert_int_equal(is.device_accessible, 1);
+    assert_int_equal(is.location, GPUMEM_LOCATION_DEVICE);
+    end(buffer, resource);
+}
+
+static void virtual_memory_of_either_place(void **state) {
+    (void)state;
+    const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        gpumem_resource *resource;
+        OK(gpumem_virtual_resource_create(
+            device,
+            GPUMEM_VIRTUAL_OPTIONS(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD),
+            &resource));
+        gpumem_buffer *buffer = allocate(resource);
+        gpumem_buffer_attributes is = attributes_of(buffer);
+        assert_int_equal(is.location, places[i]);
+        assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
+        assert_int_equal(is.numa_node, i == 0 ? -1 : 0);
+        assert_int_equal(is.host_accessible, i == 1);
+        assert_int_equal(is.exportable, 1);
+        assert_int_equal(is.handle_type, GPUMEM_HANDLE_POSIX_FD);
+        assert_null(is.context);
+        gpumem_buffer *view;
+        OK(gpumem_buffer_view(buffer, 4096, 4096, &view));
+        is = attributes_of(view);
+        assert_int_equal(is.view, 1);
+        assert_int_equal(is.exportable, 0); /* the whole can be */
+        assert_int_equal(is.location, places[i]);
+        OK(gpumem_buffer_free(view, NULL));
+        end(buffer, resource);
+    }
+}
+
+static gpumem_buffer *import(gpumem_buffer *buffer, gpumem_access access) {
+    gpumem_export *exported;
+    gpumem_buffer *imported;
+    const void *description;
+    size_t bytes;
+    int fd;
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(gpumem_import_create(device, description, bytes, &fd, 1,
+                            GPUMEM_SHARE_OPTIONS(.access = access), &imported));
+    OK(gpumem_export_destroy(exported));
+    return imported;
+}
+
+static void imported_memory_is_what_it_is(void **state) {
+    (void)state;
+    const gpumem_location places[] = {GPUMEM_LOCATION_DEVICE, GPUMEM_LOCATION_HOST_NUMA};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        gpumem_resource *resource;
+        OK(gpumem_virtual_resource_create(
+            device,
+            GPUMEM_VIRTUAL_OPTIONS(.location = places[i], .handle_type = GPUMEM_HANDLE_POSIX_FD),
+            &resource));
+        gpumem_buffer *buffer = allocate(resource);
+        gpumem_buffer *imported = import(buffer, GPUMEM_ACCESS_READ_WRITE);
+        gpumem_buffer_attributes is = attributes_of(imported);
+        assert_int_equal(is.imported, 1);
+        assert_int_equal(is.foreign, 0);
+        assert_int_equal(is.exportable, 0);
+        assert_int_equal(is.location, places[i]);
+        assert_int_equal(is.host_accessible, i == 1);
+        assert_int_equal(is.device_ordinal, i == 0 ? 0 : -1);
+        OK(gpumem_buffer_free(imported, NULL));
+        end(buffer, resource);
+    }
+}
+
+static void a_struct_of_another_size_is_refused(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_buffer *buffer = allocate(resource);
+    gpumem_buffer_attributes is = {.size = 8};
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, &is));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(buffer, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_attributes(NULL, &is));
+    end(buffer, resource);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_memory),
+        cmocka_unit_test(pinned_memory),
+        cmocka_unit_test(managed_memory),
+        cmocka_unit_test(virtual_memory_of_either_place),
+        cmocka_unit_test(imported_memory_is_what_it_is),
+        cmocka_unit_test(a_struct_of_another_size_is_refused),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,290 @@
+/* Buffers over memory of others: what is taken, what is refused, and when the deleter is called. */
+#include "library_test.h"
+
+#include <sys/mman.h>
+
+static CUcontext before;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    return cu->cuCtxPushCurrent_v2(gpumem_device_context(device)) == CUDA_SUCCESS ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    cu->cuCtxPopCurrent_v2(&before);
+    return close_device(state);
+}
+
+static CUdeviceptr take(size_t bytes) {
+    CUdeviceptr pointer = 0;
+    assert_int_equal(cu->cuMemAlloc_v2(&pointer, bytes), CUDA_SUCCESS);
+    return pointer;
+}
+
+static gpumem_buffer *over(CUdeviceptr pointer, size_t bytes,
+                           const gpumem_foreign_options *options) {
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_buffer_from_pointer(device, pointer, bytes, options, &buffer));
+    return buffer;
+}
+
+static gpumem_buffer_attributes attributes_of(gpumem_buffer *buffer) {
+    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
+    OK(gpumem_buffer_get_attributes(buffer, &attributes));
+    return attributes;
+}
+
+/* ---- What is taken --------------------------------------------------------------------------- */
+
+static void memory_that_is_not_owned_stays(void **state) {
+    (void)state;
+    CUdeviceptr pointer = take(KIB);
+    unsigned char bytes[KIB];
+    gpumem_buffer *buffer = over(pointer + 256, 512, NULL);
+    assert_int_equal(gpumem_buffer_pointer(buffer), pointer + 256);
+    assert_int_equal(gpumem_buffer_size(buffer), 512);
+    assert_null(gpumem_buffer_host_pointer(buffer));
+    assert_null(gpumem_buffer_resource(buffer));
+    assert_int_equal(device_stats().allocations, 1);
+    assert_int_equal(device_stats().committed_bytes, 0);
+    OK(gpumem_buffer_fill_sync(buffer, 0, 512, 4, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 1, 512, 4, NULL));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_grow(buffer, 513, NULL));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(buffer, 1, NULL));
+    FAILS(BUSY, gpumem_device_close(device));
+    SAYS("1 buffers over foreign memory");
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(cu->cuMemcpyDtoH_v2(bytes, pointer, KIB), CUDA_SUCCESS);
+    assert_int_equal(bytes[256], 4);
+    assert_int_equal(bytes[767], 4);
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    assert_int_equal(device_stats().allocations, 0);
+}
+
+static void check_kind(CUdeviceptr pointer, gpumem_location location, int managed, int on_cpu) {
+    gpumem_buffer *buffer = over(pointer, KIB, NULL);
+    gpumem_buffer_attributes attributes = attributes_of(buffer);
+    assert_int_equal(attributes.location, location);
+    assert_int_equal(attributes.managed, managed);
+    assert_int_equal(attributes.host_accessible, on_cpu);
+    assert_int_equal(attributes.foreign, 1);
+    assert_int_equal(attributes.imported, 0);
+    assert_int_equal(gpumem_buffer_host_pointer(buffer) != NULL, on_cpu);
+    OK(gpumem_buffer_fill_sync(buffer, 0, KIB, 6, NULL));
+    if (on_cpu)
+        assert_int_equal(*(unsigned char *)gpumem_buffer_host_pointer(buffer), 6);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void every_kind_of_memory_is_known(void **state) {
+    (void)state;
+    CUdeviceptr pointer = take(KIB), managed = 0;
+    void *pinned = NULL;
+    check_kind(pointer, GPUMEM_LOCATION_DEVICE, 0, 0);
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemAllocManaged(&managed, KIB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
+    check_kind(managed, GPUMEM_LOCATION_DEVICE, 1, 1);
+    assert_int_equal(cu->cuMemFree_v2(managed), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemHostAlloc(&pinned, KIB, 0), CUDA_SUCCESS);
+    check_kind((CUdeviceptr)(uintptr_t)pinned, GPUMEM_LOCATION_HOST, 0, 1);
+    assert_int_equal(cu->cuMemFreeHost(pinned), CUDA_SUCCESS);
+    void *pages = mmap(NULL, 8 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_int_equal(cu->cuMemHostRegister_v2(pages, 8 * KIB, 0), CUDA_SUCCESS);
+    check_kind((CUdeviceptr)(uintptr_t)pages, GPUMEM_LOCATION_HOST, 0, 1);
+    assert_int_equal(cu->cuMemHostUnregister(pages), CUDA_SUCCESS);
+    munmap(pages, 8 * KIB);
+}
+
+/* A virtual buffer of many handles, as if another library had mapped it. */
+static void mapped_memory_may_have_many_pieces(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *inner;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .capacity = 16 * MIB), &resource));
+    OK(gpumem_buffer_allocate(resource, 8 * MIB, NULL, &inner));
+    CUdeviceptr pointer = gpumem_buffer_pointer(inner);
+    gpumem_buffer *buffer = over(pointer + KIB, 8 * MIB - KIB, NULL);
+    assert_int_equal(attributes_of(buffer).location, GPUMEM_LOCATION_DEVICE);
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_from_pointer(device, pointer, 8 * MIB + 1, NULL, &buffer));
+    OK(gpumem_buffer_free(inner, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, 1, NULL, &buffer));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void what_is_no_memory_of_the_drivers_is_refused(void **state) {
+    (void)state;
+    char plain[KIB];
+    CUdeviceptr pointer = take(2 * MIB);
+    gpumem_buffer *buffer = NULL;
+    CUdeviceptr host = (CUdeviceptr)(uintptr_t)plain;
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, host, KIB, NULL, &buffer));
+    SAYS("neither device nor pinned nor managed");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, 0, KIB, NULL, &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, 0, NULL, &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, SIZE_MAX, NULL, &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, 64 * MIB, NULL, &buffer));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_from_pointer(device, pointer, 1, NULL, NULL));
+    assert_null(buffer);
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+static void read_only_memory_is_not_written(void **state) {
+    (void)state;
+    CUdeviceptr pointer = take(KIB);
+    unsigned char bytes[KIB] = {0};
+    gpumem_buffer *view, *buffer = over(pointer, KIB, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
+    OK(gpumem_buffer_view(buffer, 0, 16, &view));
+    gpumem_buffer *both[] = {buffer, view};
+    for (size_t i = 0; i < COUNT(both); i++) {
+        const gpumem_buffer_copy_item item = {both[i], 0, buffer, 0, 8};
+        const gpumem_rows rows = {.width = 1, .count = 1};
+        assert_int_equal(attributes_of(both[i]).read_only, 1);
+        FAILS(NOT_PERMITTED, gpumem_buffer_fill(both[i], 0, 8, 1, NULL));
+        FAILS(NOT_PERMITTED, gpumem_buffer_fill_pattern(both[i], 0, 8, bytes, 4, NULL));
+        FAILS(NOT_PERMITTED, gpumem_buffer_write(both[i], 0, bytes, 8, NULL));
+        FAILS(NOT_PERMITTED, gpumem_buffer_write_2d(both[i], 0, bytes, &rows, NULL));
+        FAILS(NOT_PERMITTED, gpumem_buffer_copy(both[i], 0, buffer, 8, 8, NULL));
+        FAILS(NOT_PERMITTED, gpumem_buffer_copy_2d(both[i], 0, buffer, 8, &rows, NULL));
+        FAILS(NOT_PERMITTED, gpumem_buffer_copy_batch(&item, 1, NULL, NULL));
+        OK(gpumem_buffer_read_sync(both[i], 0, bytes, 16, NULL));
+    }
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+/* ---- The deleter ----------------------------------------------------------------------------- */
+
+struct deleted {
+    int calls;
+    CUdeviceptr pointer;
+    size_t bytes;
+    CUstream stream;
+};
+
+static void note(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
+    struct deleted *deleted = user;
+    CUcontext current = NULL;
+    assert_int_equal(cu->cuCtxGetCurrent(&current), CUDA_SUCCESS);
+    assert_ptr_equal(current, gpumem_device_context(device));
+    *deleted = (struct deleted){deleted->calls + 1, pointer, bytes, stream};
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+static void free_in_order(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
+    struct deleted *deleted = user;
+    *deleted = (struct deleted){deleted->calls + 1, pointer, bytes, stream};
+    assert_int_equal(cu->cuMemFreeAsync(pointer, stream), CUDA_SUCCESS);
+}
+
+static void the_deleter_comes_after_the_last_use(void **state) {
+    (void)state;
+    struct deleted deleted = {0};
+    struct gate gate = close_gate();
+    CUdeviceptr pointer = take(KIB);
+    gpumem_buffer *view, *buffer = over(pointer, KIB,
+                                        GPUMEM_FOREIGN_OPTIONS(.stream = GPUMEM_STREAM_NONE,
+                                                               .deleter = note, .user = &deleted));
+    OK(gpumem_buffer_fill(buffer, 0, KIB, 1, gate.stream));
+    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(deleted.calls, 0);
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(deleted.calls, 0);
+    assert_int_equal(device_stats().deferred_frees, 1);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(deleted.calls, 1);
+    assert_int_equal(deleted.pointer, pointer);
+    assert_int_equal(deleted.bytes, KIB);
+    remove_gate(gate);
+}
+
+/* The stream that it gets comes after the others, although nothing has waited. */
+static void a_stream_ordered_deleter_is_called_at_once(void **state) {
+    (void)state;
+    struct deleted deleted = {0};
+    struct gate gate = close_gate();
+    CUstream stream;
+    CUdeviceptr pointer = 0, again = 0;
+    int done = 1;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    assert_int_equal(cu->cuMemAllocAsync(&pointer, KIB, stream), CUDA_SUCCESS);
+    gpumem_buffer *buffer = over(pointer, KIB,
+                                 GPUMEM_FOREIGN_OPTIONS(.stream = stream, .deleter = free_in_order,
+                                                        .user = &deleted, .stream_ordered = 1));
+    OK(gpumem_buffer_fill(buffer, 0, KIB, 1, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(deleted.calls, 1);
+    assert_ptr_equal(deleted.stream, stream);
+    OK(gpumem_stream_query(device, stream, &done));
+    assert_int_equal(done, 0); /* it waits for the gate */
+    open_gate(gate);
+    synchronize(stream);
+    assert_int_equal(cu->cuMemAllocAsync(&again, KIB, stream), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemFreeAsync(again, stream), CUDA_SUCCESS);
+    OK(gpumem_stream_destroy(device, stream));
+    remove_gate(gate);
+}
+
+static void nothing_is_taken_over_on_failure(void **state) {
+    (void)state;
+    struct deleted deleted = {0};
+    gpumem_buffer *buffer = NULL;
+    CUdeviceptr pointer = take(KIB);
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_from_pointer(device, pointer, 64 * MIB,
+                                     GPUMEM_FOREIGN_OPTIONS(.deleter = note, .user = &deleted),
+                                     &buffer));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_from_pointer(device, pointer, KIB,
+                                     GPUMEM_FOREIGN_OPTIONS(.stream = GPUMEM_STREAM_NONE,
+                                                            .deleter = free_in_order,
+                                                            .user = &deleted, .stream_ordered = 1),
+                                     &buffer));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_from_pointer(device, pointer, KIB,
+                                     GPUMEM_FOREIGN_OPTIONS(.stream_ordered = 1), &buffer));
+    assert_null(buffer);
+    assert_int_equal(deleted.calls, 0);
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+}
+
+static void closing_the_device_waits_for_the_deleter(void **state) {
+    (void)state;
+    struct deleted deleted = {0};
+    gpumem_library *other;
+    gpumem_device *device_again;
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = "softgpu"), &other));
+    OK(gpumem_device_open(other, 0, &device_again));
+    OK(gpumem_buffer_from_pointer(device_again, take(KIB), KIB,
+                                  GPUMEM_FOREIGN_OPTIONS(.deleter = note, .user = &deleted),
+                                  &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, KIB, 1, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_close(device_again));
+    assert_int_equal(deleted.calls, 1);
+    OK(gpumem_close(other));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_that_is_not_owned_stays),
+        cmocka_unit_test(every_kind_of_memory_is_known),
+        cmocka_unit_test(mapped_memory_may_have_many_pieces),
+        cmocka_unit_test(what_is_no_memory_of_the_drivers_is_refused),
+        cmocka_unit_test(read_only_memory_is_not_written),
+        cmocka_unit_test(the_deleter_comes_after_the_last_use),
+        cmocka_unit_test(a_stream_ordered_deleter_is_called_at_once),
+        cmocka_unit_test(nothing_is_taken_over_on_failure),
+        cmocka_unit_test(closing_the_device_waits_for_the_deleter),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

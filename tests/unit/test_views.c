@@ -1,0 +1,293 @@
+/* Views: parts of a buffer that hold it, and name their streams for it. */
+#include "library_test.h"
+
+#include <pthread.h>
+
+static gpumem_resource *virtual_memory, *pool, *cache, *pinned;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    OK(gpumem_virtual_resource_create(
+        device,
+        GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 64 * MIB),
+        &virtual_memory));
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    OK(gpumem_caching_resource_create(pool, NULL, &cache));
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(virtual_memory));
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    return buffer;
+}
+
+static gpumem_buffer *view_of(gpumem_buffer *buffer, size_t offset, size_t bytes) {
+    gpumem_buffer *view;
+    OK(gpumem_buffer_view(buffer, offset, bytes, &view));
+    return view;
+}
+
+static int is_mapped(CUdeviceptr address) {
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                    .id = gpumem_device_handle(device)};
+    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+}
+
+static void a_view_is_its_part_of_the_buffer(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
+    gpumem_buffer *view = view_of(buffer, 3 * KIB, KIB);
+    assert_int_equal(gpumem_buffer_pointer(view), gpumem_buffer_pointer(buffer) + 3 * KIB);
+    assert_int_equal(gpumem_buffer_size(view), KIB);
+    assert_int_equal(gpumem_buffer_capacity(view), KIB);
+    assert_ptr_equal(gpumem_buffer_viewed(view), buffer);
+    assert_null(gpumem_buffer_viewed(buffer));
+    assert_ptr_equal(gpumem_buffer_resource(view), virtual_memory);
+    assert_ptr_equal(gpumem_buffer_device(view), device);
+    unsigned char bytes[3 * KIB];
+    OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 1, NULL));
+    OK(gpumem_buffer_fill(view, 0, KIB, 2, NULL));
+    OK(gpumem_buffer_read_sync(buffer, 2 * KIB, bytes, sizeof bytes, NULL));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], i / KIB == 1 ? 2 : 1);
+    assert_int_equal(device_stats().allocations, 1);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(view, 0, KIB + 1, 0, NULL));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_grow(view, 2 * KIB, NULL));
+    FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(view, 1, NULL));
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void only_what_is_there_can_be_viewed(void **state) {
+    (void)state;
+    gpumem_buffer *view = NULL, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 0, &view));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 2 * MIB, 1, &view));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 1, 2 * MIB, &view));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, SIZE_MAX, 2, &view));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 1, NULL));
+    assert_null(view);
+    gpumem_buffer *outer = view_of(buffer, MIB, KIB);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(outer, 0, KIB + 1, &view));
+    OK(gpumem_buffer_free(outer, NULL));
+    OK(gpumem_buffer_shrink(buffer, MIB, NULL)); /* nothing holds it any more */
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void a_shrink_is_busy_and_a_growth_goes_on(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(virtual_memory, 4 * MIB, NULL);
+    gpumem_buffer *view = view_of(buffer, 0, KIB);
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    OK(gpumem_buffer_fill(view, 0, KIB, 1, NULL));
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    assert_int_equal(gpumem_buffer_committed(buffer), 2 * MIB);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void a_free_takes_effect_at_the_last_views(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    gpumem_buffer *first = view_of(buffer, KIB, KIB), *second = view_of(first, 512, 16);
+    assert_ptr_equal(gpumem_buffer_viewed(second), buffer);
+    assert_int_equal(gpumem_buffer_pointer(second), address + KIB + 512);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(first, NULL));
+    assert_true(is_mapped(address));
+    FAILS(BUSY, gpumem_resource_destroy(virtual_memory));
+    OK(gpumem_buffer_fill_sync(second, 0, 16, 3, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(first, NULL)); /* it was freed */
+    OK(gpumem_buffer_free(second, NULL));
+    assert_false(is_mapped(address));
+}
+
+/* The gate's stream is known from a view alone, in each of three ways. */
+static void a_views_streams_are_waited_for(void **state) {
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        struct gate gate = close_gate();
+        gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+        CUdeviceptr address = gpumem_buffer_pointer(buffer);
+        gpumem_buffer *view = view_of(buffer, 0, KIB);
+        if (way == 0)
+            OK(gpumem_buffer_use(view, gate.stream));
+        if (way == 1)
+            OK(gpumem_buffer_fill(view, 0, KIB, 1, gate.stream));
+        OK(gpumem_buffer_free(view, way == 2 ? gate.stream : NULL));
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_device_trim(device, 0));
+        assert_true(is_mapped(address));
+        assert_int_equal(device_stats().deferred_frees, 1);
+        open_gate(gate);
+        OK(gpumem_device_trim(device, 0));
+        assert_false(is_mapped(address));
+        remove_gate(gate);
+    }
+}
+
+/* Every free has room for its stream, whether the owner's comes first or last. */
+static void many_views_are_freed_on_a_stream_each(void **state) {
+    (void)state;
+    enum { VIEWS = 40 };
+    CUstream streams[VIEWS + 1];
+    gpumem_buffer *views[VIEWS];
+    for (size_t i = 0; i <= VIEWS; i++)
+        OK(gpumem_stream_create(device, NULL, &streams[i]));
+    for (int owner_first = 0; owner_first < 2; owner_first++) {
+        gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+        for (size_t i = 0; i < VIEWS; i++)
+            views[i] = view_of(buffer, i, 1);
+        if (owner_first)
+            OK(gpumem_buffer_free(buffer, streams[VIEWS]));
+        for (size_t i = 0; i < VIEWS; i++)
+            OK(gpumem_buffer_free(views[i], streams[i]));
+        if (!owner_first)
+            OK(gpumem_buffer_free(buffer, streams[VIEWS]));
+    }
+    for (size_t i = 0; i <= VIEWS; i++)
+        OK(gpumem_stream_destroy(device, streams[i]));
+    assert_int_equal(device_stats().committed_bytes, 0);
+}
+
+/* Memory that goes back in the order of a stream does so behind the views' work. */
+static void stream_ordered_memory_goes_back_behind_its_views(void **state) {
+    (void)state;
+    gpumem_resource *resources[] = {pool, cache};
+    for (size_t i = 0; i < COUNT(resources); i++) {
+        struct gate gate = close_gate();
+        CUstream stream;
+        OK(gpumem_stream_create(device, NULL, &stream));
+        gpumem_buffer *buffer = allocate(resources[i], KIB, stream);
+        gpumem_buffer *seen = allocate(pinned, KIB, GPUMEM_STREAM_NONE);
+        const unsigned char *bytes = gpumem_buffer_host_pointer(seen);
+        gpumem_buffer *view = view_of(buffer, 0, KIB);
+        OK(gpumem_buffer_fill(view, 0, KIB, 7, gate.stream));
+        OK(gpumem_buffer_free(buffer, stream));
+        OK(gpumem_buffer_copy(seen, 0, view, 0, KIB, gate.stream));
+        OK(gpumem_buffer_free(view, NULL));
+        /* It may be the same memory: its new owner's work comes after the gate then, if at all. */
+        gpumem_buffer *next = allocate(resources[i], KIB, stream);
+        OK(gpumem_buffer_fill(next, 0, KIB, 9, stream));
+        open_gate(gate);
+        for (size_t j = 0; j < KIB; j++)
+            assert_int_equal(bytes[j], 7);
+        OK(gpumem_buffer_free(next, stream));
+        OK(gpumem_buffer_free(seen, NULL));
+        OK(gpumem_device_trim(device, 1));
+        OK(gpumem_stream_destroy(device, stream));
+        remove_gate(gate);
+    }
+}
+
+static void an_export_of_a_view_is_refused(void **state) {
+    (void)state;
+    gpumem_export *exported = NULL;
+    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = view_of(buffer, 0, MIB);
+    FAILS(NOT_SUPPORTED, gpumem_export_create(view, &exported));
+    assert_null(exported);
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void views_may_be_held(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    gpumem_buffer *view = view_of(buffer, 0, MIB);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_release(view));
+    OK(gpumem_buffer_hold(view));
+    OK(gpumem_buffer_free(view, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(view, NULL));
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, 1, NULL));
+    OK(gpumem_buffer_release(view));
+    OK(gpumem_buffer_shrink(buffer, 1, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+enum { THREADS = 6, ROUNDS = 300 };
+
+struct worker {
+    gpumem_buffer *buffer;
+    unsigned char number;
+    int busy; /* shrinks that met a view, or views of what had just gone */
+};
+
+/* Each in its own KiB of the first 2 MiB, which no shrink takes. */
+static void *make_views(void *data) {
+    struct worker *worker = data;
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    for (int round = 0; round < ROUNDS; round++) {
+        unsigned char bytes[KIB], value = (unsigned char)(worker->number + round);
+        gpumem_buffer *view = view_of(worker->buffer, worker->number * KIB, KIB);
+        OK(gpumem_buffer_fill(view, 0, KIB, value, stream));
+        OK(gpumem_buffer_read_sync(view, 0, bytes, KIB, stream));
+        for (size_t i = 0; i < KIB; i++)
+            assert_int_equal(bytes[i], value);
+        OK(gpumem_buffer_free(view, stream));
+    }
+    return NULL;
+}
+
+static void *grow_and_shrink(void *data) {
+    struct worker *worker = data;
+    for (int round = 0; round < ROUNDS; round++) {
+        OK(gpumem_buffer_grow(worker->buffer, 6 * MIB, NULL));
+        gpumem_status status = gpumem_buffer_shrink(worker->buffer, 2 * MIB, NULL);
+        worker->busy += status == GPUMEM_ERROR_BUSY;
+        assert_true(status == GPUMEM_OK || status == GPUMEM_ERROR_BUSY);
+    }
+    return NULL;
+}
+
+static void threads_view_a_buffer_that_grows_and_shrinks(void **state) {
+    (void)state;
+    pthread_t threads[THREADS + 1];
+    struct worker workers[THREADS + 1];
+    gpumem_buffer *buffer = allocate(virtual_memory, 2 * MIB, GPUMEM_STREAM_NONE);
+    for (size_t i = 0; i <= THREADS; i++) {
+        workers[i] = (struct worker){.buffer = buffer, .number = (unsigned char)i};
+        assert_int_equal(pthread_create(&threads[i], NULL,
+                                        i < THREADS ? make_views : grow_and_shrink, &workers[i]),
+                         0);
+    }
+    for (size_t i = 0; i <= THREADS; i++)
+        pthread_join(threads[i], NULL);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().committed_bytes, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_view_is_its_part_of_the_buffer),
+        cmocka_unit_test(only_what_is_there_can_be_viewed),
+        cmocka_unit_test(a_shrink_is_busy_and_a_growth_goes_on),
+        cmocka_unit_test(a_free_takes_effect_at_the_last_views),
+        cmocka_unit_test(a_views_streams_are_waited_for),
+        cmocka_unit_test(many_views_are_freed_on_a_stream_each),
+        cmocka_unit_test(stream_ordered_memory_goes_back_behind_its_views),
+        cmocka_unit_test(an_export_of_a_view_is_refused),
+        cmocka_unit_test(views_may_be_held),
+        cmocka_unit_test(threads_view_a_buffer_that_grows_and_shrinks),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

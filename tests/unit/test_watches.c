@@ -1,0 +1,415 @@
+/* Word before memory goes: of what, to whom, in which order, and from which threads. */
+#include "library_test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static gpumem_resource *memory, *pool;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    OK(gpumem_virtual_resource_create(
+        device,
+        GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1, .capacity = 32 * MIB,
+                               .handle_type = GPUMEM_HANDLE_POSIX_FD),
+        &memory));
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(memory));
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    return buffer;
+}
+
+static int is_mapped(CUdeviceptr address) {
+    unsigned long long flags = 0;
+    const CUmemLocation location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                    .id = gpumem_device_handle(device)};
+    return cu->cuMemGetAccess(&flags, &location, address) == CUDA_SUCCESS && flags != 0;
+}
+
+/* What was told, and by which watch. */
+struct heard {
+    gpumem_leaving_event event;
+    int watch;
+    int mapped; /* the first and the last byte at that time */
+};
+static struct heard heard[64];
+static size_t heard_count;
+
+static void note(int watch, const gpumem_leaving_event *event) {
+    assert_true(heard_count < COUNT(heard));
+    heard[heard_count++] = (struct heard){
+        *event, watch, is_mapped(event->base) && is_mapped(event->base + event->bytes - 1)};
+}
+
+static void listen(void *user, const gpumem_leaving_event *event) {
+    note(*(const int *)user, event);
+}
+
+static void check_heard(size_t index, int watch, gpumem_leaving reason, CUdeviceptr base,
+                        size_t bytes) {
+    assert_true(index < heard_count);
+    assert_int_equal(heard[index].watch, watch);
+    assert_int_equal(heard[index].event.reason, reason);
+    assert_int_equal(heard[index].event.base, base);
+    assert_int_equal(heard[index].event.bytes, bytes);
+}
+
+static gpumem_watch *watch_buffer(gpumem_buffer *buffer, int *name) {
+    gpumem_watch *watch;
+    OK(gpumem_buffer_watch(buffer, listen, name, &watch));
+    return watch;
+}
+
+static gpumem_watch *watch_resource(gpumem_resource *resource, int *name) {
+    gpumem_watch *watch;
+    OK(gpumem_resource_watch(resource, listen, name, &watch));
+    return watch;
+}
+
+static int one = 1, two = 2, three = 3, four = 4;
+
+/* ---- Of what --------------------------------------------------------------------------------- */
+
+static void a_free_is_told_while_all_is_mapped(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_buffer *buffer = allocate(memory, 5 * MIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    gpumem_watch *watch = watch_buffer(buffer, &one);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 1);
+    check_heard(0, 1, GPUMEM_LEAVING_FREE, address, 6 * MIB);
+    assert_true(heard[0].mapped);
+    assert_ptr_equal(heard[0].event.buffer, buffer);
+    assert_false(is_mapped(address));
+    OK(gpumem_watch_end(watch)); /* also after the buffer */
+    FAILS(INVALID_ARGUMENT, gpumem_watch_end(watch));
+}
+
+static void a_shrink_tells_what_it_unmaps(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_buffer *buffer = allocate(memory, 8 * MIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    gpumem_watch *watch = watch_buffer(buffer, &one);
+    OK(gpumem_buffer_shrink(buffer, 8 * MIB - 1, NULL)); /* within the last handle */
+    assert_int_equal(heard_count, 0);
+    OK(gpumem_buffer_shrink(buffer, 3 * MIB, NULL));
+    assert_int_equal(heard_count, 1);
+    check_heard(0, 1, GPUMEM_LEAVING_SHRINK, address + 4 * MIB, 4 * MIB);
+    assert_true(heard[0].mapped);
+    assert_false(is_mapped(address + 4 * MIB));
+    OK(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
+    assert_int_equal(heard_count, 1);
+    OK(gpumem_buffer_free(buffer, NULL));
+    check_heard(1, 1, GPUMEM_LEAVING_FREE, address, 6 * MIB);
+    OK(gpumem_watch_end(watch));
+}
+
+/* Nothing is told before the work that may use it is done. */
+static void what_waits_is_told_when_its_streams_have_passed(void **state) {
+    (void)state;
+    heard_count = 0;
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(memory, 2 * MIB, gate.stream);
+    gpumem_watch *watch = watch_buffer(buffer, &one);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(heard_count, 0);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 0));
+    assert_int_equal(heard_count, 1);
+    assert_true(heard[0].mapped);
+    OK(gpumem_watch_end(watch));
+    remove_gate(gate);
+}
+
+static void stream_ordered_memory_names_its_stream(void **state) {
+    (void)state;
+    heard_count = 0;
+    CUstream stream;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    gpumem_buffer *buffer = allocate(pool, KIB, stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    gpumem_watch *watch = watch_buffer(buffer, &one);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 1);
+    check_heard(0, 1, GPUMEM_LEAVING_FREE, address, KIB);
+    assert_ptr_equal(heard[0].event.stream, stream);
+    OK(gpumem_watch_end(watch));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void imported_and_foreign_memory_is_told_too(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_export *exported;
+    gpumem_buffer *imported, *foreign, *buffer = allocate(memory, 2 * MIB, NULL);
+    const void *description;
+    size_t bytes;
+    int fd;
+    OK(gpumem_export_create(buffer, &exported));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
+    OK(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer) + 16, 100, NULL, &foreign));
+    gpumem_watch *first = watch_buffer(imported, &one), *second = watch_buffer(foreign, &two);
+    CUdeviceptr address = gpumem_buffer_pointer(imported);
+    OK(gpumem_buffer_free(foreign, NULL));
+    check_heard(0, 2, GPUMEM_LEAVING_FREE, gpumem_buffer_pointer(buffer) + 16, 100);
+    OK(gpumem_buffer_free(imported, NULL));
+    check_heard(1, 1, GPUMEM_LEAVING_FREE, address, 2 * MIB);
+    assert_true(heard[1].mapped);
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 2);
+    OK(gpumem_watch_end(first));
+    OK(gpumem_watch_end(second));
+}
+
+/* ---- To whom --------------------------------------------------------------------------------- */
+
+static void buffers_are_told_before_resources_and_in_order(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_resource *limit;
+    OK(gpumem_limit_resource_create(memory, 32 * MIB, &limit));
+    gpumem_watch *watches[5];
+    watches[0] = watch_resource(memory, &four);
+    watches[1] = watch_resource(limit, &three);
+    gpumem_buffer *view, *buffer = allocate(limit, 2 * MIB, NULL);
+    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    watches[2] = watch_buffer(buffer, &one);
+    watches[3] = watch_buffer(view, &two); /* the buffer's */
+    watches[4] = watch_buffer(buffer, &one);
+    OK(gpumem_watch_end(watches[4]));
+    OK(gpumem_buffer_free(view, NULL));
+    assert_int_equal(heard_count, 0);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(heard[i].watch, i + 1);
+    /* Buffers of the wrapped resource itself are not the wrapper's. */
+    OK(gpumem_buffer_free(allocate(memory, 1, NULL), NULL));
+    assert_int_equal(heard_count, 5);
+    assert_int_equal(heard[4].watch, 4);
+    OK(gpumem_resource_destroy(limit));
+    for (size_t i = 0; i < 4; i++)
+        OK(gpumem_watch_end(watches[i])); /* also after the resource */
+}
+
+/* The cache's blocks stay mapped; what it gives back is told below. */
+static void a_cache_tells_of_its_segments(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_resource *cache;
+    OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
+                                      &cache));
+    gpumem_watch *of_cache = watch_resource(cache, &one), *below = watch_resource(memory, &three);
+    gpumem_buffer *buffer = allocate(cache, KIB, NULL), *other = allocate(cache, KIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    gpumem_watch *of_buffer = watch_buffer(buffer, &two);
+    OK(gpumem_buffer_free(other, NULL));
+    assert_int_equal(heard_count, 0);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 1);
+    assert_int_equal(heard[0].watch, 2);
+    assert_int_equal(heard[0].event.base, address);
+    /* The block is handed out again without its watch. */
+    buffer = allocate(cache, KIB, NULL);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 1);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(heard_count, 3);
+    assert_int_equal(heard[1].watch, 1);
+    assert_int_equal(heard[2].watch, 3);
+    assert_null(heard[1].event.buffer);
+    assert_true(heard[1].event.base <= address &&
+                address < heard[1].event.base + heard[1].event.bytes);
+    assert_int_equal(heard[1].event.bytes % (2 * MIB), 0);
+    assert_true(heard[1].mapped);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_watch_end(of_cache));
+    OK(gpumem_watch_end(below));
+    OK(gpumem_watch_end(of_buffer));
+}
+
+/* ---- What a callback may do ------------------------------------------------------------------ */
+
+static gpumem_watch *own;
+
+static void end_itself(void *user, const gpumem_leaving_event *event) {
+    (void)user;
+    note(1, event);
+    OK(gpumem_watch_end(own));
+}
+
+static void use_the_library(void *user, const gpumem_leaving_event *event) {
+    gpumem_buffer *other = allocate(memory, 2 * MIB, NULL);
+    gpumem_layout layout = {.size = sizeof layout};
+    OK(gpumem_buffer_get_layout(other, &layout, NULL, 0));
+    OK(gpumem_buffer_fill_sync(other, 0, KIB, 1, NULL));
+    OK(gpumem_buffer_free(other, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(other, 0, 1, 1, NULL));
+    if (event->reason == GPUMEM_LEAVING_SHRINK)
+        OK(gpumem_buffer_get_layout(event->buffer, &layout, NULL, 0));
+    assert_int_equal(gpumem_buffer_pointer(event->buffer), *(CUdeviceptr *)user);
+    note(2, event);
+}
+
+static void a_callback_may_end_its_watch_and_use_other_buffers(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_watch *watch;
+    gpumem_buffer *buffer = allocate(memory, 6 * MIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_watch(buffer, end_itself, NULL, &own));
+    OK(gpumem_buffer_watch(buffer, use_the_library, &address, &watch));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_view(buffer, 0, 0, &buffer));
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    SAYS("gpumem_buffer_view: 0 bytes"); /* what a callback was refused is its own */
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 3);
+    assert_int_equal(heard[0].watch, 1);
+    assert_int_equal(heard[1].watch, 2);
+    assert_int_equal(heard[2].watch, 2);
+    OK(gpumem_watch_end(watch));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+struct held_call {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int inside, let_go, ended;
+    gpumem_watch *watch;
+};
+
+static void stay(void *user, const gpumem_leaving_event *event) {
+    (void)event;
+    struct held_call *call = user;
+    pthread_mutex_lock(&call->lock);
+    call->inside = 1;
+    pthread_cond_broadcast(&call->changed);
+    while (!call->let_go)
+        pthread_cond_wait(&call->changed, &call->lock);
+    assert_false(call->ended);
+    call->inside = 0;
+    pthread_mutex_unlock(&call->lock);
+}
+
+static void *free_it(void *buffer) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    return NULL;
+}
+
+static void *end_it(void *user) {
+    struct held_call *call = user;
+    OK(gpumem_watch_end(call->watch));
+    pthread_mutex_lock(&call->lock);
+    call->ended = 1;
+    assert_false(call->inside);
+    pthread_mutex_unlock(&call->lock);
+    return NULL;
+}
+
+/* One thread is in the callback; nothing is unmapped, other threads go on, and who ends the watch
+ * comes back when the callback has. */
+static void ending_a_watch_waits_for_its_callback(void **state) {
+    (void)state;
+    struct held_call call = {.lock = PTHREAD_MUTEX_INITIALIZER,
+                             .changed = PTHREAD_COND_INITIALIZER};
+    pthread_t freeing, ending;
+    gpumem_buffer *buffer = allocate(memory, 2 * MIB, NULL);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_watch(buffer, stay, &call, &call.watch));
+    assert_int_equal(pthread_create(&freeing, NULL, free_it, buffer), 0);
+    pthread_mutex_lock(&call.lock);
+    while (!call.inside)
+        pthread_cond_wait(&call.changed, &call.lock);
+    pthread_mutex_unlock(&call.lock);
+    assert_int_equal(pthread_create(&ending, NULL, end_it, &call), 0);
+    assert_true(is_mapped(address));
+    OK(gpumem_buffer_free(allocate(memory, 2 * MIB, NULL), NULL));
+    pthread_mutex_lock(&call.lock);
+    assert_false(call.ended);
+    call.let_go = 1;
+    pthread_cond_broadcast(&call.changed);
+    pthread_mutex_unlock(&call.lock);
+    pthread_join(freeing, NULL);
+    pthread_join(ending, NULL);
+    assert_true(call.ended);
+    assert_false(is_mapped(address));
+}
+
+enum { THREADS = 6, ROUNDS = 150 };
+static atomic_int told[THREADS], told_resource;
+
+static void count(void *user, const gpumem_leaving_event *event) {
+    assert_int_equal(event->base % (2 * MIB), 0);
+    assert_int_equal(event->bytes % (2 * MIB), 0);
+    assert_true(is_mapped(event->base));
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static void *come_and_go(void *user) {
+    atomic_int *mine = user, other = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        gpumem_watch *watch, *passing;
+        gpumem_buffer *buffer = allocate(memory, 4 * MIB, NULL);
+        OK(gpumem_buffer_watch(buffer, count, mine, &watch));
+        OK(gpumem_resource_watch(memory, count, &other, &passing));
+        OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+        OK(gpumem_watch_end(passing));
+        int last = atomic_load(&other);
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_watch_end(watch));
+        assert_int_equal(atomic_load(&other), last); /* nobody calls it any more */
+    }
+    assert_true(atomic_load(&other) >= ROUNDS);
+    return NULL;
+}
+
+static void threads_watch_and_free_at_once(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    gpumem_watch *watch;
+    OK(gpumem_resource_watch(memory, count, &told_resource, &watch));
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &told[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    OK(gpumem_device_trim(device, 1));
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(atomic_load(&told[i]), 2 * ROUNDS);
+    assert_int_equal(atomic_load(&told_resource), 2 * THREADS * ROUNDS);
+    OK(gpumem_watch_end(watch));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_free_is_told_while_all_is_mapped),
+        cmocka_unit_test(a_shrink_tells_what_it_unmaps),
+        cmocka_unit_test(what_waits_is_told_when_its_streams_have_passed),
+        cmocka_unit_test(stream_ordered_memory_names_its_stream),
+        cmocka_unit_test(imported_and_foreign_memory_is_told_too),
+        cmocka_unit_test(buffers_are_told_before_resources_and_in_order),
+        cmocka_unit_test(a_cache_tells_of_its_segments),
+        cmocka_unit_test(a_callback_may_end_its_watch_and_use_other_buffers),
+        cmocka_unit_test(ending_a_watch_waits_for_its_callback),
+        cmocka_unit_test(threads_watch_and_free_at_once),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
