@@ -8,6 +8,7 @@
 #include <gpumem/buffer.h>
 #include <gpumem/caching.h>
 #include <gpumem/copy.h>
+#include <gpumem/dlpack.h>
 #include <gpumem/foreign.h>
 #include <gpumem/layout.h>
 #include <gpumem/library.h>
