@@ -3,23 +3,50 @@
 #include "memory/current.h"
 #include "memory/driver_error.h"
 
+/* The handle behind a mapping, to be released; 0 in *handle where the address is of no mapping. */
+static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
+                            CUmemGenericAllocationHandle *handle) {
+    const gpumem_driver_api *cu = device->cu;
+    *handle = 0;
+    CUresult result = cu->cuMemRetainAllocationHandle(handle, (void *)(uintptr_t)pointer);
+    if (result == CUDA_SUCCESS)
+        return GPUMEM_OK;
+    /* It may have taken effect: the driver reports earlier failures like this. */
+    if (*handle && cu->cuMemRelease(*handle) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
+    *handle = 0;
+    if (result == CUDA_ERROR_INVALID_VALUE)
+        return GPUMEM_OK;
+    return gm_cu_fail(cu, result, "cuMemRetainAllocationHandle", "cannot tell where 0x%llx is",
+                      pointer);
+}
+
 /* Host memory that was mapped by hand has no host pointer in the driver's eyes, whatever the CPU
  * may do there (recorded on an H200): its handle tells where it is, and its mapping who may. */
-static void ask_mapping(const gpumem_driver_api *cu, CUdeviceptr pointer, struct gm_pointer *out) {
-    CUmemGenericAllocationHandle handle = 0;
+static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
+                                 struct gm_pointer *out) {
+    const gpumem_driver_api *cu = device->cu;
+    CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop = {0};
     unsigned long long flags = 0;
-    void *address = (void *)(uintptr_t)pointer;
-    if (cu->cuMemRetainAllocationHandle(&handle, address) != CUDA_SUCCESS)
-        return;
+    gpumem_status status = retain(device, pointer, &handle);
+    if (status != GPUMEM_OK || !handle)
+        return status;
     CUresult result = cu->cuMemGetAllocationPropertiesFromHandle(&prop, handle);
-    (void)cu->cuMemRelease(handle);
     if (result != CUDA_SUCCESS)
-        return;
+        status = gm_cu_fail(cu, result, "cuMemGetAllocationPropertiesFromHandle",
+                            "cannot tell where 0x%llx is", pointer);
+    if (cu->cuMemRelease(handle) != CUDA_SUCCESS)
+        gm_meter_quarantine(&device->meter, 0);
+    if (status != GPUMEM_OK)
+        return status;
     out->location = prop.location;
-    if (out->on_host && !out->host_pointer &&
-        cu->cuMemGetAccess(&flags, &prop.location, pointer) == CUDA_SUCCESS && flags)
-        out->host_pointer = address;
+    result = cu->cuMemGetAccess(&flags, &prop.location, pointer);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(cu, result, "cuMemGetAccess", "cannot tell who reaches 0x%llx", pointer);
+    if (flags)
+        out->host_pointer = (void *)(uintptr_t)pointer;
+    return GPUMEM_OK;
 }
 
 gpumem_status gm_pointer_ask(gpumem_device *device, CUdeviceptr pointer, struct gm_pointer *out) {
@@ -51,8 +78,8 @@ gpumem_status gm_pointer_ask(gpumem_device *device, CUdeviceptr pointer, struct 
     out->on_host = type == CU_MEMORYTYPE_HOST && !managed;
     out->location.type = out->on_host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
     out->location.id = out->on_host ? 0 : ordinal;
-    if (out->on_host)
-        ask_mapping(cu, pointer, out);
+    if (out->on_host && !out->host_pointer && device->has_virtual)
+        return ask_mapping(device, pointer, out);
     return GPUMEM_OK;
 }
 
