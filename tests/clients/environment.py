@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("cuda12", "cuda13", "numba", "pycuda")
+NAMES = ("cuda12", "cuda13", "numba", "numpy", "pycuda")
 
 
 class Unavailable(Exception):
