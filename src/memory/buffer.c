@@ -418,7 +418,9 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
         gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
         return status;
     }
+    pthread_mutex_lock(&buffer->lock); /* another thread may just be making a view */
     gm_buffer_take_over(buffer, &changed);
+    pthread_mutex_unlock(&buffer->lock);
     return GPUMEM_OK;
 }
 
