@@ -45,7 +45,7 @@ GPUMEM_API gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_
 typedef enum gpumem_leaving {
     GPUMEM_LEAVING_FREE = 1,   /* the buffer ends; its memory goes back to where it came from */
     GPUMEM_LEAVING_SHRINK = 2, /* the end of the buffer is unmapped; the rest stays */
-    GPUMEM_LEAVING_ACCESS = 3, /* it stays mapped, and a device loses access */
+    GPUMEM_LEAVING_ACCESS = 3, /* it stays mapped, and a device loses access: by no call yet */
 } gpumem_leaving;
 
 typedef struct gpumem_leaving_event {

@@ -601,5 +601,6 @@ gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer) {
 
 gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->root ? buffer->root->resource : buffer->resource;
-    return resource->imported ? NULL : resource;
+    int hidden = resource->foreign || resource == resource->device->import_resource;
+    return hidden ? NULL : resource;
 }

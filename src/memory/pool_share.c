@@ -254,7 +254,7 @@ static gpumem_status export_pointer(struct gm_pool *p, CUdeviceptr base,
 gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share_buffer *shared) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_pool_export_buffer");
-    GM_REQUIRE(!buffer->freed, "gpumem_pool_export_buffer: the buffer was freed");
+    GM_REQUIRE(!(buffer->freed & GM_FREED), "gpumem_pool_export_buffer: the buffer was freed");
     const gpumem_buffer *inner = gm_buffer_innermost(buffer);
     struct gm_pool *p = inner ? pool_behind(inner) : NULL;
     if (!p || inner->allocation.pointer != buffer->allocation.pointer)

@@ -173,7 +173,8 @@ void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes, gpumem_
     gpumem_resource *resource = buffer->resource;
     gpumem_leaving_event event = make_event(resource, &buffer->allocation, offset, bytes, reason);
     event.buffer = buffer;
-    if (reason == GPUMEM_LEAVING_FREE && resource->properties.stream_ordered && buffer->wait_count)
+    int ordered = resource->properties.stream_ordered && buffer->wait_count && !buffer->homeless;
+    if (reason == GPUMEM_LEAVING_FREE && ordered)
         event.stream = gm_buffer_home(buffer);
     tell(resource->device, buffer, watched_resource(buffer), &event);
 }

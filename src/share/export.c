@@ -25,7 +25,7 @@ gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]
 /* `inner` has the memory. A wrapper of the user's gives away whole buffers or none. */
 static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
-    if (!inner || inner->freed)
+    if (!inner || inner->freed & GM_FREED)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "the %s resource does not name the buffer of its upstream that this one is "
                        "(gpumem_allocation.buffer)",
@@ -41,7 +41,7 @@ static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffe
 
 static gpumem_status check(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
-    if (buffer->freed)
+    if (buffer->freed & GM_FREED)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_export_create: the buffer was freed");
     if (resource == resource->device->import_resource)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,

@@ -149,7 +149,8 @@ static void rows_of_a_host_pool(void **state) {
     gpumem_resource *resource;
     begin();
     gpumem_status status = gpumem_pinned_resource_create(
-        device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL), &resource);
+        device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .pool = GPUMEM_POOL_OWN),
+        &resource);
     if (status != GPUMEM_OK) {
         end();
         SKIP("no host pool: %s", gpumem_last_error()->message);

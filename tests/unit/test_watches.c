@@ -152,6 +152,27 @@ static void stream_ordered_memory_names_its_stream(void **state) {
     OK(gpumem_stream_destroy(device, stream));
 }
 
+/* To be watched is nothing that other calls see. */
+static void a_watched_buffer_is_as_any_other(void **state) {
+    (void)state;
+    heard_count = 0;
+    gpumem_export *exported;
+    gpumem_buffer *view, *buffer = allocate(memory, 4 * MIB, NULL);
+    gpumem_watch *watch = watch_buffer(buffer, &one);
+    OK(gpumem_export_create(buffer, &exported));
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_hold(buffer));
+    OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    OK(gpumem_buffer_release(buffer));
+    OK(gpumem_buffer_free(view, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_release(buffer));
+    assert_int_equal(heard_count, 0); /* what a hold refuses is not announced */
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(heard_count, 1);
+    OK(gpumem_watch_end(watch));
+}
+
 static void imported_and_foreign_memory_is_told_too(void **state) {
     (void)state;
     heard_count = 0;
@@ -404,6 +425,7 @@ int main(void) {
         cmocka_unit_test(a_shrink_tells_what_it_unmaps),
         cmocka_unit_test(what_waits_is_told_when_its_streams_have_passed),
         cmocka_unit_test(stream_ordered_memory_names_its_stream),
+        cmocka_unit_test(a_watched_buffer_is_as_any_other),
         cmocka_unit_test(imported_and_foreign_memory_is_told_too),
         cmocka_unit_test(buffers_are_told_before_resources_and_in_order),
         cmocka_unit_test(a_cache_tells_of_its_segments),
