@@ -132,6 +132,31 @@ static void what_is_no_memory_of_the_drivers_is_refused(void **state) {
     assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
 }
 
+/* Host memory of another device's context is anybody's; its device memory is not. */
+static void memory_of_another_device_is_refused(void **state) {
+    (void)state;
+    gpumem_device *other;
+    gpumem_buffer *buffer = NULL;
+    void *pinned = NULL;
+    OK(gpumem_device_open(library, 1, &other));
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(other)), CUDA_SUCCESS);
+    CUdeviceptr pointer = take(KIB);
+    assert_int_equal(cu->cuMemHostAlloc(&pinned, KIB, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
+    FAILS(NO_DEVICE, gpumem_buffer_from_pointer(device, pointer, KIB, NULL, &buffer));
+    assert_null(buffer);
+    OK(gpumem_buffer_from_pointer(other, pointer, KIB, NULL, &buffer));
+    assert_int_equal(attributes_of(buffer).device_ordinal, 1);
+    OK(gpumem_buffer_free(buffer, NULL));
+    buffer = over((CUdeviceptr)(uintptr_t)pinned, KIB, NULL);
+    assert_int_equal(attributes_of(buffer).device_ordinal, -1);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(cu->cuMemFree_v2(pointer), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemFreeHost(pinned), CUDA_SUCCESS);
+    CUcontext popped;
+    cu->cuCtxPopCurrent_v2(&popped);
+    OK(gpumem_device_close(other));
+}
+
 static void read_only_memory_is_not_written(void **state) {
     (void)state;
     CUdeviceptr pointer = take(KIB);
@@ -280,11 +305,13 @@ int main(void) {
         cmocka_unit_test(every_kind_of_memory_is_known),
         cmocka_unit_test(mapped_memory_may_have_many_pieces),
         cmocka_unit_test(what_is_no_memory_of_the_drivers_is_refused),
+        cmocka_unit_test(memory_of_another_device_is_refused),
         cmocka_unit_test(read_only_memory_is_not_written),
         cmocka_unit_test(the_deleter_comes_after_the_last_use),
         cmocka_unit_test(a_stream_ordered_deleter_is_called_at_once),
         cmocka_unit_test(nothing_is_taken_over_on_failure),
         cmocka_unit_test(closing_the_device_waits_for_the_deleter),
     };
+    setenv("SOFTGPU_DEVICES", "2", 1);
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,6 +2,8 @@
 #include "library_test.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static gpumem_resource *virtual_memory, *pool, *cache, *pinned;
 
@@ -220,6 +222,27 @@ static void views_may_be_held(void **state) {
     OK(gpumem_buffer_free(buffer, NULL));
 }
 
+/* Of a forked child's calls on the parent's objects all are refused, and none touches them. */
+static void a_forked_child_has_no_views(void **state) {
+    (void)state;
+    gpumem_buffer *view, *buffer = allocate(virtual_memory, 2 * MIB, NULL);
+    OK(gpumem_buffer_view(buffer, 0, KIB, &view));
+    pid_t child = fork();
+    if (child == 0) {
+        gpumem_buffer *another;
+        int refused = gpumem_buffer_view(buffer, 0, 1, &another) == GPUMEM_ERROR_FORKED &&
+                      gpumem_buffer_fill(view, 0, 1, 1, NULL) == GPUMEM_ERROR_FORKED &&
+                      gpumem_buffer_free(view, NULL) == GPUMEM_ERROR_FORKED;
+        _exit(refused ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    OK(gpumem_buffer_fill_sync(view, 0, KIB, 1, NULL));
+    OK(gpumem_buffer_free(view, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
 /* ---- Threads --------------------------------------------------------------------------------- */
 
 enum { THREADS = 6, ROUNDS = 300 };
@@ -287,6 +310,7 @@ int main(void) {
         cmocka_unit_test(stream_ordered_memory_goes_back_behind_its_views),
         cmocka_unit_test(an_export_of_a_view_is_refused),
         cmocka_unit_test(views_may_be_held),
+        cmocka_unit_test(a_forked_child_has_no_views),
         cmocka_unit_test(threads_view_a_buffer_that_grows_and_shrinks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
