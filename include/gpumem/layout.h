@@ -43,9 +43,11 @@ GPUMEM_API gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_
                                                   gpumem_segment *segments, size_t room);
 
 typedef enum gpumem_leaving {
-    GPUMEM_LEAVING_FREE = 1,   /* the buffer ends; its memory goes back to where it came from */
-    GPUMEM_LEAVING_SHRINK = 2, /* the end of the buffer is unmapped; the rest stays */
-    GPUMEM_LEAVING_ACCESS = 3, /* it stays mapped, and a device loses access: by no call yet */
+    GPUMEM_LEAVING_FREE = 1,     /* the buffer ends; its memory goes back to where it came from */
+    GPUMEM_LEAVING_SHRINK = 2,   /* the end of the buffer is unmapped; the rest stays */
+    GPUMEM_LEAVING_ACCESS = 3,   /* it stays mapped, and a device loses access */
+    GPUMEM_LEAVING_DECOMMIT = 4, /* chunks in the middle are unmapped; the addresses stay */
+    GPUMEM_LEAVING_MOVE = 5, /* gpumem_buffer_move_to_capacity: all of it gets other addresses */
 } gpumem_leaving;
 
 typedef struct gpumem_leaving_event {
@@ -66,6 +68,8 @@ typedef struct gpumem_leaving_event {
  *
  * Memory that is not stream-ordered has been passed by every stream that was named for it. Of
  * stream-ordered memory work may still be queued: a registrar that minds waits for it here.
+ * Access that is taken from all buffers of a virtual resource at once
+ * (gpumem_virtual_resource_set_access, _set_peers) is not announced.
  * A piece that was announced may stay after all, where the driver refuses to unmap it or a hold
  * came in between; the buffer's layout tells.
  *

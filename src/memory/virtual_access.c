@@ -7,6 +7,7 @@
 #include "memory/driver_error.h"
 #include "memory/virtual_resource.h"
 #include "memory/vmm.h"
+#include "memory/watch.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -243,6 +244,16 @@ static int loses(struct gm_virtual_resource *v, const struct gm_extent *extent, 
     return loses_access;
 }
 
+static void tell(gpumem_buffer *buffer, const struct gm_extent *extent, size_t first,
+                 size_t count) {
+    size_t offset = 0, bytes = 0;
+    for (size_t i = 0; i < first; i++)
+        offset += extent->chunks[i].bytes;
+    for (size_t i = first; i < first + count; i++)
+        bytes += extent->chunks[i].bytes;
+    gm_watches_tell(buffer, offset, bytes, GPUMEM_LEAVING_ACCESS);
+}
+
 static gpumem_status change_buffer(struct gm_virtual_resource *v, gpumem_buffer *buffer,
                                    size_t first, size_t count, CUmemAccessDesc entry,
                                    CUstream stream) {
@@ -256,6 +267,8 @@ static gpumem_status change_buffer(struct gm_virtual_resource *v, gpumem_buffer 
         status = gm_buffer_not_held(buffer, "take access away");
     if (takes && status == GPUMEM_OK)
         status = gm_buffer_wait(buffer, stream, "take access away");
+    if (takes && status == GPUMEM_OK)
+        tell(buffer, extent, first, count);
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, v->device);
     if (status != GPUMEM_OK)

@@ -6,6 +6,7 @@
 #include "memory/driver_error.h"
 #include "memory/reclaim.h"
 #include "memory/virtual_resource.h"
+#include "memory/watch.h"
 
 static struct gm_extent *extent_of(const gpumem_buffer *buffer) {
     return &((struct gm_range *)buffer->allocation.cookie)->extent;
@@ -81,6 +82,8 @@ gpumem_status gpumem_buffer_decommit(gpumem_buffer *buffer, size_t offset, size_
         status = gm_buffer_not_held(buffer, "decommit");
         if (status == GPUMEM_OK)
             status = gm_buffer_wait(buffer, stream, "decommit");
+        if (status == GPUMEM_OK)
+            gm_watches_tell(buffer, offset, bytes, GPUMEM_LEAVING_DECOMMIT);
         gm_work_off(v->device); /* a former address of the buffer would keep the memory */
         if (status == GPUMEM_OK)
             status = punch(v, buffer, first, count, &given);
