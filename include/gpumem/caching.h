@@ -41,6 +41,10 @@ typedef struct gpumem_caching_options {
  * Thread-safe; takes a lock of its own only when a thread's cache is empty or full. A thread that
  * ends gives its cache up. Driver: as `upstream`; cuStreamCreate, cuStreamSynchronize of a stream
  * of its own for a stream-ordered one; cuEventRecord, cuEventQuery when memory changes streams.
+ *
+ * gpumem_resource_destroy answers BUSY, with the reason, while a buffer or a capture pool of it is
+ * there, and while a capture that is under way uses its memory. Threads that used it may end before
+ * or after it.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_caching_resource_create(
     gpumem_resource *upstream, const gpumem_caching_options *options, gpumem_resource **resource);
@@ -56,7 +60,7 @@ typedef struct gpumem_caching_info {
     size_t thread_bytes;       /* free blocks in the caches of threads */
     size_t pending_bytes;      /* freed, and still in use by queued work */
     size_t threads;            /* with a cache */
-    size_t streams;            /* with memory of their own; 1 for memory that the CPU writes */
+    size_t streams;            /* with memory of their own; 1 at most where the CPU writes it */
 } gpumem_caching_info;
 
 /* `info->size` is to be set. INVALID_ARGUMENT: not a caching resource. Thread-safe; no driver
@@ -66,8 +70,9 @@ GPUMEM_API gpumem_status gpumem_caching_get_info(gpumem_resource *resource,
 
 /*
  * To be called before a stream is destroyed, after the buffers allocated on it were freed: what is
- * kept for it becomes free for others once its queued work is done. Harmless for a stream that the
- * cache does not know. Thread-safe, but not beside allocations on that stream; does not block.
+ * kept for it becomes free for others once its queued work is done; where the driver gives no event
+ * for that, once the whole context is waited for (gpumem_device_trim). Harmless for a stream that
+ * the cache does not know. Thread-safe, but not beside allocations on that stream; does not block.
  * Driver: cuEventRecord.
  */
 GPUMEM_API gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream);
@@ -77,8 +82,10 @@ GPUMEM_API gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource,
 /*
  * Memory for what is captured into a graph: a graph runs with the addresses of its capture, so
  * these must not be handed to others between its launches. What is allocated on a stream between
- * begin and end comes from the pool; freed there, it is handed out again inside the same capture
- * only. All of it stays the pool's until that is destroyed.
+ * begin and end comes from the pool. Device memory that is freed there is handed out again to the
+ * same stream of the same capture, and to other captures of the pool, which follow it. What the CPU
+ * writes, and what several streams used, rests: each launch uses it again. All of it stays the
+ * pool's until that is destroyed.
  */
 typedef struct gpumem_capture_pool gpumem_capture_pool;
 
@@ -90,8 +97,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_capture_pool_create(gpumem_res
 /*
  * From now on, or no longer, allocations on `stream` come from the pool. To be called before the
  * capture begins and after it ended; for each stream of a capture that allocates.
- * INVALID_ARGUMENT: the stream has a pool already, or was not begun. Thread-safe, but not beside
- * allocations on that stream.
+ * INVALID_ARGUMENT: the stream has a pool already, or was not begun, or is a default stream.
+ * Thread-safe, but not beside allocations on that stream.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_capture_pool_begin(gpumem_capture_pool *pool,
                                                                      CUstream stream);

@@ -4,8 +4,6 @@
 #include "memory/buffer.h"
 #include "memory/driver_error.h"
 
-#define MOST_TRIES 3
-
 /* What a block of its own, cut without a class, needs at most. */
 static size_t direct_bytes(const gpumem_request *request) {
     size_t slack = request->alignment > GM_CLASS_UNIT ? request->alignment : 0;
@@ -14,7 +12,7 @@ static size_t direct_bytes(const gpumem_request *request) {
 
 static int is_small(const struct gm_cache *cache, const struct gm_lane *lane,
                     const gpumem_request *request) {
-    return !lane->capture && request->bytes <= cache->small_maximum &&
+    return !lane->pool && request->bytes <= cache->small_maximum &&
            request->alignment <= GM_CLASS_UNIT;
 }
 
@@ -54,28 +52,36 @@ static struct gm_block *from_cache(struct gm_cache *cache, struct gm_lane *lane,
     return block;
 }
 
+static struct gm_block *look_again(struct gm_cache *cache, struct gm_lane *lane,
+                                   const gpumem_request *request) {
+    pthread_mutex_lock(&cache->lock);
+    struct gm_block *block = from_lane(cache, lane, request);
+    pthread_mutex_unlock(&cache->lock);
+    return block;
+}
+
 /* Several threads may find the cache empty at once: the first asks for more, the others look again.
- * The lock is not held. */
+ * Of what comes the asking thread has its part before others see it. The lock is not held. */
 static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
                                    const gpumem_request *request, struct gm_block **block) {
     int small = is_small(cache, lane, request);
     size_t need = small ? gm_class_bytes(gm_class_of(request->bytes)) : direct_bytes(request);
     gpumem_status status = GPUMEM_OK;
+    struct gm_segment *segment = NULL;
     pthread_mutex_lock(&cache->grow);
-    for (int tries = 0; !*block && status == GPUMEM_OK; tries++) {
+    *block = look_again(cache, lane, request);
+    if (!*block)
+        status = gm_segment_take(cache, lane, small, need, &segment);
+    if (segment) {
         pthread_mutex_lock(&cache->lock);
+        gm_lane_link(lane, segment);
         *block = from_lane(cache, lane, request);
         pthread_mutex_unlock(&cache->lock);
-        if (*block)
-            break;
-        /* Others may take the new memory first, again and again; more likely is that there is no
-         * host memory for a block. */
-        status = tries < MOST_TRIES
-                     ? gm_segment_grow(cache, lane, small, need)
-                     : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a block");
+        if (!*block)
+            status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a block");
     }
     pthread_mutex_unlock(&cache->grow);
-    return *block ? GPUMEM_OK : status;
+    return status;
 }
 
 gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,

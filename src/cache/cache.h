@@ -84,12 +84,14 @@ struct gm_segment {
 
 struct gm_lane {
     CUstream stream;
-    int ended;   /* the stream may be gone: no more is handed out, what is marked is waited for */
-    int capture; /* memory of a capture, which goes back when its pool is released */
+    int ended; /* the stream may be gone: no more is handed out, what is marked is waited for */
+    struct gpumem_capture_pool *pool; /* whose the memory is, or NULL */
+    int begun;                        /* the pool is, on this stream */
     size_t bytes;
+    size_t away; /* segments that a trim has taken out and may bring back */
     struct gm_segment *segments;
     struct gm_block *parcels[GM_CLASS_COUNT];
-    struct gm_block *held; /* of a capture: freed on streams that cannot be asked */
+    struct gm_block *held; /* of a pool: freed, and each launch of the graph uses them again */
     struct gm_lane *next;
 };
 
@@ -108,8 +110,8 @@ struct gm_cache {
     struct gm_block *pending, **pending_end; /* batches behind events */
     struct gm_block *spare;                  /* block objects without memory */
     struct gm_thread_cache *threads;
-    struct gpumem_capture_pool *captures;
-    atomic_int capturing; /* streams that have a capture pool */
+    size_t pools;         /* capture pools */
+    atomic_int capturing; /* streams that have one */
     uint64_t taken;       /* bytes of all segments, and of those being taken */
 };
 
@@ -171,9 +173,14 @@ static inline void gm_thread_leave(struct gm_thread_cache *thread) {
 void gm_thread_stop(struct gm_thread_cache *thread);
 void gm_thread_resume(struct gm_thread_cache *thread);
 
+/* The same for all threads, with one barrier. */
+void gm_threads_stop(struct gm_cache *cache);
+void gm_threads_resume(struct gm_cache *cache);
+
 /* Moves everything that the thread keeps to its lanes and to the pending batches. The cache's lock
  * is held; the device's context is current. */
 void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread);
+void gm_threads_flush(struct gm_cache *cache);
 
 /* Moves the blocks of one slot to its lane. The thread is the calling one or stopped. */
 void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot);
@@ -212,7 +219,8 @@ void gm_lanes_join(struct gm_cache *cache);
 int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes);
 
 /* Takes wholly free segments out of their lanes until at most `keep` bytes of such are left: those
- * whose streams have passed, or with `unpassed` all. The caller releases them. */
+ * whose streams have passed, or with `unpassed` all. The caller releases them, or brings them back;
+ * until then their lanes stay. */
 struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed);
 
 void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment);
@@ -224,9 +232,10 @@ void gm_lanes_prune(struct gm_cache *cache);
 
 /* ---- segment.c ------------------------------------------------------------------------------- */
 
-/* Takes memory for `bytes` more from the wrapped resource. No lock is held. */
-gpumem_status gm_segment_grow(struct gm_cache *cache, struct gm_lane *lane, int small,
-                              size_t bytes);
+/* Takes memory for `bytes` more from the wrapped resource, in no lane yet. No lock but `grow` is
+ * held. */
+gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
+                              size_t bytes, struct gm_segment **segment);
 /* Gives segments that are in no lane back to the wrapped resource, after waiting for their streams.
  * No lock is held. */
 void gm_segments_release(struct gm_cache *cache, struct gm_segment *list);
@@ -235,9 +244,12 @@ void gm_segments_release(struct gm_cache *cache, struct gm_segment *list);
 
 /* A chain whose first block has marks of the streams to wait for. The cache's lock is held. */
 void gm_pending_add(struct gm_cache *cache, struct gm_block *chain);
-/* Ends the blocks of batches whose streams have passed; returns whether there were any. The cache's
- * lock is held. */
+/* Ends the blocks of batches whose streams have passed; returns whether there were any. Asks the
+ * driver a few times only, from call to call about other batches. The cache's lock is held. */
 int gm_pending_poll(struct gm_cache *cache);
+/* The stream is about to end: what has no event yet is marked for the last time. The cache's lock
+ * is held. */
+void gm_pending_end_stream(struct gm_cache *cache, CUstream stream);
 /* Ends them all, after waiting for their streams. No lock is held. */
 void gm_pending_wait(struct gm_cache *cache);
 

@@ -96,18 +96,14 @@ static void take_back(gpumem_buffer *buffer) {
     gm_magazine_push(buffer->resource->user, (struct gm_block *)(void *)buffer);
 }
 
-static size_t owned(gpumem_resource *resource) {
+static void report(gpumem_resource *resource) {
     struct gm_cache *cache = resource->user;
     pthread_mutex_lock(&cache->lock);
-    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_stop(thread);
+    gm_threads_stop(cache);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
         gm_thread_report(cache, thread);
-        gm_thread_resume(thread);
-    }
+    gm_threads_resume(cache);
     pthread_mutex_unlock(&cache->lock);
-    gpumem_stats stats;
-    gm_meter_read(&resource->meter, &stats);
-    return (size_t)stats.allocations;
 }
 
 static void forget(gpumem_resource *resource, CUstream given);
@@ -116,12 +112,36 @@ static void settle(gpumem_resource *resource) {
     gm_cache_trim(resource->user, 0, 1);
 }
 
+/* The cache's lock is held. */
+static const char *reason_to_stay(const struct gm_cache *cache) {
+    if (cache->pools)
+        return "it has capture pools; destroy them first";
+    if (cache->pending)
+        return gm_waits_reason(&cache->pending->buffer);
+    if (cache->taken)
+        return "a stream that used its memory captures, or the driver does not say whether queued "
+               "work is done; try again";
+    return NULL;
+}
+
+static gpumem_status may_end(gpumem_resource *resource) {
+    struct gm_cache *cache = resource->user;
+    gm_cache_trim(cache, 0, 1);
+    pthread_mutex_lock(&cache->lock);
+    const char *reason = reason_to_stay(cache);
+    pthread_mutex_unlock(&cache->lock);
+    if (!reason)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_BUSY, "the caching resource cannot end: %s", reason);
+}
+
 static const struct gm_fast_ops fast = {
     .try_allocate = try_allocate,
     .allocate = allocate_buffer,
     .take_back = take_back,
-    .owned = owned,
+    .report = report,
     .settle = settle,
+    .may_end = may_end,
     .forget = forget,
 };
 
@@ -189,17 +209,17 @@ static void add_lane(const struct gm_lane *lane, gpumem_caching_info *info) {
 static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
     *info = (gpumem_caching_info){.size = sizeof *info};
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
-        info->streams += !lane->ended;
+        info->streams += !lane->ended && lane->segments;
         add_lane(lane, info);
     }
     for (const struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
         info->pending_bytes += chain_bytes(batch);
+    gm_threads_stop(cache);
     for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_stop(thread);
         info->threads++;
         info->thread_bytes += thread->bytes;
-        gm_thread_resume(thread);
     }
+    gm_threads_resume(cache);
 }
 
 gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_info *info) {
@@ -214,22 +234,13 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     return gm_result_write("gpumem_caching_info", info, &filled, sizeof filled);
 }
 
-/* What the meter does not know: what threads have not reported, and what is free. */
+/* What the meter does not know: what is free. */
 static void stats(void *user, gpumem_stats *out) {
     struct gm_cache *cache = user;
     gpumem_caching_info info;
     pthread_mutex_lock(&cache->lock);
     read_info(cache, &info);
-    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_stop(thread);
-        out->in_use_bytes += (uint64_t)thread->in_use;
-        out->allocations += (uint64_t)thread->allocations;
-        out->allocations_total += thread->total;
-        gm_thread_resume(thread);
-    }
     pthread_mutex_unlock(&cache->lock);
-    if (out->in_use_high < out->in_use_bytes)
-        out->in_use_high = out->in_use_bytes;
     out->cached_bytes += info.free_bytes + info.parcel_bytes + info.thread_bytes;
     out->deferred_bytes += info.pending_bytes;
 }
@@ -248,19 +259,17 @@ static void properties(void *user, gpumem_resource_properties *out) {
 /* ---- Trimming -------------------------------------------------------------------------------- */
 
 void gm_cache_flush_lane(struct gm_cache *cache, const struct gm_lane *lane) {
-    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache) {
-        gm_thread_stop(thread);
+    gm_threads_stop(cache);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
         for (unsigned i = 0; i < GM_SLOTS; i++)
             if (thread->slots[i].lane == lane)
                 gm_slot_flush(thread, &thread->slots[i]);
-        gm_thread_resume(thread);
-    }
+    gm_threads_resume(cache);
 }
 
 void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     pthread_mutex_lock(&cache->lock);
-    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
-        gm_thread_flush(cache, thread);
+    gm_threads_flush(cache);
     pthread_mutex_unlock(&cache->lock);
     if (wait)
         gm_pending_wait(cache);
@@ -279,23 +288,34 @@ static void trim(void *user, size_t keep_bytes) {
     gm_cache_trim(user, keep_bytes, 0);
 }
 
+static struct gm_lane *open_lane(const struct gm_cache *cache, CUstream stream) {
+    struct gm_lane *lane = cache->host ? NULL : cache->lanes;
+    while (lane && (lane->stream != stream || lane->ended || lane->pool))
+        lane = lane->next;
+    return lane;
+}
+
+static void retire_holds(struct gm_cache *cache, CUstream stream) {
+    gm_threads_stop(cache);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
+        gm_holds_retire(cache, thread, stream);
+    gm_threads_resume(cache);
+}
+
 static void forget(gpumem_resource *resource, CUstream given) {
     struct gm_cache *cache = resource->user;
     CUstream stream = canonical(given);
     pthread_mutex_lock(&cache->lock);
-    for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
-        if (cache->host || lane->stream != stream || lane->ended || lane->capture)
-            continue;
+    struct gm_lane *lane = open_lane(cache, stream);
+    if (lane) {
         gm_cache_flush_lane(cache, lane);
         gm_lane_end(cache, lane);
     }
-    for (struct gm_thread_cache *thread = cache->threads; cache->host && thread;
-         thread = thread->next_of_cache) {
-        gm_thread_stop(thread);
-        gm_holds_retire(cache, thread, stream);
-        gm_thread_resume(thread);
-    }
+    if (cache->host)
+        retire_holds(cache, stream);
+    gm_pending_end_stream(cache, stream);
     gm_lanes_join(cache);
+    gm_lanes_prune(cache);
     pthread_mutex_unlock(&cache->lock);
 }
 
@@ -315,21 +335,38 @@ gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream s
 
 /* ---- Making and ending ----------------------------------------------------------------------- */
 
-static void destroy_cache(struct gm_cache *cache) {
-    const gpumem_driver_api *cu = cache->device->cu;
-    struct gm_lane *lane;
+static void free_blocks(struct gm_cache *cache) {
     struct gm_block *block;
-    while ((lane = cache->lanes) != NULL) {
-        cache->lanes = lane->next;
-        free(lane);
-    }
     while ((block = cache->spare) != NULL) {
         cache->spare = block->next;
         gm_buffer_clear(&block->buffer);
         gm_bury(block);
     }
-    if (cache->stream && cu->cuStreamDestroy_v2(cache->stream) != CUDA_SUCCESS)
+}
+
+/* Memory of a lane at this time is in use by a device that does not answer any more. */
+static void free_lanes(struct gm_cache *cache) {
+    struct gm_lane *lane;
+    while ((lane = cache->lanes) != NULL) {
+        cache->lanes = lane->next;
+        for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
+            gm_meter_quarantine(&cache->device->meter, segment->allocation.committed_bytes);
+        free(lane);
+    }
+}
+
+/* The wrapped resource may be a cache too, and know the stream. */
+static void end_own_stream(struct gm_cache *cache) {
+    gm_stream_ends(cache->device, cache->stream);
+    if (cache->device->cu->cuStreamDestroy_v2(cache->stream) != CUDA_SUCCESS)
         gm_meter_quarantine(&cache->device->meter, 0);
+}
+
+static void destroy_cache(struct gm_cache *cache) {
+    free_lanes(cache);
+    free_blocks(cache);
+    if (cache->stream)
+        end_own_stream(cache);
     pthread_mutex_destroy(&cache->grow);
     pthread_mutex_destroy(&cache->lock);
     free(cache);

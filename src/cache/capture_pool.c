@@ -2,26 +2,27 @@
 #include "cache/cache.h"
 
 #include "base/cancel.h"
+#include "base/object.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
+#include "memory/waits.h"
 
 #include <stdlib.h>
 
+/* Its memory lies in lanes of its own, one for each stream, in the order of which it is handed out
+ * again: two streams of one capture run side by side. */
 struct gpumem_capture_pool {
     unsigned generation;
     struct gm_cache *cache;
-    struct gm_lane *lane;
-    CUstream *streams; /* that are being captured */
-    size_t stream_count, stream_room;
-    struct gpumem_capture_pool *next;
 };
 
 struct gm_lane *gm_capture_lane(struct gm_cache *cache, CUstream stream) {
-    for (struct gpumem_capture_pool *pool = cache->captures; pool; pool = pool->next)
-        for (size_t i = 0; i < pool->stream_count; i++)
-            if (pool->streams[i] == stream)
-                return pool->lane;
+    if (!atomic_load_explicit(&cache->capturing, memory_order_relaxed))
+        return NULL;
+    for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        if (lane->begun && lane->stream == stream)
+            return lane;
     return NULL;
 }
 
@@ -32,45 +33,51 @@ gpumem_status gpumem_capture_pool_create(gpumem_resource *resource, gpumem_captu
     struct gm_cache *cache = gm_cache_of(resource);
     GM_REQUIRE(cache, "gpumem_capture_pool_create: a %s resource is no cache", resource->kind);
     struct gpumem_capture_pool *made = calloc(1, sizeof *made);
-    struct gm_lane *lane = calloc(1, sizeof *lane);
-    if (!made || !lane) {
-        free(made);
-        free(lane);
+    if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a capture pool");
-    }
     made->generation = resource->generation;
     made->cache = cache;
-    made->lane = lane;
-    lane->capture = 1;
-    lane->stream = GPUMEM_STREAM_NONE;
     pthread_mutex_lock(&cache->lock);
-    lane->next = cache->lanes;
-    cache->lanes = lane;
-    made->next = cache->captures;
-    cache->captures = made;
+    cache->pools++;
     pthread_mutex_unlock(&cache->lock);
     *pool = made;
     return GPUMEM_OK;
 }
 
-/* The cache's lock is held. */
+/* ---- Streams that are captured; the cache's lock is held ------------------------------------- */
+
+static struct gm_lane *find_lane(const struct gpumem_capture_pool *pool, CUstream stream) {
+    struct gm_lane *lane = pool->cache->lanes;
+    while (lane && (lane->pool != pool || lane->stream != stream))
+        lane = lane->next;
+    return lane;
+}
+
+static struct gm_lane *make_lane(struct gpumem_capture_pool *pool, CUstream stream) {
+    struct gm_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return NULL;
+    lane->pool = pool;
+    lane->stream = stream;
+    lane->next = pool->cache->lanes;
+    pool->cache->lanes = lane;
+    return lane;
+}
+
 static gpumem_status add_stream(struct gpumem_capture_pool *pool, CUstream stream) {
     struct gm_cache *cache = pool->cache;
     GM_REQUIRE(!gm_capture_lane(cache, stream),
                "gpumem_capture_pool_begin: the stream has a capture pool already");
-    if (pool->stream_count == pool->stream_room) {
-        size_t room = pool->stream_room ? 2 * pool->stream_room : 4;
-        CUstream *grown = realloc(pool->streams, room * sizeof(CUstream));
-        if (!grown)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
-        pool->streams = grown;
-        pool->stream_room = room;
-    }
+    struct gm_lane *own = find_lane(pool, stream);
+    if (!own)
+        own = make_lane(pool, stream);
+    if (!own)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
     /* No thread may find memory of the stream's that is not the capture's. */
     for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
-        if (!cache->host && lane->stream == stream && !lane->ended && !lane->capture)
+        if (!cache->host && lane->stream == stream && !lane->ended && !lane->pool)
             gm_cache_flush_lane(cache, lane);
-    pool->streams[pool->stream_count++] = stream;
+    own->begun = 1;
     atomic_fetch_add(&cache->capturing, 1);
     return GPUMEM_OK;
 }
@@ -80,6 +87,8 @@ gpumem_status gpumem_capture_pool_begin(gpumem_capture_pool *pool, CUstream stre
     GM_CHECK(pool, "gpumem_capture_pool_begin");
     GM_REQUIRE(stream != GPUMEM_STREAM_NONE && stream != GPUMEM_STREAM_PER_THREAD,
                "gpumem_capture_pool_begin: name a stream");
+    GM_REQUIRE(stream && stream != GPUMEM_STREAM_LEGACY,
+               "gpumem_capture_pool_begin: the default stream cannot be captured");
     pthread_mutex_lock(&pool->cache->lock);
     gpumem_status status = add_stream(pool, stream);
     pthread_mutex_unlock(&pool->cache->lock);
@@ -89,35 +98,56 @@ gpumem_status gpumem_capture_pool_begin(gpumem_capture_pool *pool, CUstream stre
 gpumem_status gpumem_capture_pool_end(gpumem_capture_pool *pool, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(pool, "gpumem_capture_pool_end");
-    int found = 0;
     pthread_mutex_lock(&pool->cache->lock);
-    for (size_t i = 0; !found && i < pool->stream_count; i++) {
-        found = pool->streams[i] == stream;
-        if (found)
-            pool->streams[i] = pool->streams[--pool->stream_count];
-    }
-    if (found)
+    struct gm_lane *lane = find_lane(pool, stream);
+    int found = lane && lane->begun;
+    if (found) {
+        lane->begun = 0;
         atomic_fetch_sub(&pool->cache->capturing, 1);
+    }
     pthread_mutex_unlock(&pool->cache->lock);
     GM_REQUIRE(found, "gpumem_capture_pool_end: the pool was not begun on this stream");
     return GPUMEM_OK;
 }
 
-static void unlink_pool(struct gpumem_capture_pool *pool) {
-    struct gpumem_capture_pool **at = &pool->cache->captures;
-    while (*at != pool)
-        at = &(*at)->next;
-    *at = pool->next;
+/* ---- The end of a pool ----------------------------------------------------------------------- */
+
+static size_t count_begun(const struct gpumem_capture_pool *pool) {
+    size_t count = 0;
+    for (const struct gm_lane *lane = pool->cache->lanes; lane; lane = lane->next)
+        count += lane->pool == pool && lane->begun;
+    return count;
 }
 
-/* What was freed on streams that could not be asked is free now: the graph is done. */
+/* What rested for the graph's sake is free with it; other streams that used it must have passed. */
 static void give_held(struct gm_cache *cache, struct gm_lane *lane) {
     struct gm_block *block = lane->held, *next;
     lane->held = NULL;
     for (; block; block = next) {
         next = block->next;
-        gm_block_end(cache, block);
+        block->next = NULL;
+        gpumem_buffer *buffer = &block->buffer;
+        for (size_t i = 0; i < buffer->wait_count; i++)
+            if (buffer->waits[i].state == GM_WAIT_CAPTURING)
+                buffer->waits[i].state = GM_WAIT_PASSED;
+        gm_pending_add(cache, block);
     }
+}
+
+/* The cache's lock is held. */
+static void end_lanes(const struct gpumem_capture_pool *pool, CUstream last) {
+    struct gm_cache *cache = pool->cache;
+    for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next) {
+        if (lane->pool != pool)
+            continue;
+        give_held(cache, lane);
+        lane->pool = NULL;
+        lane->stream = last;
+        gm_lane_end(cache, lane);
+    }
+    (void)gm_pending_poll(cache);
+    gm_lanes_prune(cache);
+    cache->pools--;
 }
 
 gpumem_status gpumem_capture_pool_destroy(gpumem_capture_pool *pool, CUstream last) {
@@ -131,22 +161,15 @@ gpumem_status gpumem_capture_pool_destroy(gpumem_capture_pool *pool, CUstream la
     if (status != GPUMEM_OK)
         return status;
     pthread_mutex_lock(&cache->lock);
-    size_t capturing = pool->stream_count;
-    if (!capturing) {
-        give_held(cache, pool->lane);
-        pool->lane->capture = 0;
-        pool->lane->stream = last;
-        gm_lane_end(cache, pool->lane);
-        gm_lanes_prune(cache);
-        unlink_pool(pool);
-    }
+    size_t begun = count_begun(pool);
+    if (!begun)
+        end_lanes(pool, last);
     pthread_mutex_unlock(&cache->lock);
     gm_current_leave(&current);
-    if (capturing)
+    if (begun)
         return gm_fail(GPUMEM_ERROR_BUSY,
-                       "gpumem_capture_pool_destroy: begun on %zu stream%s and not ended",
-                       capturing, capturing == 1 ? "" : "s");
-    free(pool->streams);
-    free(pool);
+                       "gpumem_capture_pool_destroy: begun on %zu stream%s and not ended", begun,
+                       begun == 1 ? "" : "s");
+    gm_bury(pool);
     return GPUMEM_OK;
 }

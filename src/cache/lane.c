@@ -10,7 +10,7 @@ struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream) {
     if (cache->shared)
         return cache->shared;
     struct gm_lane **at = &cache->lanes;
-    while (*at && ((*at)->stream != stream || (*at)->ended || (*at)->capture))
+    while (*at && ((*at)->stream != stream || (*at)->ended || (*at)->pool))
         at = &(*at)->next;
     struct gm_lane *lane = *at;
     if (lane)
@@ -141,7 +141,8 @@ static int has_passed(struct gm_cache *cache, struct gm_segment *segment) {
     if (cache->host && !segment->lane->ended)
         return 1;
     if (!segment->marked && !segment->lane->ended) {
-        segment->idle.stream = segment->lane->stream;
+        gm_wait_drop(cache->device, &segment->idle);
+        segment->idle = (struct gm_wait){.stream = segment->lane->stream};
         gm_wait_mark(cache->device, &segment->idle);
         segment->marked = 1;
     }
@@ -155,18 +156,20 @@ static void unlink_segment(struct gm_segment **at) {
     segment->next = NULL;
 }
 
-/* The lane's own order is kept whatever its memory is used for. */
+/* The lane's own order is kept whatever its memory is used for. A pool's memory stays its own, and
+ * changes streams between captures only. */
 static int can_adopt(struct gm_cache *cache, const struct gm_lane *lane, int small,
                      struct gm_segment *segment) {
-    if (segment->lane == lane)
+    const struct gm_lane *other = segment->lane;
+    if (other == lane)
         return segment->small != small;
+    if (other->pool)
+        return other->pool == lane->pool && !other->begun;
     return has_passed(cache, segment);
 }
 
 int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes) {
     for (struct gm_lane *other = cache->lanes; other; other = other->next) {
-        if (other != lane && other->capture)
-            continue;
         for (struct gm_segment **at = &other->segments; *at; at = &(*at)->next) {
             struct gm_segment *segment = *at;
             if (segment->spans.used || segment->spans.bytes < bytes ||
@@ -185,7 +188,7 @@ static size_t free_bytes(const struct gm_cache *cache) {
     size_t sum = 0;
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
         for (const struct gm_segment *segment = lane->segments; segment; segment = segment->next)
-            if (!segment->spans.used && !lane->capture)
+            if (!segment->spans.used && !lane->pool)
                 sum += segment->spans.bytes;
     return sum;
 }
@@ -194,7 +197,7 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
     struct gm_segment *taken = NULL;
     size_t left = free_bytes(cache);
     for (struct gm_lane *lane = cache->lanes; lane && left > keep; lane = lane->next) {
-        if (lane->capture)
+        if (lane->pool)
             continue;
         for (struct gm_segment **at = &lane->segments; *at && left > keep;) {
             struct gm_segment *segment = *at;
@@ -204,6 +207,7 @@ struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unp
             }
             left -= segment->spans.bytes;
             unlink_segment(at);
+            lane->away++;
             segment->next = taken;
             taken = segment;
         }
@@ -223,11 +227,12 @@ void gm_lane_link(struct gm_lane *lane, struct gm_segment *segment) {
 void gm_lane_end(struct gm_cache *cache, struct gm_lane *lane) {
     lane->ended = 1;
     for (struct gm_segment *segment = lane->segments; segment; segment = segment->next) {
-        segment->idle.stream = lane->stream;
+        gm_wait_drop(cache->device, &segment->idle);
+        segment->idle = gm_wait_for(cache->device, lane->stream, 0);
         if (lane->stream == GPUMEM_STREAM_NONE)
             segment->idle.state = GM_WAIT_PASSED;
         else
-            gm_wait_mark(cache->device, &segment->idle);
+            gm_wait_end(cache->device, &segment->idle);
     }
 }
 
@@ -235,7 +240,7 @@ static int is_empty(const struct gm_lane *lane) {
     for (unsigned class = 0; class < GM_CLASS_COUNT; class ++)
         if (lane->parcels[class])
             return 0;
-    return !lane->segments;
+    return !lane->segments && !lane->away;
 }
 
 void gm_lanes_prune(struct gm_cache *cache) {

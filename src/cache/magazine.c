@@ -149,7 +149,8 @@ void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_bl
     unsigned class = chain->class, blocks = 0;
     for (struct gm_block *block = chain; block; block = block->next)
         blocks++;
-    if (!thread || lane->ended) {
+    size_t bytes = blocks * gm_class_bytes(class);
+    if (!thread || lane->ended || thread->bytes + bytes > cache->thread_bytes) {
         gm_lane_give(lane, chain, blocks);
         return;
     }
@@ -161,7 +162,7 @@ void gm_magazine_fill(struct gm_cache *cache, struct gm_lane *lane, struct gm_bl
     }
     bin->head = chain;
     bin->count = blocks;
-    thread->bytes += blocks * gm_class_bytes(class);
+    thread->bytes += bytes;
 }
 
 static void retire_hold(struct gm_cache *cache, struct gm_thread_cache *thread,
@@ -287,7 +288,7 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
                       const struct gm_block *block) {
     struct gm_lane *lane = block->segment->lane;
     /* While its stream is captured, memory outside of the capture rests. */
-    if (lane->ended || gm_capture_lane(cache, lane->stream))
+    if (lane->ended || lane->pool || gm_capture_lane(cache, lane->stream))
         return 0;
     if (block->buffer.wait_count && block->buffer.waits[0].stream == GPUMEM_STREAM_PER_THREAD)
         return 0; /* another stream in each thread */
@@ -298,12 +299,13 @@ static int open_place(struct gm_cache *cache, struct gm_thread_cache *thread,
     return 1;
 }
 
-/* The lane's own order needs no mark. Returns whether all streams have passed. */
+/* The lane's own order needs no mark, but for a pool's, which others follow after the capture.
+ * Returns whether all streams have passed. */
 static int mark_all(struct gm_cache *cache, const struct gm_lane *lane, gpumem_buffer *buffer) {
-    int all = 1;
+    int ordered = !cache->host && !lane->ended && !lane->pool, all = 1;
     for (size_t i = 0; i < buffer->wait_count; i++) {
         struct gm_wait *wait = &buffer->waits[i];
-        if (!cache->host && wait->stream == lane->stream && !lane->ended)
+        if (ordered && wait->stream == lane->stream)
             wait->state = GM_WAIT_PASSED;
         else
             all &= gm_wait_mark(cache->device, wait);
@@ -311,20 +313,63 @@ static int mark_all(struct gm_cache *cache, const struct gm_lane *lane, gpumem_b
     return all;
 }
 
+/* Freed in the order of the lane's stream, within its capture. */
+static int is_in_capture(const struct gm_lane *lane, const gpumem_buffer *buffer) {
+    const struct gm_wait *wait = &buffer->waits[0];
+    return lane->begun && buffer->wait_count == 1 && wait->stream == lane->stream &&
+           wait->state == GM_WAIT_CAPTURING;
+}
+
+/* What captured work uses, each launch of the graph uses again: only later work of the same capture
+ * and stream may have it. What the CPU writes not even that: it writes once, before all launches.
+ */
+static int must_rest(const struct gm_cache *cache, const struct gm_lane *lane,
+                     const gpumem_buffer *buffer) {
+    if (!lane->pool || cache->host)
+        return lane->pool != NULL;
+    for (size_t i = 0; i < buffer->wait_count; i++)
+        if (buffer->waits[i].state == GM_WAIT_CAPTURING)
+            return !is_in_capture(lane, buffer);
+    return 0;
+}
+
 /* Other streams than the lane's must pass before the memory goes back to the lane. */
 static void give_after_waits(struct gm_cache *cache, struct gm_block *block) {
     struct gm_lane *lane = block->segment->lane;
     gpumem_buffer *buffer = &block->buffer;
     block->next = NULL;
-    if (lane->capture && buffer->wait_count > 1) {
+    int all = mark_all(cache, lane, buffer);
+    if (must_rest(cache, lane, buffer)) {
         block->next = lane->held;
         lane->held = block;
-        return;
-    }
-    if (mark_all(cache, lane, buffer) || lane->capture)
+    } else if (all || is_in_capture(lane, buffer)) {
         gm_block_end(cache, block);
-    else
+    } else {
         gm_pending_add(cache, block);
+    }
+}
+
+/* What a full magazine or a full thread has to do. The cache's lock is held. */
+static void relieve(struct gm_cache *cache, struct gm_thread_cache *thread,
+                    struct gm_block *surplus, int due) {
+    if (surplus)
+        gm_lane_give(surplus->segment->lane, surplus, surplus->count);
+    if (due && thread->bytes > cache->thread_bytes)
+        gm_thread_flush(cache, thread);
+    else if (due)
+        gm_holds_settle(cache);
+}
+
+static void relieve_soon(struct gm_cache *cache, struct gm_thread_cache *thread,
+                         struct gm_block *surplus, int due) {
+    GM_UNCANCELLED;
+    struct gm_current current;
+    int entered = due && gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    pthread_mutex_lock(&cache->lock);
+    relieve(cache, thread, surplus, due);
+    pthread_mutex_unlock(&cache->lock);
+    if (entered)
+        gm_current_leave(&current);
 }
 
 static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
@@ -338,28 +383,10 @@ static void push_slowly(struct gm_cache *cache, struct gm_thread_cache *thread,
     if (thread && block->class < GM_CLASS_COUNT && block->buffer.wait_count <= 1 &&
         open_place(cache, thread, block))
         kept = keep(cache, thread, block, &surplus, &due);
-    if (!kept)
+    if (kept)
+        relieve(cache, thread, surplus, due);
+    else
         give_after_waits(cache, block);
-    if (surplus)
-        gm_lane_give(surplus->segment->lane, surplus, surplus->count);
-    pthread_mutex_unlock(&cache->lock);
-    if (entered)
-        gm_current_leave(&current);
-}
-
-/* What a full magazine or a full thread has to do. */
-static void relieve(struct gm_cache *cache, struct gm_thread_cache *thread,
-                    struct gm_block *surplus, int due) {
-    GM_UNCANCELLED;
-    struct gm_current current;
-    int entered = due && gm_current_enter(&current, cache->device) == GPUMEM_OK;
-    pthread_mutex_lock(&cache->lock);
-    if (surplus)
-        gm_lane_give(surplus->segment->lane, surplus, surplus->count);
-    if (due && thread->bytes > cache->thread_bytes)
-        gm_thread_flush(cache, thread);
-    else if (due)
-        gm_holds_settle(cache);
     pthread_mutex_unlock(&cache->lock);
     if (entered)
         gm_current_leave(&current);
@@ -385,7 +412,7 @@ static inline void come_back(struct gm_cache *cache, struct gm_block *block, int
     if (__builtin_expect(!kept, 0))
         push_slowly(cache, thread, block);
     else if (__builtin_expect(surplus || due, 0))
-        relieve(cache, thread, surplus, due);
+        relieve_soon(cache, thread, surplus, due);
 }
 
 void gm_magazine_push(struct gm_cache *cache, struct gm_block *block) {

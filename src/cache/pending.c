@@ -3,8 +3,11 @@
 
 #include "memory/waits.h"
 
-/* After so many batches that have not passed, the younger ones are not asked. */
+/* The driver is asked about so many streams that turn out to be busy, and so many batches are
+ * looked at. What was looked at goes to the end, so that a stream which stands still hides nothing
+ * that is behind it. */
 #define MOST_ASKED 4
+#define MOST_SEEN  64
 
 /* The streams of the first block are those of the whole batch. */
 void gm_pending_add(struct gm_cache *cache, struct gm_block *chain) {
@@ -21,35 +24,76 @@ static void end_batch(struct gm_cache *cache, struct gm_block *chain) {
     }
 }
 
-int gm_pending_poll(struct gm_cache *cache) {
-    int ended = 0;
-    unsigned refused = 0;
-    struct gm_block **at = &cache->pending;
-    while (*at && refused < MOST_ASKED) {
-        struct gm_block *chain = *at;
-        if (!gm_waits_passed(&chain->buffer, 0)) {
-            at = &chain->next_parcel;
-            refused++;
-            continue;
-        }
-        *at = chain->next_parcel;
-        end_batch(cache, chain);
-        ended = 1;
-    }
-    while (*at)
-        at = &(*at)->next_parcel;
-    cache->pending_end = at;
-    return ended;
-}
-
-static struct gm_block *detach_first(struct gm_cache *cache) {
-    pthread_mutex_lock(&cache->lock);
+static struct gm_block *take_first(struct gm_cache *cache) {
     struct gm_block *chain = cache->pending;
     if (chain) {
         cache->pending = chain->next_parcel;
         if (!cache->pending)
             cache->pending_end = &cache->pending;
     }
+    return chain;
+}
+
+/* The streams that were found busy in one poll. */
+struct busy {
+    CUstream streams[MOST_ASKED];
+    unsigned count;
+};
+
+static int is_behind(const struct busy *busy, const gpumem_buffer *buffer) {
+    for (size_t i = 0; i < buffer->wait_count; i++)
+        for (unsigned j = 0; j < busy->count; j++)
+            if (buffer->waits[i].state != GM_WAIT_PASSED &&
+                buffer->waits[i].stream == busy->streams[j])
+                return 1;
+    return 0;
+}
+
+static void note_busy(struct busy *busy, const gpumem_buffer *buffer) {
+    size_t i = 0;
+    while (buffer->waits[i].state == GM_WAIT_PASSED)
+        i++;
+    busy->streams[busy->count++] = buffer->waits[i].stream;
+}
+
+int gm_pending_poll(struct gm_cache *cache) {
+    int ended = 0;
+    struct busy busy = {.count = 0};
+    struct gm_block *again = NULL;
+    for (unsigned seen = 0; seen < MOST_SEEN && busy.count < MOST_ASKED; seen++) {
+        struct gm_block *chain = cache->pending == again ? NULL : take_first(cache);
+        if (!chain)
+            break;
+        int behind = is_behind(&busy, &chain->buffer);
+        if (!behind && gm_waits_passed(&chain->buffer, 0)) {
+            end_batch(cache, chain);
+            ended = 1;
+            continue;
+        }
+        if (!behind)
+            note_busy(&busy, &chain->buffer);
+        gm_pending_add(cache, chain);
+        if (!again)
+            again = chain;
+    }
+    return ended;
+}
+
+void gm_pending_end_stream(struct gm_cache *cache, CUstream stream) {
+    for (struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel) {
+        gpumem_buffer *buffer = &batch->buffer;
+        for (size_t i = 0; i < buffer->wait_count; i++) {
+            struct gm_wait *wait = &buffer->waits[i];
+            if (wait->stream == stream &&
+                (wait->state == GM_WAIT_NAMED || wait->state == GM_WAIT_CAPTURING))
+                gm_wait_end(cache->device, wait);
+        }
+    }
+}
+
+static struct gm_block *detach_first(struct gm_cache *cache) {
+    pthread_mutex_lock(&cache->lock);
+    struct gm_block *chain = take_first(cache);
     pthread_mutex_unlock(&cache->lock);
     return chain;
 }

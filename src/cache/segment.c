@@ -24,7 +24,8 @@ static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, i
     if (bytes > most / 2)
         return bytes;
     size_t size = lane->bytes / GROWTH_DIVISOR;
-    size_t least = small || most < 8 * SMALLEST_SEGMENT ? SMALLEST_SEGMENT : 8 * SMALLEST_SEGMENT;
+    int modest = small || lane->pool || most < 8 * SMALLEST_SEGMENT;
+    size_t least = modest ? SMALLEST_SEGMENT : 8 * SMALLEST_SEGMENT;
     size = size < least ? least : size > most ? most : size;
     return round_up(size < bytes ? bytes : size, SMALLEST_SEGMENT);
 }
@@ -119,37 +120,33 @@ static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segmen
     return GPUMEM_OK;
 }
 
-static gpumem_status grow_by(struct gm_cache *cache, struct gm_lane *lane, int small,
-                             size_t bytes) {
-    struct gm_segment *segment = NULL;
+static gpumem_status take(struct gm_cache *cache, size_t bytes, struct gm_segment **segment) {
     gpumem_status status = reserve(cache, bytes);
     if (status != GPUMEM_OK)
         return status;
-    status = make(cache, bytes, &segment);
-    if (status != GPUMEM_OK) {
+    status = make(cache, bytes, segment);
+    if (status != GPUMEM_OK)
         unreserve(cache, bytes);
-        return status;
-    }
-    pthread_mutex_lock(&cache->lock);
-    segment->small = small;
-    gm_lane_link(lane, segment);
-    pthread_mutex_unlock(&cache->lock);
-    return GPUMEM_OK;
+    return status;
 }
 
-gpumem_status gm_segment_grow(struct gm_cache *cache, struct gm_lane *lane, int small,
-                              size_t bytes) {
+gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
+                              size_t bytes, struct gm_segment **segment) {
     if (bytes > SIZE_MAX / 2)
         return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", bytes);
     size_t least = round_up(bytes, cache->granularity);
+    pthread_mutex_lock(&cache->lock);
     size_t size = round_up(wanted(cache, lane, small, bytes), cache->granularity);
+    pthread_mutex_unlock(&cache->lock);
     gpumem_status status = own_stream(cache);
     if (status != GPUMEM_OK)
         return status;
-    status = grow_by(cache, lane, small, size);
+    status = take(cache, size, segment);
     /* When memory is short, what is needed may still be there. */
     if (status != GPUMEM_OK && size > least)
-        status = grow_by(cache, lane, small, least);
+        status = take(cache, least, segment);
+    if (status == GPUMEM_OK)
+        (*segment)->small = small;
     return status;
 }
 
@@ -161,8 +158,11 @@ static void release(struct gm_cache *cache, struct gm_segment *segment) {
     gm_watches_tell_segment(cache->resource, &segment->allocation, cache->stream);
     count(cache, &segment->allocation, -1);
     upstream->ops.deallocate(upstream->user, &segment->allocation, cache->stream);
+    pthread_mutex_lock(&cache->lock);
+    segment->lane->away--;
+    cache->taken -= bytes;
+    pthread_mutex_unlock(&cache->lock);
     free(segment);
-    unreserve(cache, bytes);
 }
 
 void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
@@ -175,6 +175,7 @@ void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
             continue;
         }
         pthread_mutex_lock(&cache->lock);
+        segment->lane->away--;
         gm_lane_link(segment->lane, segment);
         pthread_mutex_unlock(&cache->lock);
     }

@@ -9,6 +9,7 @@
 #include "memory/current.h"
 #include "memory/waits.h"
 
+#include <errno.h>
 #include <linux/membarrier.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,6 +18,9 @@
 
 __thread struct gm_thread_cache *gm_thread_direct[GM_DIRECT];
 static __thread struct gm_thread_cache *all __attribute__((tls_model("initial-exec")));
+/* The thread has given its caches up. What other destructors of it allocate and free goes without,
+ * since nobody would give up what is made now. */
+static __thread int over __attribute__((tls_model("initial-exec")));
 
 int gm_thread_asymmetric;
 
@@ -45,17 +49,41 @@ static void choose_barrier(void) {
         CAN_BE_ASYMMETRIC && membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
-void gm_thread_stop(struct gm_thread_cache *thread) {
-    atomic_store(&thread->stopped, 1);
+/* The kernel may lack memory for it just now. */
+static void barrier(void) {
     if (gm_thread_asymmetric)
-        (void)membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
+        while (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 && errno == ENOMEM)
+            sched_yield();
+}
+
+static void wait_for_fast_path(struct gm_thread_cache *thread) {
     for (int i = 0; atomic_load(&thread->busy); i++)
         if (i >= 64)
             sched_yield(); /* it may have lost the processor */
 }
 
+void gm_thread_stop(struct gm_thread_cache *thread) {
+    atomic_store(&thread->stopped, 1);
+    barrier();
+    wait_for_fast_path(thread);
+}
+
 void gm_thread_resume(struct gm_thread_cache *thread) {
     atomic_store_explicit(&thread->stopped, 0, memory_order_release);
+}
+
+void gm_threads_stop(struct gm_cache *cache) {
+    struct gm_thread_cache *thread;
+    for (thread = cache->threads; thread; thread = thread->next_of_cache)
+        atomic_store(&thread->stopped, 1);
+    barrier();
+    for (thread = cache->threads; thread; thread = thread->next_of_cache)
+        wait_for_fast_path(thread);
+}
+
+void gm_threads_resume(struct gm_cache *cache) {
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
+        gm_thread_resume(thread);
 }
 
 void gm_thread_wait(struct gm_thread_cache *thread) {
@@ -95,27 +123,49 @@ void gm_slot_flush(struct gm_thread_cache *thread, struct gm_slot *slot) {
     slot->lane = NULL;
 }
 
-void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread) {
-    struct gm_block *filling[GM_SLOTS], *marked[GM_SLOTS];
-    gm_thread_stop(thread);
+/* Takes everything from the thread, which is stopped; adds batches that are to be marked to the
+ * list. */
+static void strip(struct gm_cache *cache, struct gm_thread_cache *thread, struct gm_block **list) {
     for (unsigned i = 0; i < GM_SLOTS; i++)
         gm_slot_flush(thread, &thread->slots[i]);
     for (unsigned i = 0; i < GM_SLOTS; i++) {
-        filling[i] = thread->holds[i].filling;
-        marked[i] = thread->holds[i].marked;
-        thread->holds[i] = (struct gm_hold){0};
+        struct gm_hold *hold = &thread->holds[i];
+        if (hold->marked)
+            gm_pending_add(cache, hold->marked);
+        if (hold->filling) {
+            hold->filling->next_parcel = *list;
+            *list = hold->filling;
+        }
+        *hold = (struct gm_hold){0};
     }
     thread->bytes = 0;
     gm_thread_report(cache, thread);
-    gm_thread_resume(thread);
-    for (unsigned i = 0; i < GM_SLOTS; i++) {
-        if (marked[i])
-            gm_pending_add(cache, marked[i]);
-        if (filling[i]) {
-            gm_waits_mark(&filling[i]->buffer);
-            gm_pending_add(cache, filling[i]);
-        }
+}
+
+static void mark_all(struct gm_cache *cache, struct gm_block *list) {
+    struct gm_block *next;
+    for (struct gm_block *batch = list; batch; batch = next) {
+        next = batch->next_parcel;
+        gm_waits_mark(&batch->buffer);
+        gm_pending_add(cache, batch);
     }
+}
+
+void gm_thread_flush(struct gm_cache *cache, struct gm_thread_cache *thread) {
+    struct gm_block *list = NULL;
+    gm_thread_stop(thread);
+    strip(cache, thread, &list);
+    gm_thread_resume(thread);
+    mark_all(cache, list);
+}
+
+void gm_threads_flush(struct gm_cache *cache) {
+    struct gm_block *list = NULL;
+    gm_threads_stop(cache);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
+        strip(cache, thread, &list);
+    gm_threads_resume(cache);
+    mark_all(cache, list);
 }
 
 /* ---- The end of a thread --------------------------------------------------------------------- */
@@ -127,12 +177,22 @@ static void unlink_thread(struct gm_cache *cache, struct gm_thread_cache *thread
     *at = thread->next_of_cache;
 }
 
+static int has_holds(struct gm_thread_cache *thread) {
+    int found = 0;
+    gm_thread_enter(thread);
+    for (unsigned i = 0; i < GM_SLOTS; i++)
+        found |= thread->holds[i].filling != NULL;
+    gm_thread_leave(thread);
+    return found;
+}
+
+/* The driver is asked only where something is to be marked: its own of the thread may be gone. */
 static void leave(struct gm_thread_cache *thread) {
     struct gm_cache *cache = thread->cache;
     if (!cache)
         return; /* it ended before */
     struct gm_current current;
-    int entered = gm_current_enter(&current, cache->device) == GPUMEM_OK;
+    int entered = has_holds(thread) && gm_current_enter(&current, cache->device) == GPUMEM_OK;
     pthread_mutex_lock(&cache->lock);
     gm_thread_flush(cache, thread);
     unlink_thread(cache, thread);
@@ -148,6 +208,7 @@ static void thread_ends(void *unused) {
     pthread_mutex_lock(&ending);
     struct gm_thread_cache *thread = all, *next;
     all = NULL;
+    over = 1;
     for (; thread; thread = next) {
         next = thread->next_of_thread;
         gm_thread_direct[thread->serial % GM_DIRECT] = NULL;
@@ -164,6 +225,7 @@ static void thread_ends(void *unused) {
 /* After a fork no other thread exists that could hold the lock. */
 static void in_child(void) {
     pthread_mutex_init(&ending, NULL);
+    choose_barrier();
 }
 
 static void install(void) {
@@ -177,9 +239,9 @@ static void install(void) {
 void gm_threads_end(struct gm_cache *cache) {
     pthread_mutex_lock(&ending);
     pthread_mutex_lock(&cache->lock);
+    gm_threads_flush(cache);
     while (cache->threads) {
         struct gm_thread_cache *thread = cache->threads;
-        gm_thread_flush(cache, thread);
         cache->threads = thread->next_of_cache;
         thread->cache = NULL; /* its thread frees it */
     }
@@ -208,7 +270,7 @@ static void drop_ended(void) {
 
 static struct gm_thread_cache *make(struct gm_cache *cache) {
     pthread_once(&once, install);
-    if (!key_made || pthread_setspecific(key, gm_thread_direct) != 0)
+    if (over || !key_made || pthread_setspecific(key, gm_thread_direct) != 0)
         return NULL;
     drop_ended();
     struct gm_thread_cache *made = calloc(1, sizeof *made);

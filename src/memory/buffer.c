@@ -308,11 +308,13 @@ void gm_buffer_unref(gpumem_buffer *buffer) {
     }
 }
 
-/* One owner, who names no stream that is not known: there is nothing to lock. */
+/* One owner, who names no stream that is not known: there is nothing to lock. The per-thread
+ * stream is another one here than where it was named. */
 static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
     return buffer->resource->fast && !buffer->freed &&
            atomic_load_explicit(&buffer->references, memory_order_acquire) == 1 &&
-           (!stream || (buffer->wait_count && stream == buffer->waits[0].stream));
+           (!stream || (buffer->wait_count && stream == buffer->waits[0].stream &&
+                        stream != GPUMEM_STREAM_PER_THREAD));
 }
 
 /* The stream that a view was freed on is one more of its buffer's, whose free is still to come. */

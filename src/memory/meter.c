@@ -1,9 +1,16 @@
 #include "memory/meter.h"
 
+/* Below zero for a moment: threads report late, and what one has allocated another may have freed
+ * and reported before. */
+static int is_negative(uint64_t value) {
+    return value > INT64_MAX;
+}
+
 static void raise_high(_Atomic uint64_t *high, uint64_t value) {
     uint64_t seen = atomic_load_explicit(high, memory_order_relaxed);
-    while (value > seen && !atomic_compare_exchange_weak_explicit(
-                               high, &seen, value, memory_order_relaxed, memory_order_relaxed)) {
+    while (!is_negative(value) && value > seen &&
+           !atomic_compare_exchange_weak_explicit(high, &seen, value, memory_order_relaxed,
+                                                  memory_order_relaxed)) {
     }
 }
 
@@ -31,7 +38,8 @@ void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes) {
 }
 
 static uint64_t now(const struct gm_meter *meter, enum gm_count count) {
-    return atomic_load_explicit(&meter->now[count], memory_order_relaxed);
+    uint64_t value = atomic_load_explicit(&meter->now[count], memory_order_relaxed);
+    return is_negative(value) ? 0 : value;
 }
 
 static uint64_t high(const struct gm_meter *meter, enum gm_count count) {

@@ -88,11 +88,14 @@ struct gm_fast_ops {
                               gpumem_buffer **buffer);
     /* The last reference is gone; streams are as named. */
     void (*take_back)(gpumem_buffer *buffer);
-    /* Buffers that are not taken back. */
-    size_t (*owned)(gpumem_resource *resource);
+    /* What threads have counted by themselves goes to the meter. */
+    void (*report)(gpumem_resource *resource);
     /* Waits until everything that was freed so far can be handed out or given back. No lock is
      * held; the device's context is current. */
     void (*settle)(gpumem_resource *resource);
+    /* BUSY, with the reason, while something of it is in use; nobody has buffers of it. As above.
+     */
+    gpumem_status (*may_end)(gpumem_resource *resource);
     /* The stream is about to end. */
     void (*forget)(gpumem_resource *resource, CUstream stream);
 };

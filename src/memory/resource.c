@@ -167,6 +167,25 @@ gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
     return gm_fail(status, "%s", message ? message : "");
 }
 
+static size_t count_owned(gpumem_resource *resource) {
+    if (!resource->fast)
+        return atomic_load(&resource->owned);
+    resource->fast->report(resource);
+    gpumem_stats stats;
+    gm_meter_read(&resource->meter, &stats);
+    return (size_t)stats.allocations;
+}
+
+static gpumem_status may_end(gpumem_resource *resource) {
+    struct gm_current current;
+    /* A poisoned device refuses, and keeps nothing in use. */
+    if (!resource->fast || gm_current_enter(&current, resource->device) != GPUMEM_OK)
+        return GPUMEM_OK;
+    gpumem_status status = resource->fast->may_end(resource);
+    gm_current_leave(&current);
+    return status;
+}
+
 gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     GM_UNCANCELLED;
     if (!resource)
@@ -179,7 +198,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     if (wrappers)
         return gm_fail(GPUMEM_ERROR_BUSY, "the %s resource is wrapped by %zu other%s",
                        resource->kind, wrappers, wrappers == 1 ? "" : "s");
-    size_t owned = resource->fast ? resource->fast->owned(resource) : atomic_load(&resource->owned);
+    size_t owned = count_owned(resource);
     if (owned)
         return gm_fail(GPUMEM_ERROR_BUSY,
                        "the %s resource still has %zu buffer%s (not freed, held or exported)",
@@ -192,6 +211,9 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
         return gm_fail(GPUMEM_ERROR_BUSY, "%zu freed buffer%s of the %s resource cannot end: %s",
                        live, live == 1 ? "" : "s", resource->kind, reason);
     }
+    gpumem_status status = may_end(resource);
+    if (status != GPUMEM_OK)
+        return status;
     gm_watches_leave(resource);
     gm_resource_discard(resource);
     return GPUMEM_OK;
@@ -254,6 +276,16 @@ gpumem_device *gpumem_resource_device(const gpumem_resource *resource) {
     return resource->device;
 }
 
+static void report(gpumem_resource *resource, void *unused) {
+    (void)unused;
+    if (resource->fast)
+        resource->fast->report(resource);
+}
+
+void gm_resources_report(gpumem_device *device) {
+    gm_resources_visit(device, report, NULL);
+}
+
 static void add_stats(gpumem_resource *resource, void *data) {
     gpumem_stats *stats = data, before = *stats;
     if (!resource->ops.stats)
@@ -273,6 +305,7 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_get_stats");
     gpumem_stats filled;
+    gm_resources_report(resource->device);
     gm_meter_read(&resource->meter, &filled);
     if (resource->ops.stats)
         resource->ops.stats(resource->user, &filled);
@@ -283,6 +316,7 @@ gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats
     GM_UNCANCELLED;
     GM_CHECK(device, "gpumem_device_get_stats");
     gpumem_stats filled;
+    gm_resources_report(device);
     gm_meter_read(&device->meter, &filled);
     gm_resources_add_stats(device, &filled);
     return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
@@ -292,8 +326,11 @@ gpumem_status gpumem_library_get_stats(gpumem_library *library, gpumem_stats *st
     GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_library_get_stats");
     gpumem_stats filled;
-    gm_meter_read(&library->meter, &filled);
     pthread_mutex_lock(&library->lock);
+    for (int i = 0; i < library->device_count; i++)
+        if (library->devices[i])
+            gm_resources_report(library->devices[i]);
+    gm_meter_read(&library->meter, &filled);
     for (int i = 0; i < library->device_count; i++)
         if (library->devices[i])
             gm_resources_add_stats(library->devices[i], &filled);

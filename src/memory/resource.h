@@ -32,6 +32,13 @@ void gm_resource_discard(gpumem_resource *resource);
 void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
                         void *data);
 
+/* Tells the caches of the device that a stream is about to be destroyed, and works off frees that
+ * could be marked only now. The device's context is current, and no lock is held. */
+void gm_stream_ends(gpumem_device *device, CUstream stream);
+
+/* What threads have counted by themselves goes to the meters. */
+void gm_resources_report(gpumem_device *device);
+
 /* Adds what the device's resources know beside the meters. */
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats);
 

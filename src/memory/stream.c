@@ -63,6 +63,11 @@ static void forget(gpumem_resource *resource, void *stream) {
         resource->fast->forget(resource, stream);
 }
 
+void gm_stream_ends(gpumem_device *device, CUstream stream) {
+    gm_resources_visit(device, forget, stream);
+    gm_work_off(device); /* frees that waited for a capture of it can be marked only now */
+}
+
 gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
     GM_UNCANCELLED;
     struct gm_current current;
@@ -70,8 +75,7 @@ gpumem_status gpumem_stream_destroy(gpumem_device *device, CUstream stream) {
     gpumem_status status = enter(&current, device, "gpumem_stream_destroy");
     if (status != GPUMEM_OK)
         return status;
-    gm_resources_visit(device, forget, stream);
-    gm_work_off(device); /* frees that waited for a capture of it can be marked only now */
+    gm_stream_ends(device, stream);
     return finish(&current, device->cu->cuStreamDestroy_v2(stream), "cuStreamDestroy",
                   "cannot destroy a stream");
 }

@@ -265,6 +265,11 @@ int gm_wait_mark(gpumem_device *device, struct gm_wait *wait) {
     return wait->state == GM_WAIT_PASSED;
 }
 
+void gm_wait_end(gpumem_device *device, struct gm_wait *wait) {
+    if (!gm_wait_mark(device, wait) && wait->state != GM_WAIT_EVENT)
+        wait->state = GM_WAIT_LOST;
+}
+
 int gm_waits_mark(gpumem_buffer *buffer) {
     int all = 1;
     for (size_t i = 0; i < buffer->wait_count; i++) {

@@ -22,6 +22,9 @@ int gm_wait_same(const struct gm_wait *wait, const struct gm_wait *other);
 int gm_wait_mark(gpumem_device *device, struct gm_wait *wait);
 int gm_wait_passed(gpumem_device *device, struct gm_wait *wait, int block);
 void gm_wait_drop(gpumem_device *device, struct gm_wait *wait);
+/* Marks a stream for the last time: it may be gone afterwards, and is never asked again. Where no
+ * event can stand for it, the whole context is waited for. */
+void gm_wait_end(gpumem_device *device, struct gm_wait *wait);
 
 /*
  * Marks the present end of each stream that the buffer names. Returns 1 if all have passed already.

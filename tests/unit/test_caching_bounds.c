@@ -1,0 +1,133 @@
+/* The caching resource's bounds and numbers: what a thread keeps, what marks say when frees are
+ * counted before allocations, and that one stream that stands still holds up nobody else. */
+#include "caching_test.h"
+
+struct gift {
+    gpumem_resource *cache;
+    gpumem_buffer *buffer;
+};
+
+static void *free_gift(void *data) {
+    struct gift *gift = data;
+    return gpumem_buffer_free(gift->buffer, NULL) == GPUMEM_OK ? NULL : "free";
+}
+
+static void *allocate_gift(void *data) {
+    struct gift *gift = data;
+    return gpumem_buffer_allocate(gift->cache, 10, NULL, &gift->buffer) == GPUMEM_OK ? NULL
+                                                                                     : "allocate";
+}
+
+/* Threads report late: the free below is counted before the allocation. */
+static void frees_counted_first_raise_no_mark(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    struct gift first = {.cache = cache, .buffer = allocate(cache, 1000, NULL)}, second = first;
+    run_thread(free_gift, &first);
+    run_thread(allocate_gift, &second);
+    const gpumem_stats all[] = {stats_of(cache), stats_of(pool), device_stats()};
+    for (size_t i = 0; i < COUNT(all); i++) {
+        assert_int_equal(all[i].in_use_bytes, 10);
+        assert_int_equal(all[i].allocations, 1);
+        assert_in_range(all[i].in_use_high, 10, 1010);
+    }
+    OK(gpumem_buffer_free(second.buffer, NULL));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void a_thread_keeps_no_more_than_it_may(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache;
+    const size_t most = 256 * KIB;
+    OK(gpumem_caching_resource_create(
+        pool, GPUMEM_OPTIONS(gpumem_caching_options, .thread_bytes = most), &cache));
+    gpumem_buffer *buffers[44];
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        size_t bytes = i < 4 ? (i + 1) * 256 : (size_t)1024 << ((i - 4) / 4);
+        buffers[i] = allocate(cache, bytes, NULL);
+        assert_true(info_of(cache).thread_bytes <= most);
+    }
+    for (size_t i = 0; i < COUNT(buffers); i++) {
+        OK(gpumem_buffer_free(buffers[i], NULL));
+        assert_true(info_of(cache).thread_bytes <= most);
+    }
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void a_stream_that_stands_still_hides_no_other(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    CUstream own = make_stream();
+    struct gate still = close_gate(), passing = close_gate();
+    for (int i = 0; i < 20; i++)
+        OK(gpumem_buffer_free(allocate(cache, 4096, own), i < 19 ? still.stream : passing.stream));
+    assert_int_equal(info_of(cache).pending_bytes, 20 * 4096);
+    open_gate(passing);
+    OK(gpumem_resource_trim(cache, SIZE_MAX));
+    assert_int_equal(info_of(cache).pending_bytes, 19 * 4096);
+    open_gate(still);
+    OK(gpumem_resource_trim(cache, SIZE_MAX));
+    assert_int_equal(info_of(cache).pending_bytes, 0);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_stream_destroy(device, own));
+    remove_gate(still);
+    remove_gate(passing);
+}
+
+#define THREADS 16
+#define EACH    64
+
+struct hungry {
+    gpumem_resource *cache;
+    pthread_barrier_t *start;
+};
+
+static void *take_many(void *data) {
+    struct hungry *hungry = data;
+    gpumem_buffer *buffers[EACH];
+    pthread_barrier_wait(hungry->start);
+    for (int i = 0; i < EACH; i++)
+        if (gpumem_buffer_allocate(hungry->cache, MIB, NULL, &buffers[i]) != GPUMEM_OK)
+            return "allocate";
+    for (int i = 0; i < EACH; i++)
+        gpumem_buffer_free(buffers[i], NULL);
+    return NULL;
+}
+
+/* What comes for one thread, others must not take before it. */
+static void threads_that_grow_at_once_all_get_memory(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache;
+    OK(gpumem_caching_resource_create(
+        pool, GPUMEM_OPTIONS(gpumem_caching_options, .segment_bytes = 2 * MIB), &cache));
+    pthread_barrier_t start;
+    struct hungry hungry = {.cache = cache, .start = &start};
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (int round = 0; round < 5; round++) {
+        pthread_t threads[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, take_many, &hungry), 0);
+        void *failed[THREADS];
+        for (int i = 0; i < THREADS; i++)
+            assert_int_equal(pthread_join(threads[i], &failed[i]), 0);
+        for (int i = 0; i < THREADS; i++)
+            assert_null(failed[i]);
+        OK(gpumem_resource_trim(cache, 0));
+    }
+    pthread_barrier_destroy(&start);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(frees_counted_first_raise_no_mark),
+        cmocka_unit_test(a_thread_keeps_no_more_than_it_may),
+        cmocka_unit_test(a_stream_that_stands_still_hides_no_other),
+        cmocka_unit_test(threads_that_grow_at_once_all_get_memory),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,217 @@
+/* Memory of captures from the caching resource: streams of one capture side by side, what the CPU
+ * writes, work beside the graph, and ends in every order. */
+#include "caching_test.h"
+
+static void begin(gpumem_capture_pool *pool, CUstream stream) {
+    OK(gpumem_capture_pool_begin(pool, stream));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+}
+
+static void end(gpumem_capture_pool *pool, CUstream stream) {
+    CUgraph graph = NULL;
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_capture_pool_end(pool, stream));
+}
+
+struct all {
+    gpumem_resource *upstream, *cache;
+    gpumem_capture_pool *pool;
+    CUstream first, second;
+};
+
+static struct all make_all(gpumem_resource *upstream) {
+    struct all all = {.upstream = upstream, .cache = make_cache(upstream)};
+    OK(gpumem_capture_pool_create(all.cache, &all.pool));
+    all.first = make_stream();
+    all.second = make_stream();
+    use_context();
+    return all;
+}
+
+static void end_all(const struct all *all) {
+    leave_context();
+    OK(gpumem_capture_pool_destroy(all->pool, GPUMEM_STREAM_NONE));
+    OK(gpumem_resource_trim(all->cache, 0));
+    assert_int_equal(info_of(all->cache).segments, 0);
+    OK(gpumem_resource_destroy(all->cache));
+    OK(gpumem_resource_destroy(all->upstream));
+    OK(gpumem_stream_destroy(device, all->first));
+    OK(gpumem_stream_destroy(device, all->second));
+}
+
+/* Nothing in the graph puts one after the other. */
+static void branches_of_a_capture_share_no_memory(void **state) {
+    (void)state;
+    struct all all = make_all(make_pool());
+    begin(all.pool, all.first);
+    OK(gpumem_capture_pool_begin(all.pool, all.second));
+    CUevent fork, join;
+    OK(gpumem_event_create(device, NULL, &fork));
+    OK(gpumem_event_create(device, NULL, &join));
+    OK(gpumem_event_record(device, fork, all.first));
+    OK(gpumem_stream_wait_event(device, all.second, fork));
+    gpumem_buffer *one = allocate(all.cache, 4096, all.first);
+    CUdeviceptr address = gpumem_buffer_pointer(one);
+    OK(gpumem_buffer_fill(one, 0, 4096, 1, all.first));
+    OK(gpumem_buffer_free(one, NULL));
+    gpumem_buffer *other = allocate(all.cache, 4096, all.second);
+    assert_false(gpumem_buffer_pointer(other) == address);
+    OK(gpumem_buffer_fill(other, 0, 4096, 2, all.second));
+    OK(gpumem_buffer_free(other, NULL));
+    one = allocate(all.cache, 4096, all.first); /* in its own order it comes back */
+    assert_true(gpumem_buffer_pointer(one) == address);
+    OK(gpumem_buffer_free(one, NULL));
+    OK(gpumem_event_record(device, join, all.second));
+    OK(gpumem_stream_wait_event(device, all.first, join));
+    end(all.pool, all.first);
+    OK(gpumem_capture_pool_end(all.pool, all.second));
+    OK(gpumem_event_destroy(device, fork));
+    OK(gpumem_event_destroy(device, join));
+    end_all(&all);
+}
+
+/* The CPU writes both now, the graph copies both later. */
+static void what_the_cpu_writes_is_not_shared_within_a_capture(void **state) {
+    (void)state;
+    struct all all = make_all(make_pinned());
+    gpumem_resource *pool = make_pool();
+    gpumem_buffer *target = allocate(pool, 8192, all.second);
+    synchronize(all.second);
+    begin(all.pool, all.first);
+    CUdeviceptr addresses[2];
+    for (unsigned char i = 0; i < 2; i++) {
+        gpumem_buffer *source = allocate(all.cache, 4096, all.first);
+        addresses[i] = gpumem_buffer_pointer(source);
+        memset(gpumem_buffer_host_pointer(source), i + 1, 4096);
+        OK(gpumem_buffer_copy(target, (size_t)i * 4096, source, 0, 4096, all.first));
+        OK(gpumem_buffer_free(source, NULL));
+    }
+    assert_false(addresses[0] == addresses[1]);
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    assert_int_equal(cu->cuStreamEndCapture(all.first, &graph), CUDA_SUCCESS);
+    OK(gpumem_capture_pool_end(all.pool, all.first));
+    assert_int_equal(cu->cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    for (int launch = 0; launch < 3; launch++) {
+        unsigned char bytes[8192] = {0};
+        assert_int_equal(cu->cuGraphLaunch(exec, all.first), CUDA_SUCCESS);
+        OK(gpumem_buffer_read(target, 0, bytes, sizeof bytes, all.first));
+        synchronize(all.first);
+        for (size_t i = 0; i < sizeof bytes; i++)
+            assert_int_equal(bytes[i], i / 4096 + 1);
+    }
+    assert_int_equal(cu->cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_buffer_free(target, NULL));
+    end_all(&all);
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* Freed outside of any capture, while its stream still works: the next capture may run elsewhere.
+ */
+static void work_beside_the_graph_is_waited_for(void **state) {
+    (void)state;
+    struct all all = make_all(make_pool());
+    struct gate gate = close_gate();
+    begin(all.pool, gate.stream);
+    gpumem_buffer *buffer = allocate(all.cache, 4096, gate.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    end(all.pool, gate.stream);
+    OK(gpumem_buffer_fill(buffer, 0, 4096, 1, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(info_of(all.cache).pending_bytes, 4096);
+    begin(all.pool, all.first);
+    buffer = allocate(all.cache, 4096, all.first);
+    assert_false(gpumem_buffer_pointer(buffer) == address);
+    OK(gpumem_buffer_free(buffer, NULL));
+    end(all.pool, all.first);
+    open_gate(gate);
+    end_all(&all);
+    remove_gate(gate);
+}
+
+/* ---- Ends ------------------------------------------------------------------------------------ */
+
+static void a_resource_with_a_pool_stays(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    gpumem_capture_pool *captured;
+    OK(gpumem_capture_pool_create(cache, &captured));
+    FAILS(BUSY, gpumem_resource_destroy(cache));
+    SAYS("capture pools");
+    OK(gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
+    SAYS("destroyed before");
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void a_resource_whose_memory_a_capture_uses_stays(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    CUstream stream = make_stream(), other = make_stream();
+    use_context();
+    gpumem_buffer *buffer = allocate(cache, 4096, other);
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    OK(gpumem_buffer_fill(buffer, 0, 4096, 1, stream));
+    OK(gpumem_buffer_use(buffer, stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(BUSY, gpumem_resource_destroy(cache));
+    SAYS("captures");
+    CUgraph graph = NULL;
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+    leave_context();
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_stream_destroy(device, other));
+}
+
+/* Its thread is the one that destroys the pool. */
+static void the_last_stream_may_be_the_threads_own(void **state) {
+    (void)state;
+    struct all all = make_all(make_pool());
+    begin(all.pool, all.first);
+    gpumem_buffer *buffer = allocate(all.cache, 4096, all.first);
+    end(all.pool, all.first);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_capture_pool_destroy(all.pool, GPUMEM_STREAM_PER_THREAD));
+    all.pool = NULL;
+    end_all(&all);
+}
+
+static void a_pool_serves_captures_in_turn(void **state) {
+    (void)state;
+    struct all all = make_all(make_pool());
+    CUdeviceptr address = 0;
+    size_t bytes = 0;
+    for (int i = 0; i < 10; i++) {
+        CUstream stream = i % 2 ? all.first : all.second;
+        begin(all.pool, stream);
+        gpumem_buffer *buffer = allocate(all.cache, 4096, stream);
+        assert_true(!i || gpumem_buffer_pointer(buffer) == address);
+        address = gpumem_buffer_pointer(buffer);
+        OK(gpumem_buffer_free(buffer, NULL));
+        end(all.pool, stream);
+        assert_true(!i || info_of(all.cache).segment_bytes == bytes);
+        bytes = info_of(all.cache).segment_bytes;
+    }
+    end_all(&all);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(branches_of_a_capture_share_no_memory),
+        cmocka_unit_test(what_the_cpu_writes_is_not_shared_within_a_capture),
+        cmocka_unit_test(work_beside_the_graph_is_waited_for),
+        cmocka_unit_test(a_resource_with_a_pool_stays),
+        cmocka_unit_test(a_resource_whose_memory_a_capture_uses_stays),
+        cmocka_unit_test(the_last_stream_may_be_the_threads_own),
+        cmocka_unit_test(a_pool_serves_captures_in_turn),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,147 @@
+/* Which stream the caching resource waits for: another thread's per-thread stream, streams that
+ * have been destroyed, and those of caches below caches. */
+#include "cache/cache.h"
+#include "caching_test.h"
+
+static size_t lanes_of(gpumem_resource *resource) {
+    size_t count = 0;
+    for (const struct gm_lane *lane = gm_cache_of(resource)->lanes; lane; lane = lane->next)
+        count++;
+    return count;
+}
+
+/* ---- The per-thread stream ------------------------------------------------------------------- */
+
+struct visit {
+    gpumem_buffer *buffer;
+    uint32_t *flag;
+    pthread_barrier_t freed, passed;
+};
+
+static void *use_and_free(void *data) {
+    struct visit *visit = data;
+    CUdeviceptr address = 0;
+    const char *failed = NULL;
+    use_context();
+    if (cu->cuMemHostGetDevicePointer_v2(&address, visit->flag, 0) != CUDA_SUCCESS ||
+        cu->cuStreamWaitValue32_v2(CU_STREAM_PER_THREAD, address, 1, CU_STREAM_WAIT_VALUE_EQ) !=
+            CUDA_SUCCESS ||
+        gpumem_buffer_free(visit->buffer, GPUMEM_STREAM_PER_THREAD) != GPUMEM_OK)
+        failed = "use and free";
+    pthread_barrier_wait(&visit->freed);
+    pthread_barrier_wait(&visit->passed);
+    leave_context();
+    return (void *)(uintptr_t)failed;
+}
+
+static void who_frees_on_its_own_default_stream_is_waited_for(void **state) {
+    (void)state;
+    gpumem_resource *pinned = make_pinned(), *cache = make_cache(pinned);
+    struct gate gate = close_gate(); /* for its flag */
+    struct visit visit = {.buffer = allocate(cache, 4096, GPUMEM_STREAM_PER_THREAD),
+                          .flag = gate.flag};
+    pthread_barrier_init(&visit.freed, NULL, 2);
+    pthread_barrier_init(&visit.passed, NULL, 2);
+    pthread_t thread;
+    void *failed;
+    assert_int_equal(pthread_create(&thread, NULL, use_and_free, &visit), 0);
+    pthread_barrier_wait(&visit.freed);
+    OK(gpumem_resource_trim(cache, SIZE_MAX));
+    assert_int_equal(info_of(cache).pending_bytes, 4096);
+    open_gate(gate);
+    OK(gpumem_resource_trim(cache, SIZE_MAX));
+    pthread_barrier_wait(&visit.passed);
+    assert_int_equal(pthread_join(thread, &failed), 0);
+    assert_null(failed);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(info_of(cache).pending_bytes, 0);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pinned));
+    pthread_barrier_destroy(&visit.freed);
+    pthread_barrier_destroy(&visit.passed);
+    remove_gate(gate);
+}
+
+/* ---- Streams that end ------------------------------------------------------------------------ */
+
+/* The driver gives no event when the stream ends. What has its handle next would tell nothing about
+ * what it ran: it is not asked, and the whole context is waited for. */
+static void a_gone_stream_is_not_asked(gpumem_resource *upstream) {
+    gpumem_resource *cache = make_cache(upstream);
+    use_context();
+    struct gate gate = close_gate();
+    CUdeviceptr flag = 0;
+    assert_int_equal(cu->cuMemHostGetDevicePointer_v2(&flag, gate.flag, 0), CUDA_SUCCESS);
+    CUstream stream = make_stream();
+    assert_int_equal(cu->cuStreamWaitValue32_v2(stream, flag, 1, CU_STREAM_WAIT_VALUE_EQ),
+                     CUDA_SUCCESS);
+    OK(gpumem_buffer_free(allocate(cache, 4096, stream), NULL));
+    const int refused = CUDA_ERROR_OUT_OF_MEMORY;
+    assert_int_equal(soft->fault_arm("cuEventRecord", 0, refused, SOFTGPU_FAULT_BEFORE), 0);
+    OK(gpumem_caching_forget_stream(cache, stream));
+    assert_true(soft->fault_disarm() > 0);
+    assert_int_equal(soft->fault_arm("cuEventRecord", 0, refused, SOFTGPU_FAULT_BEFORE), 0);
+    OK(gpumem_resource_trim(cache, 0));
+    uint64_t asked = soft->fault_disarm();
+    gpumem_caching_info info = info_of(cache);
+    open_gate(gate);
+    assert_int_equal(asked, 0);
+    assert_true(info.segments > 0);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(info_of(cache).segments, 0);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(upstream));
+    remove_gate(gate);
+    leave_context();
+}
+
+static void a_gone_stream_is_not_asked_about_device_memory(void **state) {
+    (void)state;
+    a_gone_stream_is_not_asked(make_pool());
+}
+
+static void a_gone_stream_is_not_asked_about_what_the_cpu_writes(void **state) {
+    (void)state;
+    a_gone_stream_is_not_asked(make_pinned());
+}
+
+static void streams_that_come_and_go_leave_nothing(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *cache = make_cache(pool);
+    for (int i = 0; i < 500; i++) {
+        CUstream stream = make_stream();
+        OK(gpumem_buffer_free(allocate(cache, 4096, stream), NULL));
+        OK(gpumem_stream_destroy(device, stream));
+    }
+    assert_in_range(lanes_of(cache), 0, 4);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* ---- Caches below caches --------------------------------------------------------------------- */
+
+/* The stream on which the outer cache asks the inner one ends with it. */
+static void an_inner_cache_outlives_the_stream_of_the_outer(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool(), *inner = make_cache(pool), *outer = make_cache(inner);
+    OK(gpumem_buffer_free(allocate(outer, 4096, NULL), NULL));
+    OK(gpumem_buffer_free(allocate(outer, 5 * MIB, NULL), NULL));
+    assert_true(info_of(inner).segments > 0);
+    OK(gpumem_resource_destroy(outer));
+    OK(gpumem_resource_trim(inner, 0));
+    assert_int_equal(info_of(inner).segments, 0);
+    OK(gpumem_resource_destroy(inner));
+    OK(gpumem_resource_destroy(pool));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_frees_on_its_own_default_stream_is_waited_for),
+        cmocka_unit_test(a_gone_stream_is_not_asked_about_device_memory),
+        cmocka_unit_test(a_gone_stream_is_not_asked_about_what_the_cpu_writes),
+        cmocka_unit_test(streams_that_come_and_go_leave_nothing),
+        cmocka_unit_test(an_inner_cache_outlives_the_stream_of_the_outer),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
