@@ -76,10 +76,10 @@ void gm_trim_all(gpumem_device *device) {
     gm_current_leave(&current);
 }
 
-/* What caches hold, as far as they tell, and what they took for it. */
 struct held {
-    uint64_t all;     /* of the device */
+    uint64_t all;     /* what caches hold, as far as they tell, and what they took for it */
     uint64_t caching; /* of caching resources: what they give back may stay in a pool below them */
+    uint64_t within;  /* what counts against the limit; it may only go from one cache to another */
 };
 
 static void add_caching(gpumem_resource *resource, void *sum) {
@@ -90,24 +90,28 @@ static void add_caching(gpumem_resource *resource, void *sum) {
     *(uint64_t *)sum += stats.committed_bytes;
 }
 
-static struct held held(gpumem_device *device) {
-    struct held now = {0, 0};
+static struct held held(const struct gm_reclaim *reclaim) {
+    struct held now = {0};
     gpumem_stats stats;
-    gm_meter_read(&device->meter, &stats);
-    gm_resources_add_stats(device, &stats);
-    gm_resources_visit(device, add_caching, &now.caching);
+    gm_meter_read(&reclaim->device->meter, &stats);
+    gm_resources_add_stats(reclaim->device, &stats);
     now.all = stats.cached_bytes + stats.committed_bytes;
+    gm_resources_visit(reclaim->device, add_caching, &now.caching);
+    if (reclaim->within) {
+        gm_meter_read(&reclaim->within->meter, &stats);
+        now.within = stats.committed_bytes;
+    }
     return now;
 }
 
-static int holds_less(gpumem_device *device, const struct held *before) {
-    struct held now = held(device);
-    return now.all < before->all || now.caching < before->caching;
+static int is_less_than(const struct gm_reclaim *reclaim, struct held before) {
+    struct held now = held(reclaim);
+    return now.all < before.all || now.caching < before.caching || now.within < before.within;
 }
 
 /* Whether a cache became smaller. */
 static int trim(struct gm_reclaim *reclaim) {
-    struct held before = held(reclaim->device);
+    struct held before = held(reclaim);
     struct gm_current current;
     if (!reclaim->within) {
         gm_trim_all(reclaim->device);
@@ -115,7 +119,7 @@ static int trim(struct gm_reclaim *reclaim) {
         gm_resources_visit(reclaim->device, trim_counted, reclaim);
         gm_current_leave(&current);
     }
-    return holds_less(reclaim->device, &before);
+    return is_less_than(reclaim, before);
 }
 
 static void settle_one(gpumem_resource *resource, void *data) {
@@ -144,11 +148,11 @@ static int settle(struct gm_reclaim *reclaim) {
     if (reclaim->settled || gm_current_enter(&current, reclaim->device) != GPUMEM_OK)
         return 0;
     reclaim->settled = 1;
-    struct held before = held(reclaim->device);
+    struct held before = held(reclaim);
     gm_resources_visit(reclaim->device, settle_one, reclaim);
     gm_current_leave(&current);
     trim(reclaim); /* what was waited for may be cached */
-    return holds_less(reclaim->device, &before);
+    return is_less_than(reclaim, before);
 }
 
 /* ---- Step by step ---------------------------------------------------------------------------- */

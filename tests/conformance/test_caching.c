@@ -1,0 +1,243 @@
+/* The caching resource on any driver: who gets memory when, with real copies and their bytes. */
+#include "library.h"
+
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+#define KIB ((size_t)1 << 10)
+
+struct fixture {
+    gpumem_resource *upstream, *cache;
+    CUstream stream, other;
+    struct gate gate;
+    unsigned char *seen; /* pinned */
+};
+
+static void begin(struct fixture *f, int host, uint64_t maximum) {
+    void *seen = NULL;
+    open_library();
+    if (host)
+        DONE(gpumem_pinned_resource_create(device, NULL, &f->upstream));
+    else
+        DONE(gpumem_device_pool_resource_create(
+            device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN),
+            &f->upstream));
+    DONE(gpumem_caching_resource_create(
+        f->upstream, GPUMEM_OPTIONS(gpumem_caching_options, .maximum_bytes = maximum), &f->cache));
+    DONE(gpumem_stream_create(device, NULL, &f->stream));
+    DONE(gpumem_stream_create(device, NULL, &f->other));
+    gate_make(&f->gate);
+    OK(cu.cuMemHostAlloc(&seen, MIB, 0));
+    f->seen = seen;
+}
+
+static void end(struct fixture *f) {
+    DONE(gpumem_resource_destroy(f->cache));
+    DONE(gpumem_resource_destroy(f->upstream));
+    DONE(gpumem_stream_destroy(device, f->stream));
+    DONE(gpumem_stream_destroy(device, f->other));
+    gate_free(&f->gate);
+    OK(cu.cuMemFreeHost(f->seen));
+    close_library();
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer = NULL;
+    DONE(gpumem_buffer_allocate(resource, bytes,
+                                GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    return buffer;
+}
+
+static gpumem_caching_info info_of(gpumem_resource *cache) {
+    gpumem_caching_info info = {.size = sizeof info};
+    DONE(gpumem_caching_get_info(cache, &info));
+    return info;
+}
+
+static void is_all(const unsigned char *bytes, size_t count, unsigned char value) {
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(bytes[i], value);
+}
+
+/* ---- Order ----------------------------------------------------------------------------------- */
+
+/* Queued reads see what was there before the memory was given to somebody else. */
+static void a_stream_has_its_memory_back_in_order(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 0);
+    gate_hold(&f.gate, f.stream);
+    CUdeviceptr address = 0;
+    for (unsigned char i = 0; i < 100; i++) {
+        gpumem_buffer *buffer = allocate(f.cache, 4 * KIB, f.stream);
+        assert_true(!i || gpumem_buffer_pointer(buffer) == address);
+        address = gpumem_buffer_pointer(buffer);
+        DONE(gpumem_buffer_fill(buffer, 0, 4 * KIB, i, f.stream));
+        DONE(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, f.stream));
+        DONE(gpumem_buffer_free(buffer, NULL));
+    }
+    gate_release(&f.gate);
+    OK(cu.cuStreamSynchronize(f.stream));
+    for (unsigned char i = 0; i < 100; i++)
+        is_all(f.seen + i * 4 * KIB, 4 * KIB, i);
+    end(&f);
+}
+
+/* The other stream works at once, while the first stands still: in other memory. */
+static void another_stream_has_it_only_after_passing(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 0);
+    gate_hold(&f.gate, f.stream);
+    gpumem_buffer *first = allocate(f.cache, MIB, f.stream);
+    CUdeviceptr address = gpumem_buffer_pointer(first);
+    DONE(gpumem_buffer_fill(first, 0, MIB, 1, f.stream));
+    DONE(gpumem_buffer_read(first, 0, f.seen, MIB / 2, f.stream));
+    DONE(gpumem_buffer_free(first, NULL));
+    gpumem_buffer *second = allocate(f.cache, MIB, f.other);
+    assert_false(gpumem_buffer_pointer(second) == address);
+    DONE(gpumem_buffer_fill(second, 0, MIB, 2, f.other));
+    DONE(gpumem_buffer_read(second, 0, f.seen + MIB / 2, MIB / 2, f.other));
+    OK(cu.cuStreamSynchronize(f.other));
+    gate_release(&f.gate);
+    OK(cu.cuStreamSynchronize(f.stream));
+    is_all(f.seen, MIB / 2, 1);
+    is_all(f.seen + MIB / 2, MIB / 2, 2);
+    DONE(gpumem_buffer_free(second, NULL));
+    end(&f);
+}
+
+/* There is no other memory: the call waits until the streams have passed, whatever they ran. */
+static void within_a_limit_memory_changes_streams(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 2 * MIB);
+    for (unsigned char i = 0; i < 20; i++) {
+        CUstream stream = i % 2 ? f.stream : f.other;
+        gpumem_buffer *buffer = allocate(f.cache, MIB, stream);
+        DONE(gpumem_buffer_fill(buffer, 0, MIB, i, stream));
+        DONE(gpumem_buffer_read(buffer, 0, f.seen + i * 4 * KIB, 4 * KIB, stream));
+        DONE(gpumem_buffer_free(buffer, NULL));
+        assert_true(info_of(f.cache).segment_bytes <= 2 * MIB);
+    }
+    OK(cu.cuStreamSynchronize(f.stream));
+    OK(cu.cuStreamSynchronize(f.other));
+    for (unsigned char i = 0; i < 20; i++)
+        is_all(f.seen + i * 4 * KIB, 4 * KIB, i);
+    gpumem_buffer *most[2] = {allocate(f.cache, MIB, f.stream), allocate(f.cache, MIB, f.stream)};
+    gpumem_buffer *more = NULL;
+    assert_int_equal(
+        gpumem_buffer_allocate(f.cache, MIB,
+                               GPUMEM_OPTIONS(gpumem_buffer_options, .stream = f.other), &more),
+        GPUMEM_ERROR_OUT_OF_CAPACITY);
+    DONE(gpumem_buffer_free(most[0], NULL));
+    DONE(gpumem_buffer_free(most[1], NULL));
+    end(&f);
+}
+
+/* ---- What the CPU writes --------------------------------------------------------------------- */
+
+static void the_cpu_rewrites_nothing_that_is_to_be_copied(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f, 1, 0);
+    CUdeviceptr target = 0;
+    OK(cu.cuMemAlloc_v2(&target, MIB));
+    gate_hold(&f.gate, f.stream);
+    for (unsigned char i = 0; i < 200; i++) {
+        gpumem_buffer *buffer = allocate(f.cache, 4 * KIB, f.stream);
+        memset(gpumem_buffer_host_pointer(buffer), i, 4 * KIB);
+        OK(cu.cuMemcpyHtoDAsync_v2(target + i * 4 * KIB, gpumem_buffer_host_pointer(buffer),
+                                   4 * KIB, f.stream));
+        DONE(gpumem_buffer_free(buffer, NULL));
+    }
+    gate_release(&f.gate);
+    OK(cu.cuStreamSynchronize(f.stream));
+    OK(cu.cuMemcpyDtoH_v2(f.seen, target, MIB));
+    for (unsigned char i = 0; i < 200; i++)
+        is_all(f.seen + i * 4 * KIB, 4 * KIB, i);
+    size_t bytes = info_of(f.cache).segment_bytes;
+    for (int i = 0; i < 200; i++) /* now all of it is there again */
+        DONE(gpumem_buffer_free(allocate(f.cache, 4 * KIB, f.stream), NULL));
+    assert_int_equal(info_of(f.cache).segment_bytes, bytes);
+    OK(cu.cuMemFree_v2(target));
+    end(&f);
+}
+
+/* ---- Captures -------------------------------------------------------------------------------- */
+
+#define NODES 4
+
+/* Fills, reads and frees in a capture; the bytes of node i are i + 1. */
+static CUgraphExec capture(struct fixture *f, gpumem_capture_pool *pool) {
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    DONE(gpumem_capture_pool_begin(pool, f->stream));
+    OK(cu.cuStreamBeginCapture_v2(f->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    for (unsigned char i = 0; i < NODES; i++) {
+        gpumem_buffer *buffer = allocate(f->cache, 64 * KIB, f->stream);
+        DONE(gpumem_buffer_fill(buffer, 0, 64 * KIB, (unsigned char)(i + 1), f->stream));
+        DONE(gpumem_buffer_read(buffer, 0, f->seen + i * 64 * KIB, 64 * KIB, f->stream));
+        DONE(gpumem_buffer_free(buffer, NULL));
+    }
+    OK(cu.cuStreamEndCapture(f->stream, &graph));
+    DONE(gpumem_capture_pool_end(pool, f->stream));
+    OK(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    OK(cu.cuGraphDestroy(graph));
+    return exec;
+}
+
+static void is_unharmed(gpumem_buffer *buffer, unsigned char value, CUstream stream,
+                        unsigned char *seen) {
+    DONE(gpumem_buffer_read(buffer, 0, seen, 64 * KIB, stream));
+    OK(cu.cuStreamSynchronize(stream));
+    is_all(seen, 64 * KIB, value);
+}
+
+/* Whoever allocates between the launches has memory that no launch writes. */
+static void memory_of_a_graph_is_nobody_elses_between_launches(void **state) {
+    (void)state;
+    struct fixture f;
+    begin(&f, 0, 0);
+    gpumem_capture_pool *pool = NULL;
+    DONE(gpumem_capture_pool_create(f.cache, &pool));
+    CUgraphExec exec = capture(&f, pool);
+    gpumem_buffer *buffers[40];
+    for (unsigned i = 0; i < COUNT(buffers); i++) {
+        CUstream stream = i % 2 ? f.stream : f.other;
+        buffers[i] = allocate(f.cache, 64 * KIB, stream);
+        DONE(gpumem_buffer_fill(buffers[i], 0, 64 * KIB, (unsigned char)(100 + i), stream));
+        OK(cu.cuStreamSynchronize(stream));
+        if (i % 10)
+            continue;
+        memset(f.seen, 0, NODES * 64 * KIB);
+        OK(cu.cuGraphLaunch(exec, f.stream));
+        OK(cu.cuStreamSynchronize(f.stream));
+        for (unsigned char j = 0; j < NODES; j++)
+            is_all(f.seen + j * 64 * KIB, 64 * KIB, (unsigned char)(j + 1));
+        DONE(gpumem_resource_trim(f.cache, 0));
+    }
+    for (unsigned i = 0; i < COUNT(buffers); i++) {
+        CUstream stream = i % 2 ? f.stream : f.other;
+        is_unharmed(buffers[i], (unsigned char)(100 + i), stream, f.seen);
+        DONE(gpumem_buffer_free(buffers[i], NULL));
+    }
+    OK(cu.cuGraphExecDestroy(exec));
+    DONE(gpumem_resource_trim(f.cache, 0));
+    assert_true(info_of(f.cache).segments > 0);
+    DONE(gpumem_capture_pool_destroy(pool, f.stream));
+    DONE(gpumem_resource_trim(f.cache, 0));
+    assert_int_equal(info_of(f.cache).segments, 0);
+    end(&f);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_stream_has_its_memory_back_in_order),
+        TEST(another_stream_has_it_only_after_passing),
+        TEST(within_a_limit_memory_changes_streams),
+        TEST(the_cpu_rewrites_nothing_that_is_to_be_copied),
+        TEST(memory_of_a_graph_is_nobody_elses_between_launches),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
