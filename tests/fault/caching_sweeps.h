@@ -1,0 +1,88 @@
+/* Sweeps over the caching resource, on each resource that it may lie over. */
+#ifndef FAULT_CACHING_SWEEPS_H
+#define FAULT_CACHING_SWEEPS_H
+
+#include "caching_acts.h"
+#include "sweep.h"
+
+static inline uint64_t quarantined(void *user) {
+    (void)user;
+    return device_stats().quarantined;
+}
+
+static inline const char *last_message(void) {
+    return gpumem_last_error()->message;
+}
+
+/* ---- The sweeps ------------------------------------------------------------------------------ */
+
+static enum sweep_part part;
+
+static inline void sweep(const char *over, const char *what, int (*act)(void *),
+                         void (*undo)(void *), struct subject *subject) {
+    char name[96];
+    snprintf(name, sizeof name, "%s over %s, %zu bytes", what, over, subject->bytes);
+    sweep_run(&(struct sweep){.name = name,
+                              .part = part,
+                              .act = act,
+                              .recover = recover_it,
+                              .undo = undo,
+                              .may_succeed = true, /* what frees cannot fail for its caller */
+                              .lost = quarantined,
+                              .explain = last_message,
+                              .user = subject});
+}
+
+static inline void sweep_all(const char *over, gpumem_resource *upstream) {
+    static const size_t sizes[] = {4 * KIB, 5 * MIB};
+    struct subject subject = {.upstream = upstream,
+                              .cache = make_cache(upstream),
+                              .stream = make_stream(),
+                              .other = make_stream()};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        subject.bytes = sizes[i];
+        sweep(over, "allocate", allocate_it, free_it, &subject);
+        sweep(over, "free", free_after_another_stream, settle, &subject);
+        if (i) /* the others do the same with large ones */
+            continue;
+        sweep(over, "trim", trim_it, settle, &subject);
+        sweep(over, "forget", forget_it, settle, &subject);
+        sweep(over, "end a thread", end_thread, settle, &subject);
+        sweep(over, "capture", capture_it, end_capture, &subject);
+        sweep(over, "make and end", make_and_end, settle, &subject);
+    }
+    settle(NULL);
+    OK(gpumem_stream_destroy(device, subject.stream));
+    OK(gpumem_stream_destroy(device, subject.other));
+    OK(gpumem_resource_destroy(subject.cache));
+    OK(gpumem_resource_destroy(upstream));
+}
+
+static inline void over_a_pool(void **state) {
+    (void)state;
+    sweep_all("a pool", make_pool());
+}
+
+static inline void over_virtual_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    sweep_all("virtual memory", resource);
+}
+
+static inline void over_pinned_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+    sweep_all("pinned memory", resource);
+}
+
+static inline void over_managed_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_managed_resource_create(device, NULL, &resource));
+    sweep_all("managed memory", resource);
+}
+
+#endif

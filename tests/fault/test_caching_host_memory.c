@@ -1,0 +1,136 @@
+/*
+ * The caching resource without host memory: the first allocation that the library asks of the C
+ * library fails, then the second, and so on. Each operation ends well or says OUT_OF_HOST_MEMORY,
+ * and leaves all as it was. malloc, calloc and realloc are this program's own; only what libgpumem,
+ * linked into it, asks for is refused.
+ */
+#include "caching_acts.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CAN_REFUSE 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define CAN_REFUSE 0
+#endif
+#endif
+#ifndef CAN_REFUSE
+#define CAN_REFUSE 1
+#endif
+
+#if CAN_REFUSE
+
+/* ---- Allocations that fail ------------------------------------------------------------------- */
+
+extern void *__libc_malloc(size_t bytes);
+extern void *__libc_calloc(size_t count, size_t bytes);
+extern void *__libc_realloc(void *old, size_t bytes);
+extern char __executable_start, etext;
+
+static atomic_int armed; /* counts down; refused at 1 */
+
+static bool is_refused(const void *caller) {
+    const char *at = caller;
+    if (at < &__executable_start || at >= &etext || !atomic_load(&armed))
+        return false;
+    return atomic_fetch_sub(&armed, 1) == 1;
+}
+
+void *malloc(size_t bytes) {
+    return is_refused(__builtin_return_address(0)) ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t count, size_t bytes) {
+    return is_refused(__builtin_return_address(0)) ? NULL : __libc_calloc(count, bytes);
+}
+
+void *realloc(void *old, size_t bytes) {
+    return is_refused(__builtin_return_address(0)) ? NULL : __libc_realloc(old, bytes);
+}
+
+/* ---- The sweeps ------------------------------------------------------------------------------ */
+
+#define MOST 200
+
+static void sweep_one(const char *what, int (*act)(void *), void (*undo)(void *),
+                      struct subject *subject) {
+    int refused = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(act(subject), 0);
+        undo(subject);
+    }
+    for (int n = 1;; n++) {
+        assert_in_range(n, 1, MOST);
+        char *before = soft->state_dump();
+        atomic_store(&armed, n);
+        int result = act(subject);
+        bool fired = atomic_exchange(&armed, 0) <= 0;
+        refused += fired;
+        if (result && (!fired || result != GPUMEM_ERROR_OUT_OF_HOST_MEMORY))
+            fail_msg("%s, allocation %d: %s", what, n, gpumem_last_error()->message);
+        if (result)
+            recover_it(subject);
+        else
+            undo(subject);
+        SAME_STATE(before);
+        if (!fired)
+            break;
+    }
+    print_message("%s, %zu bytes: %d allocations refused\n", what, subject->bytes, refused);
+}
+
+static void sweep_all(gpumem_resource *upstream) {
+    static const size_t sizes[] = {4 * KIB, 5 * MIB};
+    struct subject subject = {
+        .upstream = upstream, .stream = make_stream(), .other = make_stream()};
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        subject.bytes = sizes[i];
+        subject.cache = make_cache(upstream);
+        sweep_one("allocate", allocate_it, free_it, &subject);
+        sweep_one("free", free_after_another_stream, settle, &subject);
+        sweep_one("trim", trim_it, settle, &subject);
+        sweep_one("forget", forget_it, settle, &subject);
+        sweep_one("end a thread", end_thread, settle, &subject);
+        sweep_one("capture", capture_it, end_capture, &subject);
+        sweep_one("make and end", make_and_end, settle, &subject);
+        OK(gpumem_resource_destroy(subject.cache));
+    }
+    OK(gpumem_stream_destroy(device, subject.stream));
+    OK(gpumem_stream_destroy(device, subject.other));
+    OK(gpumem_resource_destroy(upstream));
+}
+
+static void over_a_pool(void **state) {
+    (void)state;
+    sweep_all(make_pool());
+}
+
+static void over_pinned_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .keep_nothing = 1), &resource));
+    sweep_all(resource);
+}
+
+#else
+
+static void over_a_pool(void **state) {
+    (void)state;
+    print_message("skip: the sanitizer has malloc\n");
+    skip();
+}
+
+#define over_pinned_memory over_a_pool
+
+#endif
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(over_a_pool),
+        cmocka_unit_test(over_pinned_memory),
+    };
+    return cmocka_run_group_tests(tests, open_late_device, end_device);
+}

@@ -1,0 +1,20 @@
+/*
+ * Whole or nothing: sweeps over the caching resource over memory that the CPU writes. Whichever
+ * driver call fails, in whichever way, all is as it was once caches are emptied.
+ */
+#include "caching_sweeps.h"
+
+static int begin(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    sweep_with(soft);
+    return make_host_memory_file();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(over_pinned_memory),
+        cmocka_unit_test(over_managed_memory),
+    };
+    return cmocka_run_group_tests(tests, begin, end_device);
+}

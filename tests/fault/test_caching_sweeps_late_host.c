@@ -1,0 +1,22 @@
+/*
+ * The sweeps over the caching resource, over memory that the CPU writes, while queued work waits:
+ * frees find their streams busy. Of the faults those that leave the device well; behind the others
+ * nothing queued would run any more.
+ */
+#include "caching_sweeps.h"
+
+static int begin(void **state) {
+    part = SWEEP_REFUSED;
+    if (open_late_device(state) != 0)
+        return -1;
+    sweep_with(soft);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(over_pinned_memory),
+        cmocka_unit_test(over_managed_memory),
+    };
+    return cmocka_run_group_tests(tests, begin, end_device);
+}
