@@ -7,9 +7,11 @@
 #include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define ROUNDS       9
@@ -105,11 +107,8 @@ static double rate(const struct job *like, unsigned threads) {
             pthread_join(ids[i], NULL);
             if (jobs[i].seconds > slowest)
                 slowest = jobs[i].seconds;
-            if (!like->stream) {
-                if (like->resource)
-                    ok(gpumem_caching_forget_stream(like->resource, jobs[i].stream), "forget");
-                must(cu->cuStreamDestroy_v2(jobs[i].stream), "cuStreamDestroy");
-            }
+            if (!like->stream)
+                ok(gpumem_stream_destroy(device, jobs[i].stream), "stream");
         }
         rates[round] = threads * (double)like->pairs / slowest;
         pthread_barrier_destroy(&start);
@@ -117,7 +116,7 @@ static double rate(const struct job *like, unsigned threads) {
     return bench_median(rates, ROUNDS);
 }
 
-static void single(gpumem_resource *cache, gpumem_resource *pool) {
+static void single(gpumem_resource *cache) {
     static const size_t sizes[] = {256, 4096, 65536, 1 << 20};
     bench_header("allocate + free, one thread, one stream, microseconds a pair", "bare pool");
     for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -128,8 +127,83 @@ static void single(gpumem_resource *cache, gpumem_resource *pool) {
         job.pairs = 2000000;
         snprintf(what, sizeof what, "caching resource, %zu bytes", sizes[i]);
         bench_row(what, 1e6 / rate(&job, 1), bare, "us");
-        (void)pool;
     }
+}
+
+/* The resource without a cache, beside the calls that it makes. */
+static void device_pool(gpumem_resource *pool) {
+    static const size_t sizes[] = {4096, 1 << 20};
+    bench_header("device pool resource, allocate + free, one thread", "bare pool");
+    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct job job = {.bytes = sizes[i], .pairs = 200000, .driver = 1};
+        double bare = 1e6 / rate(&job, 1);
+        char what[64];
+        job.resource = pool;
+        snprintf(what, sizeof what, "device pool, %zu bytes", sizes[i]);
+        bench_row(what, 1e6 / rate(&job, 1), bare, "us");
+    }
+}
+
+/* ---- Frees in another thread ----------------------------------------------------------------- */
+
+#define RING 256
+
+/* From the thread that allocates to the one that frees. */
+struct ring {
+    _Alignas(64) atomic_uint written;
+    _Alignas(64) atomic_uint read;
+    gpumem_buffer *places[RING];
+    unsigned pairs;
+};
+
+static void *free_all(void *data) {
+    struct ring *ring = data;
+    for (unsigned i = 0; i < ring->pairs; i++) {
+        while (atomic_load_explicit(&ring->written, memory_order_acquire) == i)
+            sched_yield();
+        gpumem_buffer_free(ring->places[i % RING], NULL);
+        atomic_store_explicit(&ring->read, i + 1, memory_order_release);
+    }
+    return NULL;
+}
+
+static void allocate_all(gpumem_resource *cache, struct ring *ring, CUstream stream) {
+    gpumem_buffer_options options = {.size = sizeof options, .stream = stream};
+    for (unsigned i = 0; i < ring->pairs; i++) {
+        while (i - atomic_load_explicit(&ring->read, memory_order_acquire) == RING)
+            sched_yield();
+        ok(gpumem_buffer_allocate(cache, 4096, &options, &ring->places[i % RING]), "allocate");
+        atomic_store_explicit(&ring->written, i + 1, memory_order_release);
+    }
+}
+
+/* Seconds of processor time, of both threads together. */
+static double processor_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void foreign(gpumem_resource *cache) {
+    static struct ring ring;
+    double elapsed[ROUNDS], used[ROUNDS];
+    CUstream stream = NULL;
+    ok(gpumem_stream_create(device, NULL, &stream), "stream");
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        pthread_t thread;
+        ring = (struct ring){.pairs = 500000};
+        double start = bench_now(), before = processor_time();
+        if (pthread_create(&thread, NULL, free_all, &ring) != 0)
+            bench_fail("no thread");
+        allocate_all(cache, &ring, stream);
+        pthread_join(thread, NULL);
+        elapsed[round] = 1e6 * (bench_now() - start) / ring.pairs;
+        used[round] = 1e6 * (processor_time() - before) / ring.pairs;
+    }
+    bench_header("freed in another thread, 4096 bytes, microseconds a pair", "-");
+    bench_row("elapsed", bench_median(elapsed, ROUNDS), 0, "us");
+    bench_row("processor time of both, waits included", bench_median(used, ROUNDS), 0, "us");
+    ok(gpumem_stream_destroy(device, stream), "stream");
 }
 
 static void many(gpumem_resource *cache, unsigned threads) {
@@ -138,13 +212,15 @@ static void many(gpumem_resource *cache, unsigned threads) {
     struct job driver = {.bytes = 4096, .pairs = 20000, .driver = 1};
     double one = rate(&control, 1), all = rate(&control, threads);
     double cache_one = rate(&library, 1), cache_all = rate(&library, threads);
-    double bare = rate(&driver, threads);
+    double bare_one = rate(&driver, 1), bare = rate(&driver, threads);
     char what[64];
     bench_header("scaling", "bare pool");
+    bench_row("caching resource, 1 thread", cache_one / 1e6, bare_one / 1e6, "M pairs/s");
     snprintf(what, sizeof what, "caching resource, %u threads", threads);
     bench_row(what, cache_all / 1e6, bare / 1e6, "M pairs/s");
     bench_header("scaling from one thread", "control loop");
     bench_row(what, cache_all / cache_one, all / one, "times");
+    bench_row("bare pool", bare / bare_one, all / one, "times");
 }
 
 static void pinned(void) {
@@ -177,7 +253,9 @@ int main(void) {
     ok(gpumem_device_pool_resource_create(device, NULL, &pool), "pool");
     ok(gpumem_caching_resource_create(pool, NULL, &cache), "cache");
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-    single(cache, pool);
+    single(cache);
+    device_pool(pool);
+    foreign(cache);
     many(cache, cpus >= MOST_THREADS ? MOST_THREADS : cpus < 2 ? 2 : (unsigned)cpus);
     pinned();
     ok(gpumem_resource_destroy(cache), "destroy");
