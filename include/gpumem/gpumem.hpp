@@ -17,10 +17,12 @@
 #include <gpumem/cpp/handle.hpp>
 #include <gpumem/cpp/load.hpp>
 #include <gpumem/cpp/options.hpp>
+#include <gpumem/cpp/pool.hpp>
 #include <gpumem/cpp/resource.hpp>
 #include <gpumem/cpp/share.hpp>
 #include <gpumem/cpp/stream.hpp>
 #include <gpumem/cpp/virtual.hpp>
+#include <gpumem/cpp/wrappers.hpp>
 #include <gpumem/gpumem.h>
 
 #endif

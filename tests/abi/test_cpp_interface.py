@@ -28,6 +28,9 @@ AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_string", "gpumem_status_name"
 # The driver's own API and softgpu's controls are interfaces of their own.
 OTHER_INTERFACES = {"driver.h", "softgpu.h", "cuda_api.h"}
 
+# Their functions are callables in C++.
+WITH_CALLABLES = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_options"}
+
 BEGIN = "#include <gpumem/gpumem.hpp>\n"
 # title, text that compiles, what is put in its place and must not compile
 REFUSED = [
@@ -43,6 +46,11 @@ REFUSED = [
      "CUstream r = gpumem::stream::create(d);"),
     ("a result that nobody looks at", "if (!gpumem::buffer().try_close()) q = nullptr;",
      "gpumem::buffer().try_close();"),
+    ("a callable of a temporary, to be kept",
+     "auto f = [q](const gpumem_failure &) { return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; };"
+     " gpumem::failure_options o{.fn = f};",
+     "gpumem::failure_options o{.fn = [q](const gpumem_failure &) "
+     "{ return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; }};"),
     ("options in another order", "gpumem::buffer_options o{.alignment = 1, .capacity = 2};",
      "gpumem::buffer_options o{.capacity = 2, .alignment = 1};"),
 ]
@@ -110,7 +118,7 @@ def options_are_those_of_c():
         text = header.read_text()
         for name in re.findall(r"^typedef struct (gpumem_\w+_options) \{", text, re.M):
             wanted = [each for each in members(text, name) if each not in ("size", "peer_count")]
-            if name == "gpumem_load_options":
+            if name in WITH_CALLABLES:
                 wanted.remove("user")  # the callable has it
             found = members(ours, name.removeprefix("gpumem_"))
             report(found == wanted, f"{name} has the same members in C++", f"{wanted}\n{found}")

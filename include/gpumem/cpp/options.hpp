@@ -15,6 +15,7 @@
 #include <gpumem/resource.h>
 #include <gpumem/share.h>
 #include <gpumem/virtual.h>
+#include <gpumem/wrappers.h>
 #include <span>
 
 namespace gpumem {
@@ -52,6 +53,7 @@ struct pinned_options {
     std::uint64_t keep_bytes = 0;
     bool keep_nothing = false;
     bool ipc = false;
+    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
 };
 
 /* gpumem_managed_options */
@@ -96,6 +98,18 @@ struct caching_options {
     std::size_t small_maximum = 0;
     std::size_t thread_bytes = 0;
     std::uint64_t maximum_bytes = 0;
+};
+
+/* gpumem_tracking_options */
+struct tracking_options {
+    unsigned frames = 0;
+};
+
+/* gpumem_alignment_options */
+struct alignment_options {
+    std::size_t alignment = 0;
+    std::size_t size_multiple = 0;
+    std::size_t threshold = 0;
 };
 
 /* gpumem_stream_options */
@@ -177,6 +191,7 @@ inline gpumem_pinned_options in_c(const pinned_options &from) noexcept {
     to.keep_bytes = from.keep_bytes;
     to.keep_nothing = from.keep_nothing;
     to.ipc = from.ipc;
+    to.pool = from.pool;
     return to;
 }
 
@@ -230,6 +245,22 @@ inline gpumem_caching_options in_c(const caching_options &from) noexcept {
     to.small_maximum = from.small_maximum;
     to.thread_bytes = from.thread_bytes;
     to.maximum_bytes = from.maximum_bytes;
+    return to;
+}
+
+inline gpumem_tracking_options in_c(const tracking_options &from) noexcept {
+    gpumem_tracking_options to{};
+    to.size = sizeof to;
+    to.frames = from.frames;
+    return to;
+}
+
+inline gpumem_alignment_options in_c(const alignment_options &from) noexcept {
+    gpumem_alignment_options to{};
+    to.size = sizeof to;
+    to.alignment = from.alignment;
+    to.size_multiple = from.size_multiple;
+    to.threshold = from.threshold;
     return to;
 }
 

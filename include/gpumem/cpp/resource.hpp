@@ -5,6 +5,7 @@
 #ifndef GPUMEM_CPP_RESOURCE_HPP
 #define GPUMEM_CPP_RESOURCE_HPP
 
+#include <gpumem/buffer.h>
 #include <gpumem/caching.h>
 #include <gpumem/cpp/device.hpp>
 #include <gpumem/resource.h>
@@ -27,6 +28,18 @@ class resource_ref : public borrowed<gpumem_resource> {
     /* gpumem_buffer_allocate. `bytes` is more than 0. */
     result<buffer> try_allocate(std::size_t bytes,
                                 const buffer_options &options = {}) const noexcept;
+    /* gpumem_resource_allocate: memory without an owner, for callers that keep addresses. */
+    result<CUdeviceptr> try_allocate_pointer(std::size_t bytes,
+                                             const buffer_options &options = {}) const noexcept {
+        const gpumem_buffer_options in_c = detail::in_c(options);
+        return detail::fetched<CUdeviceptr>(
+            [&](auto *pointer) { return gpumem_resource_allocate(get(), bytes, &in_c, pointer); });
+    }
+    /* Of what allocate_pointer gave, with the same `bytes`. */
+    result<void> try_deallocate(CUdeviceptr pointer, std::size_t bytes,
+                                CUstream stream = nullptr) const noexcept {
+        return detail::checked(gpumem_resource_deallocate(get(), pointer, bytes, stream));
+    }
     /* `kind` in it lives as long as the resource. */
     result<gpumem_resource_properties> try_properties() const noexcept {
         return detail::fetched<gpumem_resource_properties>(
@@ -50,6 +63,13 @@ class resource_ref : public borrowed<gpumem_resource> {
     }
 #if GPUMEM_CPP_EXCEPTIONS
     buffer allocate(std::size_t bytes, const buffer_options &options = {}) const;
+    [[nodiscard]] CUdeviceptr allocate_pointer(std::size_t bytes,
+                                               const buffer_options &options = {}) const {
+        return or_throw(try_allocate_pointer(bytes, options));
+    }
+    void deallocate(CUdeviceptr pointer, std::size_t bytes, CUstream stream = nullptr) const {
+        detail::require(gpumem_resource_deallocate(get(), pointer, bytes, stream));
+    }
     gpumem_resource_properties properties() const {
         return or_throw(try_properties());
     }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <gpumem/gpumem.hpp>
 #include <span>
+#include <string_view>
 #include <type_traits>
 
 #ifdef __cpp_exceptions
@@ -88,6 +89,62 @@ void everything_has_this_form(gpumem::library_ref library, gpumem::device_ref de
            GPUMEM_ERROR_CANCELLED);
 }
 
+// Callables that are lent for a call, and callables that a resource keeps.
+void wrappers_have_this_form(gpumem::resource_ref memory) {
+    std::size_t written = 0;
+    auto count = [&](std::string_view text) { written += text.size(); };
+    {
+        const auto trace = gpumem::try_trace_resource(memory, {.write = count});
+        EXPECT(gpumem::try_trace_note(*trace, "note").has_value());
+        EXPECT(gpumem::try_trace_flush(*trace).has_value() && written > 4);
+        EXPECT(!gpumem::try_trace_flush(memory).has_value());
+    }
+    const auto tracking = gpumem::try_tracking_resource(memory);
+    const auto buffer = tracking->try_allocate(MIB);
+    std::size_t bytes = 0;
+    const auto add = [&](const gpumem_tracked &each) { bytes += each.bytes; };
+    EXPECT(gpumem::try_tracking_visit(*tracking, add).has_value() && bytes == MIB);
+    written = 0;
+    EXPECT(gpumem::try_tracking_report(*tracking, GPUMEM_REPORT_TEXT, count) && written > 0);
+    EXPECT(!gpumem::try_tracking_report(memory, GPUMEM_REPORT_TEXT, count).has_value());
+    EXPECT(gpumem::try_alignment_resource(memory, {.alignment = 4096})->try_allocate(1)->pointer() %
+               4096 ==
+           0);
+    unsigned asked = 0;
+    const auto give_up = [&](const gpumem_failure &) {
+        asked++;
+        return GPUMEM_FAILURE_GIVE_UP;
+    };
+    const auto limited = gpumem::try_limit_resource(memory, MIB);
+    const auto asking = gpumem::try_failure_resource(*limited, {.fn = give_up});
+    EXPECT(asking->try_allocate(2 * MIB).error().status() == GPUMEM_ERROR_OUT_OF_CAPACITY);
+    EXPECT(asked == 1);
+    const auto either = gpumem::try_fallback_resource(*limited, memory);
+    const auto second = either->try_allocate(2 * MIB);
+    EXPECT(*gpumem::try_fallback_source(*second) == memory);
+}
+
+void pools_have_this_form(gpumem::library_ref library, gpumem::device_ref device) {
+    const auto pool = gpumem::try_device_pool_resource(device, {.ipc = true});
+    EXPECT(gpumem::try_pool_info(*pool)->handle == *gpumem::try_pool_handle(*pool));
+    EXPECT(gpumem::try_pool_set_attribute(*pool, GPUMEM_POOL_USED_HIGH, 0).has_value());
+    EXPECT(*gpumem::try_pool_get_attribute(*pool, GPUMEM_POOL_USED_HIGH) == 0);
+    const auto where = pool->try_allocate_pointer(MIB);
+    EXPECT(where && !pool->try_deallocate(*where, 1) && pool->try_deallocate(*where, MIB));
+    const auto handle = gpumem::try_pool_share_handle(*pool);
+    const auto mapped = gpumem::try_pool_from_share_handle(device, *handle);
+    EXPECT(!gpumem::try_pool_from_registry(library, handle->uuid).has_value());
+    EXPECT(*gpumem::try_pool_register(*mapped, handle->uuid) == *mapped);
+    EXPECT(*gpumem::try_pool_from_registry(library, handle->uuid) == *mapped);
+    const auto buffer = pool->try_allocate(MIB);
+    const auto shared = gpumem::try_pool_export_buffer(*buffer);
+    EXPECT(gpumem::try_pool_import_buffer(*mapped, *shared)->size() == MIB);
+    EXPECT(!gpumem::try_pool_import_buffer(*pool, *shared).has_value());
+    EXPECT(!gpumem::try_pool_send(*mapped, -1).has_value());
+    EXPECT(!gpumem::try_pool_receive(device, -1).has_value());
+    EXPECT(device.try_trim(true).has_value());
+}
+
 } // namespace
 
 int main(int, char **argv) {
@@ -103,6 +160,8 @@ int main(int, char **argv) {
         EXPECT(memory.has_value());
         results_are_values_or_failures(*memory);
         everything_has_this_form(*library, *device, *memory, argv[0]);
+        wrappers_have_this_form(*memory);
+        pools_have_this_form(*library, *device);
     }
     EXPECT(library->try_close().error().status() == GPUMEM_ERROR_BUSY);
     EXPECT(device->try_close().has_value() && library->try_close().has_value());

@@ -8,6 +8,7 @@
 #include <gpumem/gpumem.hpp>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
@@ -432,6 +433,211 @@ void own_resources_work(gpumem::device_ref device) {
     EXPECT(buffer.resource() == own && memory.stats().allocations == 1);
 }
 
+void addresses_without_owners(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const CUdeviceptr where = memory.allocate_pointer(MIB, {.alignment = 4096});
+    EXPECT(where % 4096 == 0 && memory.stats().allocations == 1);
+    EXPECT(thrown_by([&] { memory.deallocate(where, KIB); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(memory.stats().allocations == 1);
+    memory.deallocate(where, MIB, GPUMEM_STREAM_LEGACY);
+    EXPECT(memory.stats().allocations == 0);
+    EXPECT(thrown_by([&] { (void)memory.allocate_pointer(0); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void pools_tell_of_themselves(gpumem::device_ref device) {
+    const gpumem::resource own = gpumem::device_pool_resource(device, {.pool = GPUMEM_POOL_OWN});
+    const gpumem_pool_info info = gpumem::pool_info(own);
+    EXPECT(info.owned == 1 && info.mapped == 0 && info.device_id == device.ordinal());
+    EXPECT(info.handle == gpumem::pool_handle(own) && info.handle != nullptr);
+    gpumem::pool_set_attribute(own, GPUMEM_POOL_RELEASE_THRESHOLD, 3 * MIB);
+    EXPECT(gpumem::pool_get_attribute(own, GPUMEM_POOL_RELEASE_THRESHOLD) == 3 * MIB);
+    EXPECT(thrown_by([&] {
+               gpumem::pool_set_attribute(own, GPUMEM_POOL_USED_CURRENT, 1);
+           }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(thrown_by([&] { (void)gpumem::pool_share_handle(own); }).status() ==
+           GPUMEM_ERROR_NOT_SUPPORTED);
+    const gpumem::resource other = gpumem::virtual_resource(device);
+    EXPECT(thrown_by([&] { (void)gpumem::pool_info(other); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    const gpumem::resource host = gpumem::pinned_resource(
+        device, {.method = GPUMEM_PINNED_POOL, .keep_bytes = MIB, .pool = GPUMEM_POOL_OWN});
+    EXPECT(gpumem::pool_info(host).owned == 1 && gpumem::pool_info(host).host_accessible == 1);
+}
+
+void pools_are_shared(gpumem::device_ref device) {
+    const gpumem::resource pool = gpumem::device_pool_resource(device, {.ipc = true});
+    const gpumem_pool_share_handle handle = gpumem::pool_share_handle(pool);
+    const gpumem::buffer buffer = pool.allocate(MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    buffer.write(5, data);
+    gpumem::stream_ref(device).synchronize();
+    const gpumem_pool_share_buffer shared = gpumem::pool_export_buffer(buffer);
+    EXPECT(shared.bytes == MIB && std::memcmp(shared.pool, handle.uuid, sizeof handle.uuid) == 0);
+
+    gpumem::resource mapped = gpumem::pool_from_share_handle(device, handle);
+    EXPECT(gpumem::pool_info(mapped).mapped == 1);
+    EXPECT(thrown_by([&] { (void)mapped.allocate(KIB); }).status() == GPUMEM_ERROR_NOT_SUPPORTED);
+    EXPECT(gpumem::pool_register(mapped, handle.uuid) == mapped);
+    const gpumem::resource_ref found =
+        gpumem::pool_from_registry(device.library(), gpumem::pool_uuid(shared.pool));
+    EXPECT(found == mapped);
+    {
+        const gpumem::buffer imported = gpumem::pool_import_buffer(found, shared);
+        EXPECT(imported.size() == MIB && content(imported, 5, KIB) == data);
+    }
+    int sockets[2];
+    EXPECT(::socketpair(AF_UNIX, SOCK_STREAM, 0, sockets) == 0);
+    {
+        std::thread sender([&] { gpumem::pool_send(pool, sockets[0], {.timeout_ms = 20000}); });
+        const gpumem::resource received = gpumem::pool_receive(device, sockets[1]);
+        sender.join();
+        EXPECT(gpumem::pool_register(received, handle.uuid) == mapped); // it was there before
+        EXPECT(gpumem::pool_import_buffer(received, shared).size() == MIB);
+    }
+    ::close(sockets[0]);
+    ::close(sockets[1]);
+    device.trim();
+    mapped.close();
+    EXPECT(thrown_by([&] {
+               (void)gpumem::pool_from_registry(device.library(), handle.uuid);
+           }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void traces_are_written(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    std::string log;
+    auto write = [&log](std::string_view text) { log += text; };
+    {
+        const gpumem::resource trace = gpumem::trace_resource(memory, {.write = write});
+        (void)trace.allocate(MIB);
+        gpumem::trace_note(trace, "half way");
+        gpumem::trace_flush(trace);
+        EXPECT(log.find("half way") != std::string::npos);
+    }
+    EXPECT(log.ends_with('\n') && log.find(std::to_string(MIB)) != std::string::npos);
+    auto full = [](std::string_view) { return ENOSPC; };
+    auto throwing = [](std::string_view) { throw std::runtime_error("no more"); };
+    const gpumem::resource refused = gpumem::trace_resource(memory, {.write = full});
+    (void)refused.allocate(MIB);
+    EXPECT(thrown_by([&] { gpumem::trace_flush(refused); }).system_code() == ENOSPC);
+    const gpumem::resource thrown = gpumem::trace_resource(memory, {.write = throwing});
+    (void)thrown.allocate(MIB);
+    EXPECT(thrown_by([&] { gpumem::trace_flush(thrown); }).system_code() == EIO);
+    EXPECT(thrown_by([&] { (void)gpumem::trace_resource(memory, {}); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(thrown_by([&] { gpumem::trace_note(memory, "of none"); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+// What a callable throws comes out of the call that it was given to.
+template <class Call> bool throws_enough(Call &&call) {
+    try {
+        call();
+    } catch (const std::runtime_error &enough) {
+        return std::string(enough.what()) == "enough";
+    }
+    return false;
+}
+
+void what_is_alive_is_shown(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::resource tracking = gpumem::tracking_resource(memory, {.frames = 4});
+    const gpumem::buffer first = tracking.allocate(MIB);
+    const gpumem::buffer second = tracking.allocate(2 * MIB);
+    std::vector<CUdeviceptr> seen;
+    gpumem::tracking_visit(tracking, [&](const gpumem_tracked &each) {
+        EXPECT(each.frame_count > 0 && each.bytes != 0);
+        seen.push_back(each.pointer);
+    });
+    EXPECT(seen == std::vector<CUdeviceptr>({first.pointer(), second.pointer()}));
+    int visited = 0;
+    gpumem::tracking_visit(tracking, [&](const gpumem_tracked &) { return ++visited < 1; });
+    EXPECT(visited == 1); // false ends it
+    EXPECT(throws_enough([&] {
+        (void)gpumem::try_tracking_visit(tracking, [&](const gpumem_tracked &) {
+            visited++;
+            throw std::runtime_error("enough");
+        });
+    }));
+    EXPECT(visited == 2);
+
+    std::string text;
+    gpumem::tracking_report(tracking, GPUMEM_REPORT_JSON, [&](std::string_view part) {
+        text += part;
+        return 0;
+    });
+    EXPECT(text.find(std::to_string(2 * MIB)) != std::string::npos);
+    const auto full = [](std::string_view) { return ENOSPC; };
+    EXPECT(thrown_by([&] {
+               gpumem::tracking_report(tracking, GPUMEM_REPORT_TEXT, full);
+           }).system_code() == ENOSPC);
+    EXPECT(throws_enough([&] {
+        (void)gpumem::try_tracking_report(tracking, GPUMEM_REPORT_TEXT, [](std::string_view) {
+            throw std::runtime_error("enough");
+        });
+    }));
+    EXPECT(thrown_by([&] {
+               gpumem::tracking_visit(memory, [](const gpumem_tracked &) {});
+           }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void addresses_are_aligned(gpumem::device_ref device) {
+    const gpumem::resource pool = gpumem::device_pool_resource(device);
+    const gpumem::resource aligned =
+        gpumem::alignment_resource(pool, {.alignment = 64 * KIB, .threshold = 4 * KIB});
+    const gpumem::buffer buffer = aligned.allocate(5 * KIB);
+    EXPECT(buffer.pointer() % (64 * KIB) == 0 && buffer.size() == 5 * KIB);
+    EXPECT(thrown_by([&] { (void)gpumem::alignment_resource(pool, {.alignment = 3}); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void failures_are_asked_about(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::resource limited = gpumem::limit_resource(memory, 4 * MIB);
+    gpumem::buffer spare = limited.allocate(3 * MIB);
+    std::vector<std::size_t> asked;
+    auto free_the_spare = [&](const gpumem_failure &failure) {
+        asked.push_back(failure.bytes);
+        if (!spare)
+            return GPUMEM_FAILURE_GIVE_UP;
+        spare.reset();
+        return GPUMEM_FAILURE_RETRY;
+    };
+    const gpumem::resource asking =
+        gpumem::failure_resource(limited, {.fn = free_the_spare, .maximum_retries = 3});
+    EXPECT(asking.allocate(2 * MIB).size() == 2 * MIB);
+    EXPECT(asked == std::vector<std::size_t>({2 * MIB}) && !spare);
+    EXPECT(thrown_by([&] { (void)asking.allocate(5 * MIB); }).status() ==
+           GPUMEM_ERROR_OUT_OF_CAPACITY);
+    EXPECT(asked.size() == 2);
+    auto throwing = [&](const gpumem_failure &) -> gpumem_failure_answer {
+        asked.clear();
+        throw std::runtime_error("enough");
+    };
+    const gpumem::resource thrown = gpumem::failure_resource(limited, {.fn = throwing});
+    EXPECT(thrown_by([&] { (void)thrown.allocate(5 * MIB); }).status() ==
+           GPUMEM_ERROR_OUT_OF_CAPACITY);
+    EXPECT(asked.empty());
+    EXPECT(thrown_by([&] { (void)gpumem::failure_resource(memory, {}); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void the_second_gives_what_the_first_has_not(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::resource little = gpumem::limit_resource(memory, 2 * MIB);
+    const gpumem::resource pinned = gpumem::pinned_resource(device);
+    const gpumem::resource either = gpumem::fallback_resource(little, pinned);
+    const gpumem::buffer first = either.allocate(MIB);
+    const gpumem::buffer second = either.allocate(2 * MIB);
+    EXPECT(gpumem::fallback_source(first) == little);
+    EXPECT(gpumem::fallback_source(second) == pinned && second.host_pointer() != nullptr);
+    const gpumem::buffer other = memory.allocate(MIB);
+    EXPECT(thrown_by([&] { (void)gpumem::fallback_source(other); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
 // What a forked child inherits is its parent's: the child's handles go without a word.
 void forked_children_give_nothing_back(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(device);
@@ -469,6 +675,14 @@ int main(int, char **argv) {
         buffers_are_shared(device);
         files_are_loaded(device, argv[0]);
         own_resources_work(device);
+        addresses_without_owners(device);
+        pools_tell_of_themselves(device);
+        pools_are_shared(device);
+        traces_are_written(device);
+        what_is_alive_is_shown(device);
+        addresses_are_aligned(device);
+        failures_are_asked_about(device);
+        the_second_gives_what_the_first_has_not(device);
         forked_children_give_nothing_back(device);
         EXPECT(device.stats().allocations == 0 && device.stats().mappings == 0);
         EXPECT(device.stats().quarantined == 0);
