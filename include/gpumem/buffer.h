@@ -158,6 +158,16 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_decommit(gpumem_buffer 
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_buffer_recommit(gpumem_buffer *buffer,
                                                                   size_t offset, size_t bytes);
 
+/*
+ * Says that others may map this virtual buffer's memory from now on, beyond what the library knows:
+ * because the program, or a library that it handed the address to, took handles of it from the
+ * driver (cuMemRetainAllocationHandle, as registration for communication does, or a dma-buf). Such
+ * memory is never kept for other buffers (gpumem_virtual_options.cache_bytes). Waits, by events,
+ * for work of former users of the memory. Exports by this library need no such call. NOT_SUPPORTED:
+ * a buffer of no virtual resource.
+ */
+GPUMEM_API gpumem_status gpumem_buffer_mark_shared(gpumem_buffer *buffer);
+
 /* Where the chunk of this number, below gpumem_buffer_chunks, lies in the buffer, in bytes. The
  * last may reach behind the size. Chunks change when the buffer grows or shrinks. No driver call.
  * INVALID_ARGUMENT: no such chunk. */

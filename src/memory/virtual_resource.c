@@ -304,8 +304,6 @@ static void properties(void *user, gpumem_resource_properties *out) {
 static gpumem_status share(const gpumem_allocation *allocation) {
     struct gm_range *range = allocation->cookie;
     struct gm_extent *extent = &range->extent;
-    GM_REQUIRE(!extent->holes, "%zu bytes of the buffer were decommitted: recommit them first",
-               extent->holes);
     atomic_store(&extent->shared, 1);
     if (gm_wait_passed(extent->device, &range->last, 1))
         return GPUMEM_OK;

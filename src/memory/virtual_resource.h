@@ -33,6 +33,10 @@ gpumem_status gm_virtual_settle(struct gm_virtual_resource *v);
 gpumem_status gm_virtual_locate(gpumem_device *device, int ordinal, int gives, const char *what,
                                 CUmemLocation *location);
 
+/* Whatever handle was taken of the memory at this address, by cuMemRetainAllocationHandle say: the
+ * buffer that has it, if any, is kept out of its cache from here on. Thread-safe, cannot fail. */
+void gm_virtual_mark_shared(gpumem_device *device, CUdeviceptr address);
+
 /* Undoes changes of access that the driver refused to undo when they failed. No lock is held; the
  * context is current. */
 void gm_virtual_mend(struct gm_virtual_resource *v);

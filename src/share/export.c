@@ -151,6 +151,17 @@ gpumem_status gm_export_check_open(const gpumem_export *exported) {
     return status;
 }
 
+/* Memory that others will map is all there, and no work of former users is left on it. */
+static gpumem_status prepare_memory(const gpumem_buffer *inner) {
+    const struct gm_mapped *mapped = inner->resource->mapped;
+    const gpumem_allocation *allocation = &inner->allocation;
+    if (!mapped)
+        return GPUMEM_OK;
+    GM_REQUIRE(mapped->is_whole(allocation, 0, allocation->bytes),
+               "gpumem_export_create: a part of the buffer was decommitted: recommit it first");
+    return mapped->share(allocation);
+}
+
 gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **exported) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_export_create");
@@ -164,8 +175,7 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
     made->generation = buffer->generation;
     hold(made, buffer, inner);
-    status =
-        inner->resource->mapped ? inner->resource->mapped->share(&inner->allocation) : GPUMEM_OK;
+    status = prepare_memory(inner);
     const struct gm_chunk *chunks = NULL;
     size_t count = inner->resource->chunks(&inner->allocation, &chunks);
     if (status == GPUMEM_OK)

@@ -1,6 +1,7 @@
 /* What a virtual resource keeps of freed memory: who gets it and when, its bound, and what is never
  * kept. */
 #include "library_test.h"
+#include "memory/virtual_resource.h"
 
 #include <gpumem/share.h>
 #include <pthread.h>
@@ -235,6 +236,28 @@ static void what_was_exported_is_not_kept(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* By the program itself, or a library that it gave the address. */
+static void what_others_took_handles_of_is_not_kept(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_caching(GIB), *pool;
+    gpumem_buffer *buffer = allocate(resource, 8 * MIB, NULL);
+    OK(gpumem_buffer_mark_shared(buffer));
+    free_it(buffer);
+    assert_int_equal(device_stats().committed_bytes, 0);
+    buffer = allocate(resource, 8 * MIB, NULL);
+    gm_virtual_mark_shared(device, gpumem_buffer_pointer(buffer) + 4 * MIB);
+    gpumem_buffer *other = allocate(resource, 2 * MIB, NULL);
+    free_it(buffer);
+    free_it(other);
+    assert_int_equal(device_stats().cached_bytes, 2 * MIB);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    buffer = allocate(pool, 1024, NULL);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_mark_shared(buffer));
+    free_it(buffer);
+    OK(gpumem_resource_destroy(pool));
+}
+
 /* What an importer writes comes after the work of the memory's former user. */
 static void an_export_waits_for_the_former_users_work(void **state) {
     (void)state;
@@ -457,6 +480,7 @@ int main(void) {
         T(memory_of_a_capture_is_not_handed_out),
         T(a_capture_gets_no_busy_range),
         T(what_was_exported_is_not_kept),
+        T(what_others_took_handles_of_is_not_kept),
         T(an_export_waits_for_the_former_users_work),
         T(a_shrink_leaves_its_chunks_to_the_next_growth),
         T(what_is_kept_is_given_up_when_memory_is_short),
