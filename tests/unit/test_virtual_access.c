@@ -1,5 +1,6 @@
 /* Access that is given and taken while virtual buffers live: of a range, and of all at once. */
 #include "library_test.h"
+#include "opener.h"
 
 #include <gpumem/share.h>
 #include <pthread.h>
@@ -216,6 +217,28 @@ static void taking_waits_for_freed_and_cached_memory(void **state) {
     remove_gate(gate);
 }
 
+/* Of a buffer that is in use, of one that is kept, of one that is held back. */
+static void each_of_them_is_waited_for(void **state) {
+    (void)state;
+    for (int which = 0; which < 3; which++) {
+        gpumem_resource *resource =
+            make(GPUMEM_OPTIONS(gpumem_virtual_options, .cache_bytes = which == 1 ? GIB : 0));
+        struct gate gate = close_gate();
+        struct opener opener;
+        gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0, gate.stream);
+        OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 1, gate.stream));
+        if (which)
+            OK(gpumem_buffer_free(buffer, NULL));
+        opener_start(&opener, gate);
+        OK(gpumem_virtual_resource_set_access(resource, 0, GPUMEM_ACCESS_READ));
+        assert_true(opener_end(&opener));
+        if (!which)
+            OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_resource_destroy(resource));
+        remove_gate(gate);
+    }
+}
+
 static void what_is_held_is_busy(void **state) {
     (void)state;
     gpumem_resource *resource = make(NULL);
@@ -383,6 +406,7 @@ int main(void) {
         T(a_range_is_whole_chunks),
         T(taking_waits_for_the_buffers_streams),
         T(taking_waits_for_freed_and_cached_memory),
+        T(each_of_them_is_waited_for),
         T(what_is_held_is_busy),
         T(a_capture_is_busy),
         T(what_others_give_out_is_busy),

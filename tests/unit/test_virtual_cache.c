@@ -2,6 +2,7 @@
  * kept. */
 #include "library_test.h"
 #include "memory/virtual_resource.h"
+#include "opener.h"
 
 #include <gpumem/share.h>
 #include <pthread.h>
@@ -262,21 +263,21 @@ static void what_others_took_handles_of_is_not_kept(void **state) {
 static void an_export_waits_for_the_former_users_work(void **state) {
     (void)state;
     gpumem_resource *resource = make_caching(GIB);
-    CUstream stream = make_stream();
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, stream);
-    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, stream));
-    free_it(buffer);
-    buffer = allocate(resource, 4 * MIB, stream);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB, gate.stream);
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 0x11, gate.stream));
+    CUdeviceptr address = free_it(buffer);
+    buffer = allocate(resource, 4 * MIB, gate.stream);
+    assert_true(gpumem_buffer_pointer(buffer) == address);
+    struct opener opener;
     gpumem_export *exported;
+    opener_start(&opener, gate);
     OK(gpumem_export_create(buffer, &exported));
-    CUcontext before;
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    assert_int_equal(cu->cuStreamQuery(stream), CUDA_SUCCESS);
-    cu->cuCtxPopCurrent_v2(&before);
+    assert_true(opener_end(&opener));
     OK(gpumem_export_destroy(exported));
     free_it(buffer);
     OK(gpumem_resource_destroy(resource));
-    OK(gpumem_stream_destroy(device, stream));
+    remove_gate(gate);
 }
 
 static void a_shrink_leaves_its_chunks_to_the_next_growth(void **state) {
