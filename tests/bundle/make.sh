@@ -24,7 +24,10 @@ for folder in bench examples; do
         cp -a "$program" "$BUNDLE/$folder/"
     done
 done
-(cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner \) -prune -o \
+# Unit tests and fault sweeps are softgpu's, and the page's program is C++, whose library is not the
+# bundle's to bring.
+(cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner -o -path ./unit -o -path ./fault \
+    -o -path ./docs/cpp_page \) -prune -o \
     -type f -perm -u+x ! -name '*.cmake' -print) |
     while read -r path; do
         mkdir -p "$BUNDLE/tests/$(dirname "$path")"
