@@ -27,6 +27,7 @@ struct gm_pool_settings {
 /* An address of a mapped pool: the driver gives one address however often a buffer is imported, and
  * one free ends all, so that buffers over it are counted here. */
 struct gm_pool_import {
+    CUmemPoolPtrExportData data; /* what it was imported by first */
     CUdeviceptr base;
     size_t bytes, references;
     struct gm_pool_import *next;

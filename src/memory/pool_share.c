@@ -338,6 +338,14 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
         *base = made;
         return GPUMEM_OK;
     }
+    /* A host pool's pointer is imported once on an H200, a device pool's as often as one likes. */
+    struct gm_pool_import *same = result == CUDA_ERROR_ALREADY_MAPPED ? p->imports : NULL;
+    while (same && memcmp(&same->data, &data, sizeof data) != 0)
+        same = same->next;
+    if (same) {
+        *base = same->base;
+        return GPUMEM_OK;
+    }
     gpumem_status status = gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_DATA : gm_status_of(result), cu, result,
         "cuMemPoolImportPointer", "what was received is no exported buffer of this pool");
@@ -378,6 +386,7 @@ static gpumem_status attach(struct gm_pool *p, const gpumem_pool_share_buffer *s
                                       .bytes = (size_t)(shared->offset + shared->bytes),
                                       .references = 1,
                                       .next = p->imports};
+    memcpy(&import->data, shared->data, sizeof import->data);
     p->imports = import;
     gm_meter_add(&p->resource->meter, GM_IMPORTED, import->bytes);
     return GPUMEM_OK;

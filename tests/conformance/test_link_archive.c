@@ -291,8 +291,9 @@ int main(int argc, char **argv) {
         TEST(files_are_taken),
         TEST(what_nothing_reaches_is_not_missed),
         TEST(the_same_holds_for_texts),
-        TEST(other_bytes_are_refused),
         TEST(a_name_in_two_inputs_is_refused),
+        /* What one linker refuses changes an H200's answers of later ones in the process. */
+        TEST(other_bytes_are_refused),
         TEST(what_was_refused_stays_so),
         TEST(what_has_nothing_for_a_device_is_refused),
         TEST(a_cut_archive_is_refused),

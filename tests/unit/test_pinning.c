@@ -218,7 +218,7 @@ static void what_the_callers_resource_keeps_is_there(void **state) {
 
 static void a_file_is_loaded_with_what_there_is(void **state) {
     (void)state;
-    char path[80];
+    char path[TEMPORARY_ROOM + 8];
     gpumem_buffer *buffer = NULL;
     gpumem_load_report report = {.size = sizeof report};
     uint64_t of_file = 0, of_buffer = 1;
