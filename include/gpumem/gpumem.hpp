@@ -13,8 +13,11 @@
 #include <gpumem/cpp/buffer.hpp>
 #include <gpumem/cpp/capture.hpp>
 #include <gpumem/cpp/device.hpp>
+#include <gpumem/cpp/dlpack.hpp>
 #include <gpumem/cpp/error.hpp>
+#include <gpumem/cpp/foreign.hpp>
 #include <gpumem/cpp/handle.hpp>
+#include <gpumem/cpp/layout.hpp>
 #include <gpumem/cpp/load.hpp>
 #include <gpumem/cpp/options.hpp>
 #include <gpumem/cpp/pool.hpp>

@@ -29,7 +29,10 @@ AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_string", "gpumem_status_name"
 OTHER_INTERFACES = {"driver.h", "softgpu.h", "cuda_api.h"}
 
 # Their functions are callables in C++.
-WITH_CALLABLES = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_options"}
+WITH_CALLABLES = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_options",
+                  "gpumem_foreign_options"}
+# Counts are part of the spans that they count.
+NOT_MEMBERS = {"size", "peer_count", "ndim"}
 
 BEGIN = "#include <gpumem/gpumem.hpp>\n"
 # title, text that compiles, what is put in its place and must not compile
@@ -51,6 +54,11 @@ REFUSED = [
      " gpumem::failure_options o{.fn = f};",
      "gpumem::failure_options o{.fn = [q](const gpumem_failure &) "
      "{ return q ? GPUMEM_FAILURE_RETRY : GPUMEM_FAILURE_GIVE_UP; }};"),
+    ("a watch by a temporary callable",
+     "auto f = [](const gpumem_leaving_event &) {}; "
+     "auto w = gpumem::watch::create(gpumem::buffer_ref(nullptr), f);",
+     "auto w = gpumem::watch::create(gpumem::buffer_ref(nullptr), "
+     "[](const gpumem_leaving_event &) {});"),
     ("options in another order", "gpumem::buffer_options o{.alignment = 1, .capacity = 2};",
      "gpumem::buffer_options o{.capacity = 2, .alignment = 1};"),
 ]
@@ -117,7 +125,7 @@ def options_are_those_of_c():
     for header in sorted(INCLUDE.glob("*.h")):
         text = header.read_text()
         for name in re.findall(r"^typedef struct (gpumem_\w+_options) \{", text, re.M):
-            wanted = [each for each in members(text, name) if each not in ("size", "peer_count")]
+            wanted = [each for each in members(text, name) if each not in NOT_MEMBERS]
             if name in WITH_CALLABLES:
                 wanted.remove("user")  # the callable has it
             found = members(ours, name.removeprefix("gpumem_"))

@@ -7,12 +7,20 @@
 #include <gpumem/buffer.h>
 #include <gpumem/copy.h>
 #include <gpumem/cpp/resource.hpp>
+#include <gpumem/layout.h>
+#include <gpumem/view.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
 class buffer;
 class hold;
+
+/* Where a chunk lies in its buffer, in bytes. */
+struct buffer_chunk {
+    std::size_t offset;
+    std::size_t bytes;
+};
 
 class buffer_ref : public borrowed<gpumem_buffer> {
   public:
@@ -42,9 +50,14 @@ class buffer_ref : public borrowed<gpumem_buffer> {
     device_ref device() const noexcept {
         return gpumem_buffer_device(get());
     }
-    /* Of NULL: imported. */
+    /* Of NULL: imported or foreign. */
     resource_ref resource() const noexcept {
         return gpumem_buffer_resource(get());
+    }
+
+    /* Of a view the buffer that has the memory; else of NULL. */
+    buffer_ref viewed() const noexcept {
+        return gpumem_buffer_viewed(get());
     }
 
     result<void> try_use(CUstream stream) const noexcept {
@@ -79,6 +92,97 @@ class buffer_ref : public borrowed<gpumem_buffer> {
                           CUstream stream = nullptr) const noexcept {
         return detail::checked(gpumem_buffer_fill(get(), offset, bytes, value, stream));
     }
+    /* The same, and done on return. */
+    result<void> try_write_sync(std::size_t offset, std::span<const std::byte> from,
+                                CUstream stream = nullptr) const noexcept {
+        return detail::checked(
+            gpumem_buffer_write_sync(get(), offset, from.data(), from.size(), stream));
+    }
+    result<void> try_read_sync(std::size_t offset, std::span<std::byte> to,
+                               CUstream stream = nullptr) const noexcept {
+        return detail::checked(
+            gpumem_buffer_read_sync(get(), offset, to.data(), to.size(), stream));
+    }
+    result<void> try_copy_from_sync(std::size_t offset, buffer_ref from, std::size_t from_offset,
+                                    std::size_t bytes, CUstream stream = nullptr) const noexcept {
+        return detail::checked(
+            gpumem_buffer_copy_sync(get(), offset, from.get(), from_offset, bytes, stream));
+    }
+    result<void> try_fill_sync(std::size_t offset, std::size_t bytes, unsigned char value,
+                               CUstream stream = nullptr) const noexcept {
+        return detail::checked(gpumem_buffer_fill_sync(get(), offset, bytes, value, stream));
+    }
+    /* Copies of rows; on the host's side the first byte of the first one, and `rows` says how far
+     * the others reach. */
+    result<void> try_write_2d(std::size_t offset, const void *from, const gpumem_rows &rows,
+                              CUstream stream = nullptr) const noexcept {
+        return detail::checked(gpumem_buffer_write_2d(get(), offset, from, &rows, stream));
+    }
+    result<void> try_read_2d(std::size_t offset, void *to, const gpumem_rows &rows,
+                             CUstream stream = nullptr) const noexcept {
+        return detail::checked(gpumem_buffer_read_2d(get(), offset, to, &rows, stream));
+    }
+    result<void> try_copy_from_2d(std::size_t offset, buffer_ref from, std::size_t from_offset,
+                                  const gpumem_rows &rows,
+                                  CUstream stream = nullptr) const noexcept {
+        return detail::checked(
+            gpumem_buffer_copy_2d(get(), offset, from.get(), from_offset, &rows, stream));
+    }
+    /* Repeats 1, 2 or 4 bytes. */
+    result<void> try_fill_pattern(std::size_t offset, std::size_t bytes,
+                                  std::span<const std::byte> pattern,
+                                  CUstream stream = nullptr) const noexcept {
+        return detail::checked(gpumem_buffer_fill_pattern(get(), offset, bytes, pattern.data(),
+                                                          pattern.size(), stream));
+    }
+    /* Of virtual buffers, whose memory is in chunks; `ordinal` is a device's. */
+    result<void> try_set_access(std::size_t offset, std::size_t bytes, int ordinal,
+                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE,
+                                CUstream stream = nullptr) const noexcept {
+        return detail::checked(
+            gpumem_buffer_set_access(get(), offset, bytes, ordinal, access, stream));
+    }
+    result<void> try_recommit(std::size_t offset, std::size_t bytes) const noexcept {
+        return detail::checked(gpumem_buffer_recommit(get(), offset, bytes));
+    }
+    result<void> try_mark_shared() const noexcept {
+        return detail::checked(gpumem_buffer_mark_shared(get()));
+    }
+    result<gpumem_access> try_get_access(std::size_t offset, int ordinal) const noexcept {
+        return detail::fetched<gpumem_access>(
+            [&](auto *access) { return gpumem_buffer_get_access(get(), offset, ordinal, access); });
+    }
+    /* The bytes that the driver took back. */
+    result<std::size_t> try_decommit(std::size_t offset, std::size_t bytes,
+                                     CUstream stream = nullptr) const noexcept {
+        return detail::fetched<std::size_t>([&](auto *released) {
+            return gpumem_buffer_decommit(get(), offset, bytes, stream, released);
+        });
+    }
+    /* The new address, which pointer() is too from now on. */
+    result<CUdeviceptr> try_move_to_capacity(std::size_t capacity,
+                                             CUstream stream = nullptr) const noexcept {
+        return detail::fetched<CUdeviceptr>([&](auto *address) {
+            return gpumem_buffer_move_to_capacity(get(), capacity, stream, address);
+        });
+    }
+    result<buffer_chunk> try_chunk(std::size_t index) const noexcept {
+        return detail::fetched<buffer_chunk>([&](auto *of) {
+            return gpumem_buffer_get_chunk(get(), index, &of->offset, &of->bytes);
+        });
+    }
+    result<gpumem_buffer_attributes> try_attributes() const noexcept {
+        return detail::fetched<gpumem_buffer_attributes>(
+            [this](auto *of) { return gpumem_buffer_get_attributes(get(), of); });
+    }
+    /* Fills the first of `segments`, as many as fit; segment_count says how many there are. */
+    result<gpumem_layout> try_layout(std::span<gpumem_segment> segments = {}) const noexcept {
+        return detail::fetched<gpumem_layout>([&](auto *of) {
+            return gpumem_buffer_get_layout(get(), of, segments.data(), segments.size());
+        });
+    }
+    /* A part of it as a buffer of its own, which holds this one. */
+    result<buffer> try_view(std::size_t offset, std::size_t bytes) const noexcept;
 #if GPUMEM_CPP_EXCEPTIONS
     void use(CUstream stream) const {
         detail::require(gpumem_buffer_use(get(), stream));
@@ -105,6 +209,70 @@ class buffer_ref : public borrowed<gpumem_buffer> {
               CUstream stream = nullptr) const {
         detail::require(gpumem_buffer_fill(get(), offset, bytes, value, stream));
     }
+    void write_sync(std::size_t offset, std::span<const std::byte> from,
+                    CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_write_sync(get(), offset, from.data(), from.size(), stream));
+    }
+    void read_sync(std::size_t offset, std::span<std::byte> to, CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_read_sync(get(), offset, to.data(), to.size(), stream));
+    }
+    void copy_from_sync(std::size_t offset, buffer_ref from, std::size_t from_offset,
+                        std::size_t bytes, CUstream stream = nullptr) const {
+        detail::require(
+            gpumem_buffer_copy_sync(get(), offset, from.get(), from_offset, bytes, stream));
+    }
+    void fill_sync(std::size_t offset, std::size_t bytes, unsigned char value,
+                   CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_fill_sync(get(), offset, bytes, value, stream));
+    }
+    void write_2d(std::size_t offset, const void *from, const gpumem_rows &rows,
+                  CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_write_2d(get(), offset, from, &rows, stream));
+    }
+    void read_2d(std::size_t offset, void *to, const gpumem_rows &rows,
+                 CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_read_2d(get(), offset, to, &rows, stream));
+    }
+    void copy_from_2d(std::size_t offset, buffer_ref from, std::size_t from_offset,
+                      const gpumem_rows &rows, CUstream stream = nullptr) const {
+        detail::require(
+            gpumem_buffer_copy_2d(get(), offset, from.get(), from_offset, &rows, stream));
+    }
+    void fill_pattern(std::size_t offset, std::size_t bytes, std::span<const std::byte> pattern,
+                      CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_fill_pattern(get(), offset, bytes, pattern.data(),
+                                                   pattern.size(), stream));
+    }
+    void set_access(std::size_t offset, std::size_t bytes, int ordinal,
+                    gpumem_access access = GPUMEM_ACCESS_READ_WRITE,
+                    CUstream stream = nullptr) const {
+        detail::require(gpumem_buffer_set_access(get(), offset, bytes, ordinal, access, stream));
+    }
+    void recommit(std::size_t offset, std::size_t bytes) const {
+        detail::require(gpumem_buffer_recommit(get(), offset, bytes));
+    }
+    void mark_shared() const {
+        detail::require(gpumem_buffer_mark_shared(get()));
+    }
+    gpumem_access get_access(std::size_t offset, int ordinal) const {
+        return or_throw(try_get_access(offset, ordinal));
+    }
+    std::size_t decommit(std::size_t offset, std::size_t bytes, CUstream stream = nullptr) const {
+        return or_throw(try_decommit(offset, bytes, stream));
+    }
+    CUdeviceptr move_to_capacity(std::size_t capacity, CUstream stream = nullptr) const {
+        return or_throw(try_move_to_capacity(capacity, stream));
+    }
+    buffer_chunk chunk(std::size_t index) const {
+        return or_throw(try_chunk(index));
+    }
+    gpumem_buffer_attributes attributes() const {
+        return or_throw(try_attributes());
+    }
+    gpumem_layout layout(std::span<gpumem_segment> segments = {}) const {
+        return or_throw(try_layout(segments));
+    }
+    [[nodiscard]] buffer view(std::size_t offset, std::size_t bytes) const;
 #endif
 };
 
@@ -144,6 +312,11 @@ inline result<hold> buffer_ref::try_hold() const noexcept {
     return gpumem::hold::adopt(get());
 }
 
+inline result<buffer> buffer_ref::try_view(std::size_t offset, std::size_t bytes) const noexcept {
+    return detail::created<buffer>(
+        [&](auto *made) { return gpumem_buffer_view(get(), offset, bytes, made); });
+}
+
 inline result<buffer> resource_ref::try_allocate(std::size_t bytes,
                                                  const buffer_options &options) const noexcept {
     const gpumem_buffer_options in_c = detail::in_c(options);
@@ -151,7 +324,7 @@ inline result<buffer> resource_ref::try_allocate(std::size_t bytes,
         [&](auto *made) { return gpumem_buffer_allocate(get(), bytes, &in_c, made); });
 }
 
-/* gpumem_copy, gpumem_fill: between any addresses, of which the library knows nothing. */
+/* gpumem_copy, gpumem_fill and such: between any addresses, of which the library knows nothing. */
 inline result<void> try_copy(device_ref device, CUdeviceptr to, CUdeviceptr from, std::size_t bytes,
                              CUstream stream = nullptr) noexcept {
     return detail::checked(gpumem_copy(device.get(), to, from, bytes, stream));
@@ -162,9 +335,41 @@ inline result<void> try_fill(device_ref device, CUdeviceptr to, std::size_t byte
     return detail::checked(gpumem_fill(device.get(), to, bytes, value, stream));
 }
 
+inline result<void> try_fill_pattern(device_ref device, CUdeviceptr to, std::size_t bytes,
+                                     std::span<const std::byte> pattern,
+                                     CUstream stream = nullptr) noexcept {
+    return detail::checked(
+        gpumem_fill_pattern(device.get(), to, bytes, pattern.data(), pattern.size(), stream));
+}
+
+inline result<void> try_copy_2d(device_ref device, CUdeviceptr to, CUdeviceptr from,
+                                const gpumem_rows &rows, CUstream stream = nullptr) noexcept {
+    return detail::checked(gpumem_copy_2d(device.get(), to, from, &rows, stream));
+}
+
+/* Many copies at once: between buffers, or between any addresses. Says how they were queued. */
+inline result<gpumem_batch_report> try_copy_batch(std::span<const gpumem_buffer_copy_item> items,
+                                                  CUstream stream = nullptr) noexcept {
+    return detail::fetched<gpumem_batch_report>([&](auto *report) {
+        return gpumem_buffer_copy_batch(items.data(), items.size(), stream, report);
+    });
+}
+
+inline result<gpumem_batch_report> try_copy_batch(device_ref device,
+                                                  std::span<const gpumem_copy_item> items,
+                                                  CUstream stream = nullptr) noexcept {
+    return detail::fetched<gpumem_batch_report>([&](auto *report) {
+        return gpumem_copy_batch(device.get(), items.data(), items.size(), stream, report);
+    });
+}
+
 #if GPUMEM_CPP_EXCEPTIONS
 inline hold buffer_ref::hold() const {
     return or_throw(try_hold());
+}
+
+inline buffer buffer_ref::view(std::size_t offset, std::size_t bytes) const {
+    return or_throw(try_view(offset, bytes));
 }
 
 inline buffer resource_ref::allocate(std::size_t bytes, const buffer_options &options) const {
@@ -179,6 +384,27 @@ inline void copy(device_ref device, CUdeviceptr to, CUdeviceptr from, std::size_
 inline void fill(device_ref device, CUdeviceptr to, std::size_t bytes, unsigned char value,
                  CUstream stream = nullptr) {
     detail::require(gpumem_fill(device.get(), to, bytes, value, stream));
+}
+
+inline void fill_pattern(device_ref device, CUdeviceptr to, std::size_t bytes,
+                         std::span<const std::byte> pattern, CUstream stream = nullptr) {
+    detail::require(
+        gpumem_fill_pattern(device.get(), to, bytes, pattern.data(), pattern.size(), stream));
+}
+
+inline void copy_2d(device_ref device, CUdeviceptr to, CUdeviceptr from, const gpumem_rows &rows,
+                    CUstream stream = nullptr) {
+    detail::require(gpumem_copy_2d(device.get(), to, from, &rows, stream));
+}
+
+inline gpumem_batch_report copy_batch(std::span<const gpumem_buffer_copy_item> items,
+                                      CUstream stream = nullptr) {
+    return or_throw(try_copy_batch(items, stream));
+}
+
+inline gpumem_batch_report copy_batch(device_ref device, std::span<const gpumem_copy_item> items,
+                                      CUstream stream = nullptr) {
+    return or_throw(try_copy_batch(device, items, stream));
 }
 #endif
 

@@ -127,6 +127,19 @@ template <class Self, class Ref> class owner : public Ref {
 
 namespace detail {
 
+/* Calls what an object keeps: what it throws goes no further, for there is no call that it could
+ * come out of. */
+template <class Call> void kept_call(Call &&call) noexcept {
+#if GPUMEM_CPP_EXCEPTIONS
+    try {
+        call();
+    } catch (...) {
+    }
+#else
+    call();
+#endif
+}
+
 /* What `create` stores through its pointer, owned. */
 template <class Owner, class Create> result<Owner> created(Create &&create) noexcept {
     typename Owner::handle_type handle = nullptr;

@@ -7,10 +7,12 @@
 #ifndef GPUMEM_CPP_OPTIONS_HPP
 #define GPUMEM_CPP_OPTIONS_HPP
 
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <gpumem/caching.h>
 #include <gpumem/copy.h>
+#include <gpumem/dlpack.h>
 #include <gpumem/library.h>
 #include <gpumem/resource.h>
 #include <gpumem/share.h>
@@ -82,6 +84,8 @@ struct virtual_options {
     std::size_t chunk_maximum = 0;
     unsigned growth_percent = 0;
     bool exact_growth = false;
+    std::size_t give_back_bytes = 0;
+    std::uint64_t cache_bytes = 0;
 };
 
 /* gpumem_logging_options */
@@ -145,6 +149,18 @@ struct share_options {
     int timeout_ms = 0;
     gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
     std::size_t maximum_bytes = 0;
+};
+
+/* gpumem_dlpack_options; `shape` with its count, and `strides` none or as many. */
+struct dlpack_options {
+    std::size_t offset = 0;
+    int code = 0;
+    int bits = 0;
+    int lanes = 0;
+    std::span<const std::int64_t> shape = {};
+    std::span<const std::int64_t> strides = {};
+    bool read_only = false;
+    CUstream stream = nullptr;
 };
 
 namespace detail {
@@ -225,6 +241,8 @@ inline gpumem_virtual_options in_c(const virtual_options &from) noexcept {
     to.chunk_maximum = from.chunk_maximum;
     to.growth_percent = from.growth_percent;
     to.exact_growth = from.exact_growth;
+    to.give_back_bytes = from.give_back_bytes;
+    to.cache_bytes = from.cache_bytes;
     return to;
 }
 
@@ -306,6 +324,24 @@ inline gpumem_share_options in_c(const share_options &from) noexcept {
     to.timeout_ms = from.timeout_ms;
     to.access = from.access;
     to.maximum_bytes = from.maximum_bytes;
+    return to;
+}
+
+inline gpumem_dlpack_options in_c(const dlpack_options &from) noexcept {
+    gpumem_dlpack_options to{};
+    to.size = sizeof to;
+    to.offset = from.offset;
+    to.code = from.code;
+    to.bits = from.bits;
+    to.lanes = from.lanes;
+    /* Strides of another number than the shape's would be read past their end: -1 is refused. */
+    const bool fits = from.shape.size() <= INT_MAX &&
+                      (from.strides.empty() || from.strides.size() == from.shape.size());
+    to.ndim = fits ? static_cast<int>(from.shape.size()) : -1;
+    to.shape = from.shape.data();
+    to.strides = from.strides.empty() ? nullptr : from.strides.data();
+    to.read_only = from.read_only;
+    to.stream = from.stream;
     return to;
 }
 

@@ -126,6 +126,22 @@ inline result<resource> try_virtual_resource(device_ref device,
         [&](auto *made) { return gpumem_virtual_resource_create(device.get(), &in_c, made); });
 }
 
+/* Of a virtual resource: what a device may do with its buffers, those that are there and those to
+ * come. `ordinal` is the device's. */
+inline result<void>
+try_virtual_resource_set_access(resource_ref resource, int ordinal,
+                                gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
+    return detail::checked(gpumem_virtual_resource_set_access(resource.get(), ordinal, access));
+}
+
+/* The same for all other devices at once: `peers` are the ordinals of those that get `access`. */
+inline result<void>
+try_virtual_resource_set_peers(resource_ref resource, std::span<const int> peers,
+                               gpumem_access access = GPUMEM_ACCESS_READ_WRITE) noexcept {
+    return detail::checked(
+        gpumem_virtual_resource_set_peers(resource.get(), peers.data(), peers.size(), access));
+}
+
 /* The upstream of this and the next two must outlive the result. */
 inline result<resource> try_limit_resource(resource_ref upstream,
                                            std::uint64_t maximum_bytes) noexcept {
@@ -172,6 +188,17 @@ inline resource managed_resource(device_ref device, const managed_options &optio
 
 inline resource virtual_resource(device_ref device, const virtual_options &options = {}) {
     return or_throw(try_virtual_resource(device, options));
+}
+
+inline void virtual_resource_set_access(resource_ref resource, int ordinal,
+                                        gpumem_access access = GPUMEM_ACCESS_READ_WRITE) {
+    detail::require(gpumem_virtual_resource_set_access(resource.get(), ordinal, access));
+}
+
+inline void virtual_resource_set_peers(resource_ref resource, std::span<const int> peers,
+                                       gpumem_access access = GPUMEM_ACCESS_READ_WRITE) {
+    detail::require(
+        gpumem_virtual_resource_set_peers(resource.get(), peers.data(), peers.size(), access));
 }
 
 inline resource limit_resource(resource_ref upstream, std::uint64_t maximum_bytes) {

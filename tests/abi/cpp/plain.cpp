@@ -1,6 +1,8 @@
 // A user's program without exceptions, on softgpu: the `try_` forms, and what a result is.
 #include "expect.hpp"
+#include <array>
 #include <cstring>
+#include <gpumem/dlpack_abi.h>
 #include <gpumem/gpumem.hpp>
 #include <span>
 #include <string_view>
@@ -12,7 +14,8 @@
 
 namespace {
 
-constexpr std::size_t MIB = std::size_t{1} << 20;
+constexpr std::size_t KIB = 1024;
+constexpr std::size_t MIB = KIB * KIB;
 
 // The forms that throw are not there to be called.
 template <class T>
@@ -124,6 +127,63 @@ void wrappers_have_this_form(gpumem::resource_ref memory) {
     EXPECT(*gpumem::try_fallback_source(*second) == memory);
 }
 
+void changes_have_this_form(gpumem::device_ref device, gpumem::resource_ref memory) {
+    std::size_t left = 0;
+    const auto note = [&](const gpumem_leaving_event &event) { left += event.bytes; };
+    {
+        const auto watch = gpumem::watch::try_create(memory, note);
+        const auto buffer = memory.try_allocate(4 * MIB);
+        const auto of_one = gpumem::watch::try_create(*buffer, note);
+        EXPECT(watch && of_one && buffer->try_layout()->bytes == 4 * MIB);
+        EXPECT(buffer->try_attributes()->foreign == 0 && buffer->try_chunk(0)->offset == 0);
+        EXPECT(*buffer->try_get_access(0, 0) == GPUMEM_ACCESS_READ_WRITE);
+        EXPECT(buffer->try_set_access(0, 4 * MIB, 0).has_value());
+        EXPECT(*buffer->try_decommit(0, 4 * MIB) == 4 * MIB && left == 8 * MIB);
+        EXPECT(buffer->try_recommit(0, 4 * MIB).has_value());
+        EXPECT(*buffer->try_move_to_capacity(8 * MIB) == buffer->pointer());
+        EXPECT(buffer->try_mark_shared().has_value());
+        EXPECT(!buffer->try_view(0, 5 * MIB) && buffer->try_view(MIB, 1)->viewed() == *buffer);
+        EXPECT(gpumem::try_virtual_resource_set_access(memory, 0).has_value());
+        EXPECT(gpumem::try_virtual_resource_set_peers(memory, {}).has_value());
+    }
+    EXPECT(device.try_trim(true).has_value());
+}
+
+void copies_have_this_form(gpumem::device_ref device, gpumem::resource_ref memory) {
+    const auto buffer = memory.try_allocate(MIB);
+    const std::array<std::byte, 4> word{std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}};
+    std::array<std::byte, 4> read{};
+    EXPECT(buffer->try_write_sync(0, word) && buffer->try_copy_from_sync(8, *buffer, 0, 4));
+    EXPECT(buffer->try_read_sync(8, read) && read == word && buffer->try_fill_sync(0, 4, 0));
+    const gpumem_rows rows{.width = 2, .count = 2, .to_pitch = 0, .from_pitch = 0};
+    EXPECT(buffer->try_write_2d(0, word.data(), rows) &&
+           buffer->try_copy_from_2d(16, *buffer, 0, rows));
+    EXPECT(buffer->try_read_2d(16, read.data(), rows).has_value());
+    EXPECT(buffer->try_fill_pattern(0, 8, word).has_value());
+    const CUdeviceptr where = buffer->pointer();
+    EXPECT(gpumem::try_copy_2d(device, where + 32, where, rows).has_value());
+    EXPECT(gpumem::try_fill_pattern(device, where + 64, 8, word).has_value());
+    const std::array<gpumem_buffer_copy_item, 1> item{{{buffer->get(), 96, buffer->get(), 0, 8}}};
+    EXPECT(gpumem::try_copy_batch(item)->copies == 1);
+    const std::array<gpumem_copy_item, 1> plain{{{where + 128, where, 8}}};
+    EXPECT(gpumem::try_copy_batch(device, plain)->copies == 1);
+    EXPECT(buffer->try_read_sync(128, read) && read == word);
+}
+
+void other_libraries_memory_has_this_form(gpumem::device_ref device, gpumem::resource_ref memory) {
+    const auto owner = memory.try_allocate(MIB);
+    unsigned deleted = 0;
+    const auto deleter = [&](CUdeviceptr, std::size_t, CUstream) { deleted++; };
+    EXPECT(gpumem::try_buffer_from_pointer(device, owner->pointer(), MIB, {.deleter = deleter})
+               .has_value());
+    EXPECT(!gpumem::try_buffer_from_pointer(device, 0, MIB).has_value());
+    DLManagedTensorVersioned *const tensor = *gpumem::try_to_dlpack(*owner);
+    EXPECT(gpumem::try_buffer_from_dlpack(device, tensor)->size() == MIB);
+    DLManagedTensor *const old = *gpumem::try_to_dlpack_unversioned(*owner, {.offset = KIB});
+    EXPECT(gpumem::try_buffer_from_dlpack_unversioned(device, old)->size() == MIB - KIB);
+    EXPECT(device.try_trim(true).has_value() && deleted == 1);
+}
+
 void pools_have_this_form(gpumem::library_ref library, gpumem::device_ref device) {
     const auto pool = gpumem::try_device_pool_resource(device, {.ipc = true});
     EXPECT(gpumem::try_pool_info(*pool)->handle == *gpumem::try_pool_handle(*pool));
@@ -161,6 +221,9 @@ int main(int, char **argv) {
         results_are_values_or_failures(*memory);
         everything_has_this_form(*library, *device, *memory, argv[0]);
         wrappers_have_this_form(*memory);
+        changes_have_this_form(*device, *memory);
+        copies_have_this_form(*device, *memory);
+        other_libraries_memory_has_this_form(*device, *memory);
         pools_have_this_form(*library, *device);
     }
     EXPECT(library->try_close().error().status() == GPUMEM_ERROR_BUSY);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <gpumem/dlpack_abi.h>
 #include <gpumem/gpumem.hpp>
 #include <stdexcept>
 #include <string>
@@ -45,6 +46,7 @@ void handles_cost_what_pointers_cost() {
     is_a_pointer<gpumem::reservation>();
     is_a_pointer<gpumem::physical>();
     is_a_pointer<gpumem::mapping>();
+    is_a_pointer<gpumem::watch>();
     is_a_borrowed_pointer<gpumem::library_ref>();
     is_a_borrowed_pointer<gpumem::device_ref>();
     is_a_borrowed_pointer<gpumem::resource_ref>();
@@ -221,6 +223,206 @@ void copies_move_bytes(gpumem::device_ref device) {
     EXPECT(content(to, 100, KIB) == data && content(to, 99, 1)[0] == std::byte{0xa5});
     EXPECT(content(to, 5000, 1)[0] == std::byte{0x11} && content(to, 5001, 1)[0] == data[1]);
     EXPECT(thrown_by([&] { to.write(MIB, data); }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void copies_are_done_on_return(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::buffer from = memory.allocate(MIB);
+    const gpumem::buffer to = memory.allocate(MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    from.write_sync(7, data);
+    to.fill_sync(0, MIB, 0xa5);
+    to.copy_from_sync(100, from, 7, KIB);
+    std::vector<std::byte> read(KIB + 1);
+    to.read_sync(100, read);
+    EXPECT(read.back() == std::byte{0xa5});
+    read.pop_back();
+    EXPECT(read == data);
+    EXPECT(thrown_by([&] { to.write_sync(MIB, data); }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void rows_patterns_and_batches(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::buffer from = memory.allocate(MIB);
+    const gpumem::buffer to = memory.allocate(MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    const auto row = [](const std::vector<std::byte> &of, std::size_t at) {
+        return std::vector<std::byte>(of.begin() + static_cast<std::ptrdiff_t>(at),
+                                      of.begin() + static_cast<std::ptrdiff_t>(at + 8));
+    };
+    const std::array<std::byte, 2> pattern{std::byte{0x12}, std::byte{0x34}};
+    to.fill_pattern(0, MIB, pattern);
+    from.write_2d(0, data.data(), {.width = 8, .count = 4, .to_pitch = 16, .from_pitch = 8});
+    to.copy_from_2d(0, from, 0, {.width = 8, .count = 4, .to_pitch = 32, .from_pitch = 16});
+    gpumem::copy_2d(device, to.pointer() + KIB, from.pointer(),
+                    {.width = 8, .count = 2, .to_pitch = 8, .from_pitch = 16});
+    gpumem::fill_pattern(device, to.pointer() + 2 * KIB, 4, pattern);
+    const std::vector<std::byte> seen = content(to, 0, 3 * KIB);
+    EXPECT(row(seen, 0) == row(data, 0) && row(seen, 96) == row(data, 24));
+    EXPECT(seen[8] == pattern[0] && seen[9] == pattern[1]);
+    EXPECT(row(seen, KIB + 8) == row(data, 8) && seen[2 * KIB + 3] == pattern[1]);
+    std::vector<std::byte> packed(32);
+    to.read_2d(0, packed.data(), {.width = 8, .count = 4, .to_pitch = 8, .from_pitch = 32});
+    gpumem::stream_ref(device).synchronize();
+    EXPECT(std::memcmp(packed.data(), data.data(), packed.size()) == 0);
+
+    from.write_sync(0, data);
+    const std::array<gpumem_buffer_copy_item, 2> items{
+        {{to.get(), 0, from.get(), 0, 16}, {to.get(), 64, from.get(), 16, 16}}};
+    EXPECT(gpumem::copy_batch(items).copies == 2);
+    const std::array<gpumem_copy_item, 1> plain{{{to.pointer() + 128, from.pointer() + 32, 16}}};
+    EXPECT(gpumem::copy_batch(device, plain).copies == 1);
+    const std::vector<std::byte> after = content(to, 0, KIB);
+    EXPECT(row(after, 8) == row(data, 8) && row(after, 64) == row(data, 16));
+    EXPECT(row(after, 128) == row(data, 32));
+    EXPECT(thrown_by([&] { to.fill_pattern(0, MIB, std::span(data).first(3)); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void virtual_buffers_change(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(
+        device, {.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 2 * MIB});
+    const gpumem::buffer buffer = memory.allocate(8 * MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    buffer.write_sync(0, data);
+    EXPECT(buffer.chunks() == 4 && buffer.chunk(1).offset == 2 * MIB);
+    EXPECT(buffer.chunk(1).bytes == 2 * MIB);
+    EXPECT(thrown_by([&] { (void)buffer.chunk(4); }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(buffer.decommit(2 * MIB, 4 * MIB) == 4 * MIB && buffer.committed() == 4 * MIB);
+    buffer.recommit(2 * MIB, 4 * MIB);
+    EXPECT(buffer.committed() == 8 * MIB && content(buffer, 0, KIB) == data);
+
+    buffer.set_access(0, 2 * MIB, device.ordinal(), GPUMEM_ACCESS_READ);
+    EXPECT(buffer.get_access(0, device.ordinal()) == GPUMEM_ACCESS_READ);
+    EXPECT(buffer.get_access(2 * MIB, device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
+    gpumem::virtual_resource_set_access(memory, device.ordinal());
+    EXPECT(buffer.get_access(0, device.ordinal()) == GPUMEM_ACCESS_READ_WRITE);
+    gpumem::virtual_resource_set_peers(memory, {});
+    EXPECT(thrown_by([&] { gpumem::virtual_resource_set_access(memory, 1000); }).status() !=
+           GPUMEM_OK);
+
+    std::array<gpumem_segment, 2> segments{};
+    const gpumem_layout layout = buffer.layout(segments);
+    EXPECT(layout.segment_count == 4 && layout.bytes == 8 * MIB);
+    EXPECT(segments[1].offset == 2 * MIB && segments[1].bytes == 2 * MIB);
+    const CUdeviceptr address = buffer.move_to_capacity(64 * MIB);
+    EXPECT(buffer.pointer() == address && buffer.capacity() == 64 * MIB);
+    EXPECT(content(buffer, 0, KIB) == data);
+    EXPECT(buffer.layout().generation != layout.generation);
+    buffer.mark_shared();
+    EXPECT(buffer.attributes().device_ordinal == device.ordinal());
+
+    const gpumem::resource pool = gpumem::device_pool_resource(device);
+    const gpumem::buffer other = pool.allocate(MIB);
+    EXPECT(thrown_by([&] { (void)other.decommit(0, MIB); }).status() == GPUMEM_ERROR_NOT_SUPPORTED);
+}
+
+void freed_memory_is_kept(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device, {.cache_bytes = 8 * MIB});
+    memory.allocate(2 * MIB).reset();
+    EXPECT(memory.stats().cached_bytes == 2 * MIB && memory.stats().allocations == 0);
+}
+
+void views_are_parts(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    gpumem::buffer buffer = memory.allocate(4 * MIB);
+    const gpumem::buffer view = buffer.view(MIB, KIB);
+    EXPECT(view.pointer() == buffer.pointer() + MIB && view.size() == KIB);
+    EXPECT(view.viewed() == buffer && !buffer.viewed() && view.attributes().view == 1);
+    const std::vector<std::byte> data = numbers(KIB);
+    view.write_sync(0, data);
+    EXPECT(content(buffer, MIB, KIB) == data);
+    buffer.reset();
+    EXPECT(content(view, 0, KIB) == data); // it holds the buffer
+    EXPECT(thrown_by([&] { (void)view.view(0, MIB); }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void foreign_memory_goes_back(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::buffer owner = memory.allocate(2 * MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    owner.write_sync(0, data);
+    std::size_t given_back = 0;
+    auto give_back = [&](CUdeviceptr pointer, std::size_t bytes, CUstream) {
+        EXPECT(pointer == owner.pointer());
+        given_back += bytes;
+    };
+    {
+        const gpumem::buffer foreign =
+            gpumem::buffer_from_pointer(device, owner.pointer(), MIB, {.deleter = give_back});
+        EXPECT(!foreign.resource() && foreign.attributes().foreign == 1);
+        EXPECT(content(foreign, 0, KIB) == data && given_back == 0);
+    }
+    device.trim(true);
+    EXPECT(given_back == MIB);
+    auto throwing = [&](CUdeviceptr, std::size_t, CUstream) {
+        given_back = 0;
+        throw std::runtime_error("enough");
+    };
+    gpumem::buffer_from_pointer(device, owner.pointer(), MIB, {.deleter = throwing}).reset();
+    device.trim(true);
+    EXPECT(given_back == 0);
+    const gpumem::buffer locked =
+        gpumem::buffer_from_pointer(device, owner.pointer(), MIB, {.read_only = true});
+    EXPECT(thrown_by([&] { locked.fill(0, 1, 0); }).status() == GPUMEM_ERROR_NOT_PERMITTED);
+    EXPECT(thrown_by([&] { (void)gpumem::buffer_from_pointer(device, 0, MIB); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+void tensors_are_buffers(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device);
+    const gpumem::buffer buffer = memory.allocate(MIB);
+    const std::vector<std::byte> data = numbers(KIB);
+    buffer.write_sync(0, data);
+    const std::array<std::int64_t, 2> shape{16, 32};
+    const std::array<std::int64_t, 2> strides{32, 1};
+    DLManagedTensorVersioned *const tensor =
+        gpumem::to_dlpack(buffer, {.code = kDLFloat, .bits = 16, .shape = shape});
+    EXPECT(tensor->dl_tensor.ndim == 2 && tensor->dl_tensor.shape[1] == 32);
+    {
+        const gpumem::buffer back = gpumem::buffer_from_dlpack(device, tensor);
+        EXPECT(back.size() == KIB && back.pointer() == buffer.pointer());
+        EXPECT(content(back, 0, KIB) == data);
+    }
+    {
+        DLManagedTensor *const old = gpumem::to_dlpack_unversioned(
+            buffer, {.code = kDLFloat, .bits = 16, .shape = shape, .strides = strides});
+        const gpumem::buffer back = gpumem::buffer_from_dlpack_unversioned(device, old);
+        EXPECT(back.size() == KIB);
+    }
+    device.trim(true);
+    // Fewer strides than the shape has dimensions are not read.
+    EXPECT(thrown_by([&] {
+               (void)gpumem::to_dlpack(buffer,
+                                       {.shape = shape, .strides = std::span(strides).first(1)});
+           }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
+    EXPECT(thrown_by([&] {
+               (void)gpumem::to_dlpack_unversioned(buffer, {.read_only = true});
+           }).status() == GPUMEM_ERROR_NOT_SUPPORTED);
+}
+
+void memory_is_watched(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(
+        device, {.handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 2 * MIB});
+    std::vector<gpumem_leaving> reasons;
+    std::size_t all = 0;
+    auto note = [&](const gpumem_leaving_event &event) { reasons.push_back(event.reason); };
+    auto throwing = [&](const gpumem_leaving_event &) {
+        all++;
+        throw std::runtime_error("enough");
+    };
+    const gpumem::watch of_all = gpumem::watch::create(memory, throwing);
+    gpumem::buffer buffer = memory.allocate(8 * MIB);
+    {
+        gpumem::watch of_one = gpumem::watch::create(buffer, note);
+        buffer.shrink(4 * MIB);
+        EXPECT(reasons == std::vector<gpumem_leaving>({GPUMEM_LEAVING_SHRINK}));
+        of_one.close();
+        EXPECT(!of_one);
+    }
+    buffer.reset();
+    device.trim(true);
+    EXPECT(reasons.size() == 1 && all == 2); // the shrink and the free
 }
 
 void streams_and_events_are_cudas(gpumem::device_ref device) {
@@ -668,6 +870,14 @@ int main(int, char **argv) {
         buffers_grow_in_place(device);
         holds_outlive_buffers(device);
         copies_move_bytes(device);
+        copies_are_done_on_return(device);
+        rows_patterns_and_batches(device);
+        virtual_buffers_change(device);
+        freed_memory_is_kept(device);
+        views_are_parts(device);
+        foreign_memory_goes_back(device);
+        tensors_are_buffers(device);
+        memory_is_watched(device);
         streams_and_events_are_cudas(device);
         every_resource_gives_memory(device);
         caching_and_captures(device);

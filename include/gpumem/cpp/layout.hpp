@@ -1,0 +1,86 @@
+/*
+ * Word before memory goes. Contracts: gpumem/layout.h; where the memory of a buffer lies is its
+ * member layout.
+ */
+#ifndef GPUMEM_CPP_LAYOUT_HPP
+#define GPUMEM_CPP_LAYOUT_HPP
+
+#include <gpumem/cpp/buffer.hpp>
+#include <gpumem/layout.h>
+#include <memory>
+#include <type_traits>
+
+namespace gpumem {
+inline namespace GPUMEM_CPP_MODE {
+
+class leaving_ref;
+
+namespace detail {
+
+template <class F>
+concept hears_of_leaving = !std::is_same_v<std::remove_cvref_t<F>, leaving_ref> &&
+                           std::is_object_v<std::remove_reference_t<F>> &&
+                           std::is_invocable_v<F &, const gpumem_leaving_event &>;
+
+} // namespace detail
+
+/*
+ * A callable that is told of memory before it goes, from any thread, and from two at once. It is
+ * borrowed, and must outlive the watch: temporaries do not compile. What it throws goes no further,
+ * and the memory goes all the same.
+ */
+class leaving_ref {
+  public:
+    template <detail::hears_of_leaving F>
+    leaving_ref(F &callable) noexcept
+        : user_(const_cast<void *>(static_cast<const void *>(std::addressof(callable)))),
+          fn_([](void *user, const gpumem_leaving_event *event) {
+              detail::kept_call([&] { (*static_cast<F *>(user))(*event); });
+          }) {
+    }
+    template <detail::hears_of_leaving F> leaving_ref(const F &&) = delete;
+
+    gpumem_leaving_fn fn() const noexcept {
+        return fn_;
+    }
+    void *user() const noexcept {
+        return user_;
+    }
+
+  private:
+    void *user_;
+    gpumem_leaving_fn fn_;
+};
+
+/* Owns a watch of a buffer or of a resource (gpumem_buffer_watch, gpumem_resource_watch), which it
+ * may outlive. It ends when this goes: the callable is not running then, and is not called again.
+ */
+class watch : public owner<watch, borrowed<gpumem_watch>> {
+  public:
+    static result<watch> try_create(buffer_ref buffer, leaving_ref told) noexcept {
+        return detail::created<watch>([&](auto *made) {
+            return gpumem_buffer_watch(buffer.get(), told.fn(), told.user(), made);
+        });
+    }
+    static result<watch> try_create(resource_ref resource, leaving_ref told) noexcept {
+        return detail::created<watch>([&](auto *made) {
+            return gpumem_resource_watch(resource.get(), told.fn(), told.user(), made);
+        });
+    }
+    static gpumem_status give_back(gpumem_watch *handle) noexcept {
+        return gpumem_watch_end(handle);
+    }
+#if GPUMEM_CPP_EXCEPTIONS
+    static watch create(buffer_ref buffer, leaving_ref told) {
+        return or_throw(try_create(buffer, told));
+    }
+    static watch create(resource_ref resource, leaving_ref told) {
+        return or_throw(try_create(resource, told));
+    }
+#endif
+};
+
+} // namespace GPUMEM_CPP_MODE
+} // namespace gpumem
+
+#endif
