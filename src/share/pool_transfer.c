@@ -63,6 +63,7 @@ static gpumem_status read_answer(int socket, const struct gm_deadline *deadline)
 gpumem_status gpumem_pool_send(gpumem_resource *resource, int socket,
                                const gpumem_share_options *given) {
     GM_UNCANCELLED;
+    GM_REQUIRE(socket >= 0, "gpumem_pool_send: socket is %d", socket);
     gpumem_share_options options;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
     gpumem_status status = gm_share_options(NULL, given, &options);
@@ -121,6 +122,7 @@ static void send_answer(int socket, const struct gm_deadline *deadline, gpumem_s
 gpumem_status gpumem_pool_receive(gpumem_device *device, int socket,
                                   const gpumem_share_options *given, gpumem_resource **resource) {
     GM_UNCANCELLED;
+    GM_REQUIRE(socket >= 0, "gpumem_pool_receive: socket is %d", socket);
     gpumem_share_options options;
     GM_CHECK(device, "gpumem_pool_receive");
     GM_REQUIRE(resource, "gpumem_pool_receive: resource is NULL");

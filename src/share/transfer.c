@@ -96,6 +96,7 @@ static gpumem_status send_batches(const gpumem_export *exported, int socket,
 gpumem_status gpumem_export_send(gpumem_export *exported, int socket,
                                  const gpumem_share_options *given) {
     GM_UNCANCELLED;
+    GM_REQUIRE(socket >= 0, "gpumem_export_send: socket is %d", socket);
     gpumem_share_options options;
     GM_CHECK(exported, "gpumem_export_send");
     gpumem_status status = gm_share_options(NULL, given, &options);
@@ -247,6 +248,7 @@ static gpumem_status receive(gpumem_device *device, int socket, const gpumem_sha
 gpumem_status gpumem_import_receive(gpumem_device *device, int socket,
                                     const gpumem_share_options *given, gpumem_buffer **buffer) {
     GM_UNCANCELLED;
+    GM_REQUIRE(socket >= 0, "gpumem_import_receive: socket is %d", socket);
     gpumem_share_options options;
     GM_CHECK(device, "gpumem_import_receive");
     GM_REQUIRE(buffer, "gpumem_import_receive: buffer is NULL");

@@ -224,6 +224,11 @@ static void a_dead_importer_is_noticed(void **state) {
     close(sockets[0]);
     close(sockets[1]);
     FAILS(INVALID_ARGUMENT, gpumem_export_send(exported, -1, NULL));
+    gpumem_buffer *nothing = NULL;
+    gpumem_resource *no_pool = NULL;
+    FAILS(INVALID_ARGUMENT, gpumem_import_receive(device, -1, NULL, &nothing));
+    SAYS("socket is -1");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_receive(device, -1, NULL, &no_pool));
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_free(buffer, NULL));
 }
