@@ -306,13 +306,15 @@ static void capture_on(struct worker *worker, gpumem_capture_pool *pool, CUstrea
     MUST(gpumem_capture_pool_destroy(pool, draw(worker, 2) ? stream : GPUMEM_STREAM_NONE));
 }
 
+/* On a stream of the worker's own: what another thread frees may name any of the shared ones, and a
+ * capture must not begin on a stream meanwhile (docs/contexts.md). */
 static void capture(struct worker *worker) {
-    struct shared_stream *shared = &worker->world->streams[draw(worker, STREAMS)];
     gpumem_capture_pool *pool = NULL;
+    CUstream stream = NULL;
+    MUST(gpumem_stream_create(device, NULL, &stream));
     MUST(gpumem_capture_pool_create(worker->world->cache, &pool));
-    pthread_rwlock_wrlock(&shared->lock);
-    capture_on(worker, pool, shared->stream);
-    pthread_rwlock_unlock(&shared->lock);
+    capture_on(worker, pool, stream);
+    MUST(gpumem_stream_destroy(device, stream));
 }
 
 /* ---- Workers --------------------------------------------------------------------------------- */
@@ -395,6 +397,9 @@ static void run_epoch(struct world *world, gpumem_resource *upstream, uint64_t s
     for (unsigned i = 0; i < WORKERS; i++)
         begin_worker(&workers[i], world, seed * WORKERS + i);
     run_lives(workers, threads);
+    for (unsigned i = 0; i < WORKERS; i++)
+        if (workers[i].failed)
+            fail_msg("worker %u: %s", i, workers[i].failed);
     for (size_t i = 0; i < COUNT(world->places); i++) {
         OK(gpumem_buffer_free(world->places[i].buffer, NULL));
         world->places[i] = (struct live){0};
