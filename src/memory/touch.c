@@ -27,7 +27,8 @@ struct touch {
 static void store(const struct touch *touch, unsigned char *from, size_t bytes) {
     for (size_t at = 0; at < bytes; at += touch->page) {
         volatile unsigned char *byte = from + at;
-        *byte = *byte;
+        unsigned char value = *byte;
+        *byte = value;
     }
 }
 
