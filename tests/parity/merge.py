@@ -6,7 +6,8 @@ kept, marked `!unstable`, as are those that one run of a build has and another r
 Lines that too few runs have, as their scenarios are younger than the other runs, are kept, marked
 `!unconfirmed`. The build of the last run that has a scenario says which lines are in it: what only older
 builds have is left out. Runs of a few scenarios only say nothing of the others.
-Lines whose process died or hung are kept, marked `!ended`.
+Lines whose process died or hung are kept, marked `!ended`. Where one run saw a scenario through to its end
+and another ran into the deadline, the machine was slow: the run that was cut off says nothing of it.
 """
 
 import argparse
@@ -46,8 +47,16 @@ def answers_of(line, tables, scenarios, programs):
             if program in having and line.scenario in begun]
 
 
+def without_cut_off(runs):
+    """The runs, each without the scenarios that met the deadline in it and ended by themselves in another."""
+    cut = [{line.scenario for line in run if line.answer == "TIMEOUT"} for run in runs]
+    whole = {line.scenario for run, late in zip(runs, cut) for line in run if line.scenario not in late}
+    return [[line for line in run if line.scenario not in late & whole] for run, late in zip(runs, cut)]
+
+
 def merge(runs, programs, needed):
     """Lines in the order of the first run that has them, with their mark."""
+    runs = without_cut_off(runs)
     tables = [{line.key: line for line in run} for run in runs]
     scenarios = [{line.scenario for line in run} for run in runs]
     builds = {}

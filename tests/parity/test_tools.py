@@ -134,6 +134,16 @@ class Merge(Tools):
         self.assertIn("8 scored, 0 unstable, 0 unconfirmed, 1 ended", text)
         self.assertIn("!ended 003 cuMemFree_v2@3020 twice (p) -> SIGNAL 11", self.read("recording.txt"))
 
+    def test_a_run_cut_off_by_the_deadline_says_nothing_of_that_scenario(self):
+        cut = RUN.split("memory/a#003")[0] + "memory/a -> TIMEOUT\n"
+        cut += "".join(line for line in RUN.splitlines(True) if line.startswith("memory/b"))
+        _, text = self.merge(RUN, RUN, cut, RUN)
+        self.assertIn("9 scored, 0 unstable, 0 unconfirmed, 0 ended", text)
+        _, text = self.merge(RUN, RUN, cut)
+        self.assertRegex(text, "0 unstable, [1-9] unconfirmed, 0 ended")
+        _, text = self.merge(cut, cut, cut)
+        self.assertIn("0 unstable, 0 unconfirmed, 1 ended", text)
+
     def test_two_runs_are_too_few(self):
         status, text = self.merge(RUN, RUN)
         self.assertNotEqual(status, 0)
