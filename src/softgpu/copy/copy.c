@@ -369,10 +369,12 @@ static bool mapping_open(int device, const struct sg_box *box) {
            sg_memory_mapped(device, place->address, bytes, place == to ? SG_WRITE : SG_READ);
 }
 
-/* What can be said of a copy before it is queued in a stream of `context`. */
+/* What can be said of a copy before it is queued in a stream of `context`. Pools are looked at from
+ * the current context, as recorded on H200, whichever device has the stream. */
 static CUresult check_for(const struct sg_context *context, struct sg_box *box) {
+    const struct sg_context *current = sg_context_peek();
     CUresult result = sg_box_check(box);
-    bool open = result == CUDA_SUCCESS && sg_box_pools_open(context, box) &&
+    bool open = result == CUDA_SUCCESS && sg_box_pools_open(current ? current : context, box) &&
                 mapping_open(context->device, box);
     return result == CUDA_SUCCESS && !open ? CUDA_ERROR_INVALID_VALUE : result;
 }

@@ -78,12 +78,11 @@ CUresult sg_cuMemFree_v2(CUdeviceptr dptr) {
     return CUDA_SUCCESS;
 }
 
-/* What cuMemGetAddressRange knows. On H200 it finds neither memory of a host pool nor a mapping
- * that no device was given, or is given any more; what the CPU was given does not count. */
-static bool has_address_range(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_POOL)
-        return range->device >= 0;
-    return range->kind != SG_RANGE_MAPPING || sg_table_get(range->start, NULL) != 0;
+/* What cuMemGetAddressRange knows. On H200 it finds neither memory of a host pool nor what the
+ * current device does not see; what the CPU was given does not count. */
+static bool has_address_range(const struct sg_context *context, const struct sg_range *range) {
+    bool host_pool = range->kind == SG_RANGE_POOL && range->device < 0;
+    return !host_pool && sg_range_seen(context, range);
 }
 
 /* As recorded: a mapping of host memory has a size, and 0 for its base. */
@@ -98,7 +97,7 @@ CUresult sg_cuMemGetAddressRange_v2(CUdeviceptr *pbase, size_t *psize, CUdevicep
     CUresult result =
         atomic_load(&sg_initialized) ? sg_context_current(&context) : CUDA_ERROR_NOT_INITIALIZED;
     const struct sg_range *range = result == CUDA_SUCCESS ? sg_range_find(dptr) : NULL;
-    if (range && !has_address_range(range))
+    if (range && !has_address_range(context, range))
         range = NULL;
     if (pbase)
         *pbase = range ? base_of(range) : 0;

@@ -131,6 +131,10 @@ bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rig
  * of host pools nothing is said here (sg_memory_where). On H200 memory of another device's pool
  * without access is no argument for copies either, plain memory of another device is. */
 bool sg_memory_pool_open(int device, CUdeviceptr address);
+/* Does the device of `context` see the range at all: has it rights to a mapping or a pool, is it
+ * the owner of plain memory or a peer with access? On H200 questions about other addresses find
+ * nothing. */
+bool sg_range_seen(const struct sg_context *context, const struct sg_range *range);
 /* Can work of `context` use the memory at its address, as sets and memory operations do? Copies
  * between devices need not. On H200 memory of another device needs peer access or a pool's, VMM
  * mappings the device's rights, and buffers of external memory their own context. */

@@ -88,8 +88,8 @@ static uint64_t handle_types(const struct sg_range *range) {
 
 /* Of the current context's device, or of the device that has the bytes. */
 static unsigned rights_of(const struct sg_range *range) {
-    if (range->kind == SG_RANGE_POOL && range->device < 0)
-        return SG_READ | SG_WRITE; /* as recorded, before any cuMemPoolSetAccess */
+    if (range->kind == SG_RANGE_POOL)
+        return SG_READ | SG_WRITE; /* as recorded, before any cuMemPoolSetAccess and after */
     if (range->kind == SG_RANGE_REGISTERED)
         return range->flags & CU_MEMHOSTREGISTER_READ_ONLY ? SG_READ : SG_READ | SG_WRITE;
     const struct sg_context *current = sg_context_peek();
@@ -104,10 +104,10 @@ static bool rdma_capable(const struct sg_range *range) {
 }
 
 static CUresult device_pointer(const struct sg_range *range, CUdeviceptr ptr, uint64_t *word) {
-    if (!sg_context_peek())
+    const struct sg_context *current = sg_context_peek();
+    if (!current)
         return CUDA_ERROR_INVALID_CONTEXT;
-    bool host_pool = range->kind == SG_RANGE_POOL && range->device < 0;
-    if (host_pool ? !sg_pool_accessible(range, sg_context_peek()->device) : !rights_of(range))
+    if (!rights_of(range) || !sg_range_seen(current, range))
         return CUDA_ERROR_INVALID_VALUE;
     *word = ptr;
     return CUDA_SUCCESS;

@@ -88,6 +88,21 @@ bool sg_memory_pool_open(int device, CUdeviceptr address) {
            sg_pool_accessible(range, device);
 }
 
+bool sg_range_seen(const struct sg_context *context, const struct sg_range *range) {
+    switch (range->kind) {
+    case SG_RANGE_MAPPING:
+        return (sg_table_get(range->start, NULL) >> (2 * context->device) & 3u) != 0;
+    case SG_RANGE_DEVICE:
+    case SG_RANGE_IPC:
+        return range->device == context->device ||
+               (range->context && sg_context_may_access(context, range->context));
+    case SG_RANGE_POOL:
+        return sg_pool_pages(range) || sg_pool_accessible(range, context->device);
+    default:
+        return true;
+    }
+}
+
 bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
                          unsigned rights) {
     const struct sg_range *range = sg_range_find(address);
@@ -96,15 +111,11 @@ bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, 
     switch (range->kind) {
     case SG_RANGE_MAPPING:
         return sg_memory_mapped(context->device, address, size, rights);
-    case SG_RANGE_DEVICE:
-    case SG_RANGE_IPC:
-        return range->device == context->device ||
-               (range->context && sg_context_may_access(context, range->context));
     case SG_RANGE_EXTERNAL:
         return range->context == (context->owner ? context->owner : context);
     case SG_RANGE_POOL:
         return sg_memory_pool_open(context->device, address);
     default:
-        return true;
+        return sg_range_seen(context, range);
     }
 }

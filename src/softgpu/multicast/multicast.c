@@ -316,11 +316,12 @@ CUresult sg_cuMulticastUnbind(CUmemGenericAllocationHandle mcHandle, CUdevice de
 /* Pages are softgpu's only unit, so both granularities are one. */
 CUresult sg_cuMulticastGetGranularity(size_t *granularity, const CUmulticastObjectProp *prop,
                                       CUmulticastGranularity_flags option) {
-    CUresult result = sg_device(0)->multicast ? check_prop(prop) : CUDA_ERROR_NOT_SUPPORTED;
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!granularity || (option != CU_MULTICAST_GRANULARITY_MINIMUM &&
-                         option != CU_MULTICAST_GRANULARITY_RECOMMENDED))
+    if (!sg_device(0)->multicast)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    /* As recorded on two H200s, of the properties no more is asked than that there are any. */
+    if (!granularity || !prop ||
+        (option != CU_MULTICAST_GRANULARITY_MINIMUM &&
+         option != CU_MULTICAST_GRANULARITY_RECOMMENDED))
         return CUDA_ERROR_INVALID_VALUE;
     *granularity = SG_PAGE;
     return CUDA_SUCCESS;

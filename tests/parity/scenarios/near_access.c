@@ -41,13 +41,13 @@ static void own_ends(void) {
     pinned = par_pinned(N);
 }
 
-static CUmemoryPool pool_of_second(CUmemAllocationType type) {
+static CUmemoryPool pool_of(int device, CUmemAllocationType type) {
     CUmemPoolProps props;
     CUmemoryPool pool;
     memset(&props, 0, sizeof(props));
     props.allocType = type;
     props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    props.location.id = 1;
+    props.location.id = device;
     SETUP(cuMemPoolCreate, (&pool, &props));
     return pool;
 }
@@ -222,7 +222,7 @@ static void of_pool(subject ask, CUmemAllocationType type) {
         return;
     }
     own_ends();
-    CUmemoryPool pool = pool_of_second(type);
+    CUmemoryPool pool = pool_of(1, type);
     SETUP(cuMemAllocFromPoolAsync, (&p, N, pool, other));
     SETUP(cuStreamSynchronize, (other));
     ask("never-given", p);
@@ -445,6 +445,46 @@ static void memops(void) {
     CALL(cuStreamSynchronize, "after", (s));
 }
 
+static void write_and_wait(const char *cls, CUdeviceptr p) {
+    CALL(cuStreamWriteValue32_v2, cls, (s, p, 7, 0));
+    CALL(cuStreamWaitValue32_v2, cls, (s, p, 0, CU_STREAM_WAIT_VALUE_GEQ));
+    CALL(cuStreamSynchronize, cls, (s));
+}
+
+/* Memory operations on each kind of memory that the device itself has or may use. */
+static void memops_of_kinds(void) {
+    CUdeviceptr p;
+    par_context();
+    own_ends();
+    write_and_wait("plain", here);
+    write_and_wait("pinned", (CUdeviceptr)(uintptr_t)pinned);
+    write_and_wait("managed", managed);
+    SETUP(cuMemAllocAsync, (&p, N, s));
+    write_and_wait("default-pool", p);
+    SETUP(cuMemAllocFromPoolAsync, (&p, N, pool_of(0, CU_MEM_ALLOCATION_TYPE_PINNED), s));
+    write_and_wait("own-pool", p);
+    p = map(par_create(PAR_2M, CU_MEM_HANDLE_TYPE_NONE));
+    access_of(p, DEVICE, 0, BOTH);
+    write_and_wait("mapping", p);
+}
+
+/* The same while memory operations are kept for a graph. */
+static void memops_captured(void) {
+    CUdeviceptr p;
+    CUgraph captured;
+    CUgraphExec exec;
+    par_context();
+    own_ends();
+    SETUP(cuMemAllocAsync, (&p, N, s));
+    SETUP(cuStreamSynchronize, (s));
+    SETUP(cuStreamBeginCapture_v2, (s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CALL(cuStreamWriteValue32_v2, "default-pool", (s, p, 7, 0));
+    CALLO(cuStreamEndCapture, "default-pool", (s, &captured), OUT_C(captured));
+    if (par_last() == CUDA_SUCCESS) {
+        CALLO(cuGraphInstantiateWithFlags, "default-pool", (&exec, captured, 0), OUT_C(exec));
+    }
+}
+
 const par_scenario par_near_access_scenarios[] = {
     {"near-access/pool-rows", rows_of_pool, 0, 0},
     {"near-access/pool-between", between_of_pool, 0, 0},
@@ -467,5 +507,7 @@ const par_scenario par_near_access_scenarios[] = {
     {"near-access/mapping-work", work, 0, 0},
     {"near-access/one-end", one_end, 0, 0},
     {"near-access/memops", memops, 0, 0},
+    {"near-access/memops-of-kinds", memops_of_kinds, 0, 0},
+    {"near-access/memops-captured", memops_captured, 0, 0},
     {NULL, NULL, 0, 0},
 };
