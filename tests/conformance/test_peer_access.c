@@ -270,13 +270,33 @@ static void mappings_need_access(void **state) {
     OK(cu.cuMemRelease(handle));
 }
 
+static void addresses_are_found_by_who_may_use_them(void **state) {
+    (void)state;
+    needs_peers();
+    CUcontext other;
+    CUdeviceptr p, base = 1;
+    size_t size = 1;
+    OK(cu.cuMemAlloc_v2(&p, 4096));
+    OK(cu.cuCtxCreate_v2(&other, 0, 1));
+    FAILS(CUDA_ERROR_NOT_FOUND, cu.cuMemGetAddressRange_v2(&base, &size, p));
+    assert_true(base == 0 && size == 0);
+    FAILS(CUDA_ERROR_INVALID_VALUE,
+          cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
+    OK(cu.cuCtxEnablePeerAccess(ctx, 0));
+    OK(cu.cuMemGetAddressRange_v2(&base, &size, p));
+    assert_true(base == p && size == 4096);
+    OK(cu.cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_DEVICE_POINTER, p));
+    OK(cu.cuCtxDestroy_v2(other));
+    OK(cu.cuMemFree_v2(p));
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(links_are_described),         TEST(enabled_once_and_in_one_direction),
         TEST(shown_in_the_state),          TEST(arguments_are_checked),
         TEST(same_device_needs_none),      TEST(ends_with_either_context),
         TEST(links_come_from_the_profile), TEST(sets_need_access),
-        TEST(mappings_need_access),
+        TEST(mappings_need_access),        TEST(addresses_are_found_by_who_may_use_them),
     };
     const struct child children[] = {{"strangers", strangers}};
     return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));

@@ -134,6 +134,15 @@ static CUresult check(const struct sg_context *context, const struct access *acc
     return CUDA_SUCCESS;
 }
 
+/* The same for an operation that is queued now. As recorded on H200, memory of pools is refused
+ * then, the device's own too, and taken into graphs. */
+static CUresult check_now(const struct sg_context *context, const struct access *access) {
+    const struct sg_range *range = sg_range_find(access->address);
+    if (range && range->kind == SG_RANGE_POOL)
+        return CUDA_ERROR_INVALID_VALUE;
+    return check(context, access);
+}
+
 /* The FLUSH flag and operation: the device attribute CAN_FLUSH_REMOTE_WRITES is 0. */
 static CUresult wait_flags(struct access *access, unsigned flags) {
     if (flags & CU_STREAM_WAIT_VALUE_FLUSH)
@@ -199,7 +208,7 @@ static CUresult submit_one(CUstream handle, struct access access, CUresult flags
     if (result == CUDA_SUCCESS)
         result = flags;
     if (result == CUDA_SUCCESS)
-        result = check(stream->context, &access);
+        result = (stream->capture ? check : check_now)(stream->context, &access);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
@@ -285,7 +294,7 @@ static CUresult add_entry(const struct sg_context *context, struct batch *batch,
     struct access access;
     CUresult result = read_entry(params, &access);
     if (result == CUDA_SUCCESS)
-        result = check(context, &access);
+        result = context ? check_now(context, &access) : check(NULL, &access);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = make(&access);
