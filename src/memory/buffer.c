@@ -159,9 +159,10 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
     return status;
 }
 
+/* `refusal`: what a first attempt was refused with, or OK if none was made. */
 static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
                               const gpumem_buffer_options *given, gpumem_buffer **buffer,
-                              void *call_site) {
+                              void *call_site, gpumem_status refusal) {
     GM_UNCANCELLED;
     GM_CALL_SITE(call_site);
     gpumem_buffer_options options;
@@ -188,7 +189,7 @@ static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
         return status;
     atomic_fetch_add(&resource->live, 1);
     atomic_fetch_add(&resource->owned, 1);
-    status = try_allocate(made, &request);
+    status = refusal == GPUMEM_OK ? try_allocate(made, &request) : refusal;
     for (struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes);
          gm_reclaim_more(&reclaim, status);)
         status = try_allocate(made, &request);
@@ -206,14 +207,19 @@ static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
 
 gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
                                      const gpumem_buffer_options *given, gpumem_buffer **buffer) {
-    if (resource && buffer && resource->generation == gm_fork_generation() && resource->fast) {
-        gpumem_buffer *at_hand = resource->fast->try_allocate(resource, bytes, given);
+    gpumem_status refusal = GPUMEM_OK;
+    if (resource && buffer && resource->generation == gm_fork_generation()) {
+        gpumem_buffer *at_hand = NULL;
+        if (resource->fast)
+            at_hand = resource->fast->try_allocate(resource, bytes, given);
+        else if (resource->quick)
+            at_hand = resource->quick->try_allocate(resource, bytes, given, &refusal);
         if (at_hand) {
             *buffer = at_hand;
             return GPUMEM_OK;
         }
     }
-    return allocate(resource, bytes, given, buffer, GM_RETURN_ADDRESS);
+    return allocate(resource, bytes, given, buffer, GM_RETURN_ADDRESS, refusal);
 }
 
 /* Room for so many more streams. The buffer's lock is held. */
@@ -348,7 +354,12 @@ static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
 gpumem_status gpumem_buffer_free(gpumem_buffer *buffer, CUstream stream) {
     if (!buffer)
         return GPUMEM_OK;
-    if (buffer->generation != gm_fork_generation() || !is_simple_free(buffer, stream))
+    if (buffer->generation != gm_fork_generation())
+        return free_buffer(buffer, stream);
+    const struct gm_quick_ops *quick = buffer->resource->quick;
+    if (quick && quick->try_free(buffer, stream))
+        return GPUMEM_OK;
+    if (!is_simple_free(buffer, stream))
         return free_buffer(buffer, stream);
     buffer->generation = GM_DESTROYED;
     buffer->resource->fast->take_back(buffer);

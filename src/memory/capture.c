@@ -3,19 +3,10 @@
 #include "base/log.h"
 #include "memory/driver_error.h"
 
-void gm_relax(struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
-    relaxed->before = CU_STREAM_CAPTURE_MODE_RELAXED;
-    relaxed->changed = cu->cuThreadExchangeStreamCaptureMode(&relaxed->before) == CUDA_SUCCESS;
-}
-
-void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
-    if (!relaxed->changed)
+void gm_unrelax_again(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
+    CUstreamCaptureMode mode = relaxed->before;
+    if (cu->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS)
         return;
-    for (int tries = 0; tries < 2; tries++) {
-        CUstreamCaptureMode mode = relaxed->before;
-        if (cu->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS)
-            return;
-    }
     gm_log(GPUMEM_LOG_ERROR, "the capture mode of this thread may stay relaxed: "
                              "cuThreadExchangeStreamCaptureMode failed");
 }

@@ -15,8 +15,19 @@ struct gm_relaxed {
 };
 
 /* No error and no check of the context: the mode is the thread's, not the driver's. */
-void gm_relax(struct gm_relaxed *relaxed, const gpumem_driver_api *cu);
-void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu);
+static inline void gm_relax(struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
+    relaxed->before = CU_STREAM_CAPTURE_MODE_RELAXED;
+    relaxed->changed = cu->cuThreadExchangeStreamCaptureMode(&relaxed->before) == CUDA_SUCCESS;
+}
+
+/* The driver did not put the mode back at once. */
+void gm_unrelax_again(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu);
+
+static inline void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
+    CUstreamCaptureMode mode = relaxed->before;
+    if (relaxed->changed && cu->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        gm_unrelax_again(relaxed, cu);
+}
 
 enum gm_capture_state {
     GM_CAPTURE_NONE,

@@ -162,7 +162,7 @@ static int holders(gpumem_device *device, char *text, size_t size) {
     for (gpumem_resource *r = device->resources; r; r = r->next, count++)
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s resource (%zu buffers)",
-                                     used ? ", " : "", r->kind, atomic_load(&r->owned));
+                                     used ? ", " : "", r->kind, gm_resource_owned(r));
     size_t imported = owned_of(device->import_resource);
     if (imported && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%zu imported buffers",

@@ -22,6 +22,12 @@ void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value) {
     }
 }
 
+void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by) {
+    for (; meter; meter = meter->parent)
+        raise_high(&meter->high[count],
+                   atomic_load_explicit(&meter->now[count], memory_order_relaxed) + by);
+}
+
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value) {
     for (; meter; meter = meter->parent)
         atomic_fetch_sub_explicit(&meter->now[count], value, memory_order_relaxed);

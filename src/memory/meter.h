@@ -34,6 +34,8 @@ struct gm_meter {
 };
 
 void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);
+/* Notes that the count was higher by so much for a while. */
+void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by);
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value);
 /* Counts an object that the driver would not take back. */
 void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes);

@@ -101,6 +101,27 @@ struct gm_fast_ops {
 };
 
 /*
+ * Allocation and free where nothing is special, in fewer steps than the usual ones, which do
+ * everything else. Buffers are the same either way.
+ */
+struct gm_quick_ops {
+    /* A buffer, or NULL: then `refusal` is what the memory was refused with, and on record, or OK
+     * if this is not the way. Arguments are not checked yet. */
+    gpumem_buffer *(*try_allocate)(gpumem_resource *resource, size_t bytes,
+                                   const gpumem_buffer_options *options, gpumem_status *refusal);
+    /* Whether the buffer, which is valid, was freed. */
+    int (*try_free)(gpumem_buffer *buffer, CUstream stream);
+};
+
+/* What threads count by themselves for a resource: memory/thread.h. */
+struct gm_tally {
+    uint64_t serial; /* of the resource, never used again; 0: threads count nothing */
+    struct gm_meter *meter;
+    int64_t alive; /* allocations less frees, as far as the meter was told */
+    struct gm_tally *next;
+};
+
+/*
  * Memory that is mapped in chunks, and whose mappings and access change while buffers live. One for
  * a virtual resource and all of the library's wrappers around it.
  */
@@ -128,11 +149,13 @@ struct gpumem_resource {
     char kind[48];
     void *user;
     gpumem_resource_properties properties;
-    gm_chunks_fn chunks;            /* NULL: not exportable */
-    const struct gm_fast_ops *fast; /* or NULL */
-    struct gm_mapped *mapped;       /* or NULL; a wrapper's is that of what it wraps */
-    int users;                      /* made of the user's functions */
-    int transparent;                /* a wrapper without a limit of its own */
+    gm_chunks_fn chunks;              /* NULL: not exportable */
+    const struct gm_fast_ops *fast;   /* or NULL */
+    const struct gm_quick_ops *quick; /* or NULL */
+    struct gm_tally tally;            /* of the quick way */
+    struct gm_mapped *mapped;         /* or NULL; a wrapper's is that of what it wraps */
+    int users;                        /* made of the user's functions */
+    int transparent;                  /* a wrapper without a limit of its own */
     int own_stream; /* in stream order, and has a stream for callers that name none */
     int reclaims;   /* its own functions do what an allocation does when memory runs out */
     int imported;   /* memory of other processes, which share/import.c counts */
@@ -141,6 +164,7 @@ struct gpumem_resource {
     atomic_size_t watched;        /* how many those are */
     struct gm_meter meter;
     _Atomic(struct gm_pointer_table *) pointers; /* by_pointer.c; NULL until the first */
+    /* Without those that the tally has: gm_resource_owned, gm_resource_live. */
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of those, not yet given up by all who refer to them */
     size_t wrappers;       /* under the device's lock, as the rest */

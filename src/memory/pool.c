@@ -16,9 +16,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* What the driver aligns allocations to. */
-#define POOL_ALIGNMENT ((size_t)256)
-
 static uint64_t attribute(const struct gm_pool *p, CUmemPool_attribute which) {
     cuuint64_t value = 0;
     CUresult result = p->device->cu->cuMemPoolGetAttribute(p->settings.pool, which, &value);
@@ -55,8 +52,8 @@ static int is_captured(const struct gm_pool *p, CUresult result, CUstream stream
            gm_capture_state(p->device->cu, stream, NULL) == GM_CAPTURE_UNDER_WAY;
 }
 
-static gpumem_status refuse(const struct gm_pool *p, CUresult result, const char *call,
-                            size_t bytes, CUstream stream) {
+gpumem_status gm_pool_refuse(const struct gm_pool *p, CUresult result, const char *call,
+                             size_t bytes, CUstream stream) {
     const gpumem_driver_api *cu = p->device->cu;
     if (is_captured(p, result, stream))
         return gm_cu_fail_as(GPUMEM_ERROR_NOT_SUPPORTED, cu, result, call,
@@ -103,6 +100,12 @@ gpumem_status gm_pool_stream(struct gm_pool *p, CUstream *stream) {
     return status;
 }
 
+/* It may have taken effect: the driver reports earlier failures like this. */
+void gm_pool_undo(struct gm_pool *p, CUdeviceptr made, size_t bytes, CUstream stream) {
+    if (made && p->device->cu->cuMemFreeAsync(made, stream) != CUDA_SUCCESS)
+        gm_meter_quarantine_memory(&p->resource->meter, bytes);
+}
+
 /* In order of the stream; for callers that name none the memory is there when this returns. */
 static gpumem_status take(struct gm_pool *p, size_t bytes, CUstream wanted, CUdeviceptr *base) {
     const gpumem_driver_api *cu = p->device->cu;
@@ -130,10 +133,8 @@ static gpumem_status take(struct gm_pool *p, size_t bytes, CUstream wanted, CUde
         *base = made;
         return GPUMEM_OK;
     }
-    status = refuse(p, result, call, bytes, stream);
-    /* It may have taken effect: the driver reports earlier failures like this. */
-    if (made && cu->cuMemFreeAsync(made, stream) != CUDA_SUCCESS)
-        gm_meter_quarantine_memory(&p->resource->meter, bytes);
+    status = gm_pool_refuse(p, result, call, bytes, stream);
+    gm_pool_undo(p, made, bytes, stream);
     return status;
 }
 
@@ -144,7 +145,8 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "the pool belongs to another process, which alone allocates from it; import "
                        "its buffers with gpumem_pool_import_buffer");
-    size_t slack = request->alignment > POOL_ALIGNMENT ? request->alignment - POOL_ALIGNMENT : 0;
+    size_t slack =
+        request->alignment > GM_POOL_ALIGNMENT ? request->alignment - GM_POOL_ALIGNMENT : 0;
     if (request->bytes > SIZE_MAX - slack)
         return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no pool has %zu bytes", request->bytes);
     size_t bytes = request->bytes + slack;
@@ -221,6 +223,11 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     CUresult result = stream_allows(p, stream);
     if (result == CUDA_SUCCESS)
         result = p->device->cu->cuMemFreeAsync(base_of(allocation), stream);
+    gm_pool_freed(p, allocation, stream, result);
+}
+
+void gm_pool_freed(struct gm_pool *p, const gpumem_allocation *allocation, CUstream stream,
+                   CUresult result) {
     enum outcome outcome = outcome_of(p, allocation, stream, result);
     if (outcome == PUT_OFF)
         return;
@@ -350,6 +357,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
     }
     p->resource->imported = settings->mapped;
     p->resource->own_stream = !settings->mapped;
+    gm_pool_quicken(p);
     *resource = p->resource;
     return GPUMEM_OK;
 }

@@ -50,6 +50,9 @@ struct gm_pool {
 /* How the note of slabs begins that stand in for a host pool. */
 #define GM_NO_HOST_POOL "slabs in place of the driver's host pool: "
 
+/* What the driver aligns allocations to. */
+#define GM_POOL_ALIGNMENT ((size_t)256)
+
 /* Takes the pool over, an own one also on failure. */
 gpumem_status gm_pool_resource(gpumem_device *device, const struct gm_pool_settings *settings,
                                gpumem_resource **resource);
@@ -72,6 +75,20 @@ gpumem_status gm_pool_find(gpumem_resource *resource, const char *call, struct g
 
 /* The pool's own stream, made at the first use. The device's context is current. */
 gpumem_status gm_pool_stream(struct gm_pool *pool, CUstream *stream);
+
+/* Allocations and frees of it may go the short way, where it has one: pool_quick.c. */
+void gm_pool_quicken(struct gm_pool *pool);
+
+/* What follows when `call` did not give the bytes: the error; and the memory that it gave in spite
+ * of that goes back. The device's context is current. */
+gpumem_status gm_pool_refuse(const struct gm_pool *pool, CUresult result, const char *call,
+                             size_t bytes, CUstream stream);
+void gm_pool_undo(struct gm_pool *pool, CUdeviceptr made, size_t bytes, CUstream stream);
+
+/* What follows from the answer of cuMemFreeAsync: memory that a capture keeps is put off, and what
+ * is lost is counted. The device's context is current. */
+void gm_pool_freed(struct gm_pool *pool, const gpumem_allocation *allocation, CUstream stream,
+                   CUresult result);
 
 /* A buffer of a mapped pool came to its end: nothing uses it any more. */
 void gm_pool_import_end(struct gm_pool *pool, CUdeviceptr base);

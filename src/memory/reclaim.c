@@ -93,6 +93,7 @@ static void add_caching(gpumem_resource *resource, void *sum) {
 static struct held held(const struct gm_reclaim *reclaim) {
     struct held now = {0};
     gpumem_stats stats;
+    gm_resources_report(reclaim->device);
     gm_meter_read(&reclaim->device->meter, &stats);
     gm_resources_add_stats(reclaim->device, &stats);
     now.all = stats.cached_bytes + stats.committed_bytes;

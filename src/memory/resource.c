@@ -8,6 +8,7 @@
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
 #include "memory/reclaim.h"
+#include "memory/thread.h"
 #include "memory/watch.h"
 
 #include <stdio.h>
@@ -131,6 +132,7 @@ void gm_resource_discard(gpumem_resource *resource) {
             gm_current_leave(&current);
     }
     gm_pointers_discard(resource);
+    gm_tally_end(&resource->tally);
     gm_bury(resource);
 }
 
@@ -167,9 +169,18 @@ gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
     return gm_fail(status, "%s", message ? message : "");
 }
 
+/* One and the same buffer may come by the one way and go by the other. */
+size_t gm_resource_owned(gpumem_resource *resource) {
+    return atomic_load(&resource->owned) + (size_t)gm_tally_tell(&resource->tally);
+}
+
+size_t gm_resource_live(gpumem_resource *resource) {
+    return atomic_load(&resource->live) + (size_t)gm_tally_tell(&resource->tally);
+}
+
 static size_t count_owned(gpumem_resource *resource) {
     if (!resource->fast)
-        return atomic_load(&resource->owned);
+        return gm_resource_owned(resource);
     resource->fast->report(resource);
     gpumem_stats stats;
     gm_meter_read(&resource->meter, &stats);
@@ -204,7 +215,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
                        "the %s resource still has %zu buffer%s (not freed, held or exported)",
                        resource->kind, owned, owned == 1 ? "" : "s");
     gm_wait_for_frees(device, resource);
-    size_t live = atomic_load(&resource->live);
+    size_t live = gm_resource_live(resource);
     if (live) {
         char reason[160];
         gm_deferred_reason(device, resource, reason, sizeof reason);
@@ -280,6 +291,7 @@ static void report(gpumem_resource *resource, void *unused) {
     (void)unused;
     if (resource->fast)
         resource->fast->report(resource);
+    gm_tally_tell(&resource->tally);
 }
 
 void gm_resources_report(gpumem_device *device) {

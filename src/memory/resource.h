@@ -36,6 +36,10 @@ void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, 
  * could be marked only now. The device's context is current, and no lock is held. */
 void gm_stream_ends(gpumem_device *device, CUstream stream);
 
+/* The buffers that are not given up, and those whose memory is not back. */
+size_t gm_resource_owned(gpumem_resource *resource);
+size_t gm_resource_live(gpumem_resource *resource);
+
 /* What threads have counted by themselves goes to the meters. */
 void gm_resources_report(gpumem_device *device);
 
