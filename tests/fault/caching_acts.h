@@ -3,18 +3,7 @@
 #define FAULT_CACHING_ACTS_H
 
 #include "caching_test.h"
-
-/* As in test_library_sweeps.c: a context that was left current, work that was not waited for. */
-static inline void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    (void)gpumem_device_trim(device, 1);
-}
+#include "library_sweeps.h"
 
 struct subject {
     gpumem_resource *upstream, *cache, *made;
@@ -137,15 +126,7 @@ static inline void recover_it(void *user) {
 /* Queued work waits until something waits for it, so that frees find streams busy. */
 static inline int open_late_device(void **state) {
     setenv("SOFTGPU_SCHEDULE", "late", 1);
-    return open_device(state) == 0 ? make_host_memory_file() : -1;
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static inline int end_device(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
+    return begin_sweeps(state);
 }
 
 #endif

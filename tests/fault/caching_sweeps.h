@@ -3,16 +3,6 @@
 #define FAULT_CACHING_SWEEPS_H
 
 #include "caching_acts.h"
-#include "sweep.h"
-
-static inline uint64_t quarantined(void *user) {
-    (void)user;
-    return device_stats().quarantined;
-}
-
-static inline const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
 
 /* ---- The sweeps ------------------------------------------------------------------------------ */
 

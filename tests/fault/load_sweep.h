@@ -7,8 +7,7 @@
 #ifndef FAULT_LOAD_SWEEP_H
 #define FAULT_LOAD_SWEEP_H
 
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 #include "temporary.h"
 
 #include <gpumem/load.h>
@@ -23,24 +22,6 @@ struct subject {
     gpumem_load_options options;
     uint64_t sum; /* of a checksum's sweep */
 };
-
-static inline uint64_t lost(void *user) {
-    (void)user;
-    return device_stats().quarantined;
-}
-
-static inline const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-/* What waits for a second try is tried; a refused cuCtxPopCurrent left the context current. */
-static inline void settle(void *user) {
-    CUcontext now = NULL;
-    (void)user;
-    while (cu->cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == gpumem_device_context(device))
-        assert_int_equal(cu->cuCtxPopCurrent_v2(&now), CUDA_SUCCESS);
-    (void)gpumem_device_trim(device, 1);
-}
 
 static inline int load(void *user) {
     struct subject *s = user;
@@ -82,7 +63,7 @@ static inline void sweep_load(const char *name, enum sweep_part part, unsigned t
                               .recover = settle,
                               .undo = check_bytes,
                               .may_succeed = true, /* what is released at its end cannot fail */
-                              .lost = lost,
+                              .lost = quarantined,
                               .explain = last_message,
                               .user = &subject});
     OK(gpumem_resource_destroy(subject.memory));
@@ -97,7 +78,7 @@ static inline int begin(void **state) {
         if (write(fd, block, i ? sizeof block : sizeof block - 3) < 0)
             return -1;
     }
-    if (fd < 0 || close(fd) != 0 || open_device(state) != 0 ||
+    if (fd < 0 || close(fd) != 0 || begin_sweeps(state) != 0 ||
         gpumem_file_checksum(path, NULL, &expected) != GPUMEM_OK)
         return -1;
     /* Where registering is refused, memory is allocated: softgpu opens what backs it at the first
@@ -110,7 +91,6 @@ static inline int begin(void **state) {
     OK(gpumem_buffer_allocate(allocated, 1, NULL, &once));
     OK(gpumem_buffer_free(once, NULL));
     OK(gpumem_resource_destroy(allocated));
-    sweep_with(soft);
     return 0;
 }
 

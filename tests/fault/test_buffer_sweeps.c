@@ -1,7 +1,6 @@
 /* Whole or nothing: sweeps over what is done with buffers that exist. Whichever driver call fails,
  * an operation that reports an error has left no hold, no tensor and no buffer behind. */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
 #include <gpumem/dlpack_abi.h>
 
@@ -17,37 +16,9 @@ struct subject {
     int deleted;
 };
 
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-static uint64_t quarantined(void *user) {
-    (void)user;
-    return device_stats().quarantined;
-}
-
-/* As test_library_sweeps.c has it: what a poisoned context would not do is put right. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    (void)gpumem_device_trim(device, 1);
-}
-
 static void sweep(const char *name, int (*act)(void *), void (*undo)(void *),
                   struct subject *subject) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo ? undo : settle,
-                              .may_succeed = true, /* leaving the context, giving back */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = subject});
+    sweep_act(name, act, undo, subject);
     FAILS(INVALID_ARGUMENT, gpumem_buffer_release(subject->buffer)); /* nobody holds it */
 }
 
@@ -279,14 +250,7 @@ static void tensors(void **state) {
     struct subject subject = make_subject();
     sweep("to DLPack", make_tensor, delete_tensor, &subject);
     OK(gpumem_buffer_to_dlpack(subject.buffer, NULL, &given));
-    sweep_run(&(struct sweep){.name = "from DLPack",
-                              .act = take_given,
-                              .recover = settle,
-                              .undo = give_again,
-                              .may_succeed = true, /* leaving the context */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = &subject});
+    sweep_act("from DLPack", take_given, give_again, &subject);
     given->deleter(given);
     assert_int_equal(take_tensor(&subject), 0);
     settle(&subject);
@@ -295,21 +259,16 @@ static void tensors(void **state) {
 }
 
 static int begin(void **state) {
-    if (open_device(state) != 0)
+    if (begin_sweeps(state) != 0)
         return -1;
-    sweep_with(soft);
     OK(gpumem_virtual_resource_create(
         device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .exact_growth = 1), &memory));
-    return make_host_memory_file();
+    return 0;
 }
 
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
 static int end(void **state) {
-    (void)state;
     (void)gpumem_resource_destroy(memory);
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
+    return end_sweeps(state);
 }
 
 int main(void) {

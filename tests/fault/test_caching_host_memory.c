@@ -132,5 +132,5 @@ int main(void) {
         cmocka_unit_test(over_a_pool),
         cmocka_unit_test(over_pinned_memory),
     };
-    return cmocka_run_group_tests(tests, open_late_device, end_device);
+    return cmocka_run_group_tests(tests, open_late_device, end_sweeps);
 }

@@ -4,17 +4,10 @@
  */
 #include "caching_sweeps.h"
 
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_a_pool),
         cmocka_unit_test(over_virtual_memory),
     };
-    return cmocka_run_group_tests(tests, begin, end_device);
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

@@ -7,10 +7,7 @@
 
 static int begin(void **state) {
     part = SWEEP_REFUSED;
-    if (open_late_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return 0;
+    return open_late_device(state);
 }
 
 int main(void) {
@@ -18,5 +15,5 @@ int main(void) {
         cmocka_unit_test(over_a_pool),
         cmocka_unit_test(over_virtual_memory),
     };
-    return cmocka_run_group_tests(tests, begin, end_device);
+    return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

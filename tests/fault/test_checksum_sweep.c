@@ -18,7 +18,7 @@ static void checksums(void **state) {
                               .recover = settle,
                               .undo = settle,
                               .may_succeed = true,
-                              .lost = lost,
+                              .lost = quarantined,
                               .explain = last_message,
                               .user = &subject});
     check_bytes(&subject);

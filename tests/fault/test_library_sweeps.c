@@ -3,42 +3,10 @@
  * an operation that reports an error has left everything as it was, and what could not be given
  * back is counted as quarantined.
  */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 #include "temporary.h"
 
 #include <unistd.h>
-
-static gpumem_stats now(void) {
-    gpumem_stats stats = {.size = sizeof stats};
-    if (gpumem_device_get_stats(device, &stats) != GPUMEM_OK)
-        fail_msg("no statistics");
-    return stats;
-}
-
-static uint64_t quarantined(void *user) {
-    (void)user;
-    return now().quarantined;
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-/* What waits for a second try is tried. Two things are put right first that a poisoned context,
- * which "from here on" stands for, does not do: it refuses no cuCtxPopCurrent, so the library's
- * context does not stay current; and it runs no queued work, where here a stream may still be busy
- * that the library was refused to wait for. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    (void)gpumem_device_trim(device, 1);
-}
 
 /* ---- Opening --------------------------------------------------------------------------------- */
 
@@ -325,21 +293,6 @@ static void loading(void **state) {
     OK(gpumem_resource_destroy(subject.resource));
 }
 
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opening),          cmocka_unit_test(allocate_virtual),
@@ -349,5 +302,5 @@ int main(void) {
         cmocka_unit_test(free_pinned),      cmocka_unit_test(growing),
         cmocka_unit_test(exporting),        cmocka_unit_test(loading),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

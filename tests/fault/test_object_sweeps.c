@@ -2,8 +2,7 @@
  * Whole or nothing, object by object: creating resources, shrinking, freeing behind queued work,
  * low-level memory, streams and events, asking for capabilities.
  */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
 /* What the operations at hand work on. */
 static gpumem_resource *resource;
@@ -14,26 +13,6 @@ static gpumem_mapping *mapping;
 static CUstream stream;
 static CUevent event;
 static struct gate gate;
-
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_library_get_stats(library, &stats));
-    return stats.quarantined;
-}
-
-/* A refused cuCtxPopCurrent leaves the library's context current. */
-static void pop_contexts(void) {
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-}
-
-static void settle(void *user) {
-    (void)user;
-    pop_contexts();
-    OK(gpumem_device_trim(device, 1));
-}
 
 static void sweep_with_recovery(const char *name, int (*act)(void *), void (*undo)(void *),
                                 void (*recover)(void *)) {
@@ -178,7 +157,7 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
     gpumem_stats stats = device_stats();
     assert_int_equal(stats.deferred_frees, 1);
-    pop_contexts();
+    pop_contexts(NULL);
     OK(gpumem_device_trim(device, 0)); /* does not wait */
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
     open_gate(gate); /* no fault of the device: the fill found its memory */
@@ -322,13 +301,6 @@ static void questions_leave_nothing(void **state) {
     SAME_STATE(before);
 }
 
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creating_resources),      cmocka_unit_test(shrinking),
@@ -336,5 +308,5 @@ int main(void) {
         cmocka_unit_test(low_level_memory),        cmocka_unit_test(streams_and_events),
         cmocka_unit_test(questions_leave_nothing),
     };
-    return cmocka_run_group_tests(tests, begin, close_device);
+    return cmocka_run_group_tests(tests, begin_sweeps, close_device);
 }

@@ -2,47 +2,13 @@
  * Whole or nothing for pools: choosing one, memory for no stream, attributes, sharing a pool and
  * its buffers. The importer is this process too, as far as the driver can tell.
  */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
 static gpumem_resource *pool, *mapped;
 static gpumem_buffer *buffer, *imported;
 static gpumem_pool_share_handle handle;
 static gpumem_pool_share_buffer shared;
 static int host; /* the pools are of host memory */
-
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_library_get_stats(library, &stats));
-    return stats.quarantined;
-}
-
-/* A refused cuCtxPopCurrent leaves the library's context current. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    OK(gpumem_device_trim(device, 1));
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo,
-                              .may_succeed = true, /* leaving the context, what is released */
-                              .lost = quarantined,
-                              .explain = last_message});
-}
 
 static int make(gpumem_pool_choice choice, int ipc) {
     pool = NULL;
@@ -186,20 +152,20 @@ static void choosing(void **state) {
     (void)state;
     for (host = 0; host < 2; host++) {
         meet_the_drivers_pools();
-        sweep("choose the current pool", choose_current, end_pool);
-        sweep("choose the default pool", choose_default, end_pool);
-        sweep("make a pool to share", make_shareable, end_pool);
+        sweep_act("choose the current pool", choose_current, end_pool, NULL);
+        sweep_act("choose the default pool", choose_default, end_pool, NULL);
+        sweep_act("make a pool to share", make_shareable, end_pool, NULL);
     }
 }
 
 static void allocating(void **state) {
     (void)state;
     for (host = 0; host < 2; host++) {
-        sweep("allocate for no stream", allocate_for_no_stream, free_it);
+        sweep_act("allocate for no stream", allocate_for_no_stream, free_it, NULL);
         assert_int_equal(make(GPUMEM_POOL_OWN, 0), 0);
         assert_int_equal(allocate_by_pointer(NULL), 0); /* the table, and memory of the pool */
-        sweep("allocate and free by pointer", allocate_by_pointer, settle);
-        sweep("read and write an attribute", read_and_write_numbers, settle);
+        sweep_act("allocate and free by pointer", allocate_by_pointer, settle, NULL);
+        sweep_act("read and write an attribute", read_and_write_numbers, settle, NULL);
         end_pool(NULL);
     }
 }
@@ -207,16 +173,16 @@ static void allocating(void **state) {
 static void sharing(void **state) {
     (void)state;
     for (host = 0; host < 2; host++) {
-        sweep("export a pool", export_pool, end_pool);
+        sweep_act("export a pool", export_pool, end_pool, NULL);
         assert_int_equal(export_pool(NULL), 0);
         OK(gpumem_buffer_allocate(pool, 3 * MIB, NULL, &buffer));
         OK(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x66, NULL));
         synchronize(NULL);
-        sweep("import a pool", import_pool, end_mapped);
-        sweep("export a buffer", export_buffer, settle);
+        sweep_act("import a pool", import_pool, end_mapped, NULL);
+        sweep_act("export a buffer", export_buffer, settle, NULL);
         assert_int_equal(export_buffer(NULL), 0);
-        sweep("import a buffer", import_buffer, free_imported);
-        sweep("import a buffer and free it", import_and_free, end_what_is_left);
+        sweep_act("import a buffer", import_buffer, free_imported, NULL);
+        sweep_act("import a buffer and free it", import_and_free, end_what_is_left, NULL);
         unsigned char last = 0;
         OK(gpumem_buffer_read(buffer, 3 * MIB - 1, &last, 1, NULL));
         synchronize(NULL);
@@ -225,26 +191,11 @@ static void sharing(void **state) {
     }
 }
 
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(choosing),
         cmocka_unit_test(allocating),
         cmocka_unit_test(sharing),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

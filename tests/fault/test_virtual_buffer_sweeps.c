@@ -2,51 +2,13 @@
  * Whole or nothing for virtual buffers that change while they live: cached frees, access, holes and
  * moves. Whichever driver call fails, an operation that reports an error has changed nothing.
  */
-#include "library_test.h"
-#include "sweep.h"
-
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    if (gpumem_device_get_stats(device, &stats) != GPUMEM_OK)
-        fail_msg("no statistics");
-    return stats.quarantined;
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-/* As in test_library_sweeps.c: what a poisoned context would not have left behind. Caches are
- * emptied, for which no fault is needed to be allowed. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    (void)gpumem_device_trim(device, 1);
-}
+#include "library_sweeps.h"
 
 struct subject {
     gpumem_resource *resource;
     gpumem_buffer *buffer, *other;
     CUstream stream;
 };
-
-static void sweep(const char *name, int (*act)(void *), void (*undo)(void *),
-                  struct subject *subject) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo,
-                              .may_succeed = true, /* leaving the context, and tries again */
-                              .lost = quarantined,
-                              .explain = last_message,
-                              .user = subject});
-}
 
 static struct subject make(uint64_t cache_bytes) {
     struct subject s = {0};
@@ -113,7 +75,7 @@ static int allocate_and_free(void *user) {
 static void freeing_into_the_cache(void **state) {
     (void)state;
     struct subject s = make(GIB);
-    sweep("allocate and free, cached", allocate_and_free, settle, &s);
+    sweep_act("allocate and free, cached", allocate_and_free, settle, &s);
     end(&s, 0);
 }
 
@@ -134,7 +96,7 @@ static void access_of_all(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
-    sweep("access of all buffers", take_from_all, give_to_all, &s);
+    sweep_act("access of all buffers", take_from_all, give_to_all, &s);
     end(&s, 1);
 }
 
@@ -154,7 +116,7 @@ static void access_of_a_part(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
-    sweep("access of a part", take_a_part, give_the_part, &s);
+    sweep_act("access of a part", take_a_part, give_the_part, &s);
     end(&s, 1);
 }
 
@@ -175,7 +137,7 @@ static void decommitting(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
-    sweep("decommit", decommit, recommit_again, &s);
+    sweep_act("decommit", decommit, recommit_again, &s);
     end(&s, 1);
 }
 
@@ -196,7 +158,7 @@ static void recommitting(void **state) {
     allocate(&s);
     OK(gpumem_buffer_grow(s.buffer, 16 * MIB, NULL));
     decommit_again(&s);
-    sweep("recommit", recommit, decommit_again, &s);
+    sweep_act("recommit", recommit, decommit_again, &s);
     end(&s, 1);
 }
 
@@ -219,23 +181,8 @@ static void moving(void **state) {
     (void)state;
     struct subject s = make(0);
     allocate(&s);
-    sweep("move", move, move_back, &s);
+    sweep_act("move", move, move_back, &s);
     end(&s, 1);
-}
-
-static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int finish(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
 }
 
 int main(void) {
@@ -244,5 +191,5 @@ int main(void) {
         cmocka_unit_test(access_of_a_part),       cmocka_unit_test(decommitting),
         cmocka_unit_test(recommitting),           cmocka_unit_test(moving),
     };
-    return cmocka_run_group_tests(tests, begin, finish);
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

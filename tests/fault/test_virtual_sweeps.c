@@ -1,7 +1,6 @@
 /* Whole or nothing, for virtual memory by hand: ranges, memory by address and by handles that cross
  * processes, memory of the host. The device of this program has a fabric. */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 #include "temporary.h"
 
 #include <unistd.h>
@@ -15,25 +14,6 @@ static gpumem_mapping *mapping[MAPPED];
 static gpumem_fabric_handle fabric;
 static int fd = -1;
 
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_library_get_stats(library, &stats));
-    return stats.quarantined;
-}
-
-/* A refused cuCtxPopCurrent leaves the library's context current. */
-static void pop_contexts(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-}
-
-static const char *message(void) {
-    return gpumem_last_error()->message;
-}
-
 static void sweep(const char *name, int (*act)(void *), void (*undo)(void *), bool may_succeed) {
     sweep_run(&(struct sweep){.name = name,
                               .act = act,
@@ -41,7 +21,7 @@ static void sweep(const char *name, int (*act)(void *), void (*undo)(void *), bo
                               .undo = undo,
                               .may_succeed = may_succeed,
                               .lost = quarantined,
-                              .explain = message});
+                              .explain = last_message});
 }
 
 /* ---- Ranges ---------------------------------------------------------------------------------- */
@@ -223,15 +203,14 @@ static int begin(void **state) {
         return -1;
     close(file);
     setenv("SOFTGPU_PROFILE", path, 1);
-    int result = open_device(state);
+    int result = begin_sweeps(state);
     unlink(path);
     if (result != 0)
         return -1;
-    sweep_with(soft);
     OK(gpumem_reservation_create(device, 8 * PAGE, NULL, &range));
     for (size_t i = 0; i < MAPPED; i++)
         OK(gpumem_physical_create(device, PAGE, NULL, &memory[i]));
-    return make_host_memory_file();
+    return 0;
 }
 
 static int end(void **state) {

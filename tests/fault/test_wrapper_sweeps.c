@@ -3,8 +3,7 @@
  * allocation or growth that is refused leaves nothing, neither with the driver nor in what the
  * wrapper knows.
  */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
 #define CAPACITY (64 * MIB)
 
@@ -13,30 +12,6 @@ struct subject {
     gpumem_buffer *buffer;
     unsigned asked;
 };
-
-static uint64_t quarantined(void *user) {
-    gpumem_stats stats = {.size = sizeof stats};
-    (void)user;
-    if (gpumem_device_get_stats(device, &stats) != GPUMEM_OK)
-        fail_msg("no statistics");
-    return stats.quarantined;
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
-/* What a poisoned context would not do is put right first, as in test_library_sweeps.c. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    (void)gpumem_device_trim(device, 1);
-}
 
 /* ---- The wrappers ---------------------------------------------------------------------------- */
 
@@ -279,19 +254,8 @@ static void making_one_asks_the_driver_nothing(void **state) {
 }
 
 static int begin(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    sweep_with(soft);
     gpumem_set_log(NULL, NULL, GPUMEM_LOG_ERROR);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
-    return 0;
+    return begin_sweeps(state);
 }
 
 int main(void) {
@@ -305,5 +269,5 @@ int main(void) {
         cmocka_unit_test(through_a_question),
         cmocka_unit_test(through_a_second_resource),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, end_sweeps);
 }
