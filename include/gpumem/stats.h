@@ -40,8 +40,8 @@ typedef struct gpumem_stats {
 } gpumem_stats;
 
 /*
- * `stats->size` is to be set. Thread-safe, does not block. Driver: none, but for pools that belong
- * to the driver (cuMemPoolGetAttribute).
+ * `stats->size` is to be set. Thread-safe, does not block. Driver: none, but for pools that the
+ * library has made (cuMemPoolGetAttribute).
  */
 GPUMEM_API gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats *stats);
 GPUMEM_API gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats);

@@ -1,5 +1,7 @@
 #include "sweep.h"
 
+#include "operations.h"
+
 #include <dirent.h>
 #include <gpumem/cuda_api.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@ static const struct mode {
 
 void sweep_with(const softgpu_control *control) {
     soft = control;
+    operations_of(control);
 }
 
 /* ---- What is compared ------------------------------------------------------------------------ */
@@ -148,7 +151,9 @@ static bool run_once(struct run *run) {
     take(&run->before);
     run->lost_before = sweep->lost ? sweep->lost(sweep->user) : 0;
     assert_int_equal(soft->fault_arm("*", run->call, run->mode->error, run->mode->mode), 0);
+    operations_sweep_begins(run->call);
     int result = sweep->act(sweep->user);
+    operations_sweep_ends();
     uint64_t fired = soft->fault_disarm();
     bool excused = sweep->may_succeed || run->mode->may_succeed;
     if (fired > 0 && result == 0 && !excused) {

@@ -1,0 +1,255 @@
+/*
+ * What promises to make no driver call makes none: each such operation is called, and the calls are
+ * counted. There is nothing to sweep in them.
+ */
+#include "library_sweeps.h"
+
+static gpumem_resource *memory, *pool;
+static gpumem_buffer *buffer;
+
+static uint64_t calls_before;
+
+static void begin_count(void) {
+    calls_before = soft->call_count(NULL);
+}
+
+static void end_count(const char *what, int line) {
+    uint64_t made = soft->call_count(NULL) - calls_before;
+    if (made == 0)
+        return;
+    print_error("%s makes %lu driver calls\n", what, (unsigned long)made);
+    _fail(__FILE__, line);
+}
+
+/* Evaluates an expression, which must be true, and make no driver call. */
+#define FREE(expression)                                                                           \
+    do {                                                                                           \
+        begin_count();                                                                             \
+        int right_ = (expression) ? 1 : 0;                                                         \
+        end_count(#expression, __LINE__);                                                          \
+        assert_true(right_);                                                                       \
+    } while (0)
+#define FREE_OK(call) FREE((call) == GPUMEM_OK)
+
+static void of_nothing(void **state) {
+    (void)state;
+    FREE(gpumem_version() > 0);
+    FREE(strlen(gpumem_version_string()) > 0);
+    FREE(strcmp(gpumem_status_name(GPUMEM_OK), "GPUMEM_OK") == 0);
+    FREE(strlen(gpumem_status_string(GPUMEM_ERROR_BUSY)) > 0);
+    FREE(strlen(gpumem_access_name(GPUMEM_ACCESS_READ)) > 0);
+    FREE(strlen(gpumem_handle_type_name(GPUMEM_HANDLE_POSIX_FD)) > 0);
+    FREE(strlen(gpumem_location_name(GPUMEM_LOCATION_DEVICE)) > 0);
+    FREE(strlen(gpumem_capability_name(GPUMEM_CAPABILITY_DMA_BUF)) > 0);
+    FREE(gpumem_last_error() != NULL);
+    FREE(gpumem_resource_fail(GPUMEM_ERROR_DATA, "planted") == GPUMEM_ERROR_DATA);
+    FREE_OK(gpumem_resource_fail(GPUMEM_OK, "what is answered is what was given"));
+}
+
+static void of_libraries_and_devices(void **state) {
+    (void)state;
+    gpumem_library_info info = {.size = sizeof info};
+    int count = 0;
+    FREE_OK(gpumem_library_get_info(library, &info));
+    FREE(gpumem_library_driver(library) != NULL);
+    FREE_OK(gpumem_device_count(library, &count));
+    assert_true(count > 0);
+    FREE(gpumem_device_ordinal(device) == 0);
+    FREE(gpumem_device_handle(device) == 0);
+    FREE(gpumem_device_context(device) != NULL);
+    FREE(gpumem_device_library(device) == library);
+}
+
+static void of_buffers(void **state) {
+    (void)state;
+    size_t offset, bytes;
+    gpumem_buffer *view;
+    gpumem_layout layout = {.size = sizeof layout};
+    FREE(gpumem_buffer_pointer(buffer) != 0);
+    FREE(gpumem_buffer_host_pointer(buffer) == NULL);
+    FREE(gpumem_buffer_size(buffer) == 4 * MIB);
+    FREE(gpumem_buffer_capacity(buffer) >= 4 * MIB);
+    FREE(gpumem_buffer_committed(buffer) >= 4 * MIB);
+    FREE(gpumem_buffer_chunks(buffer) == 1);
+    FREE(gpumem_buffer_device(buffer) == device);
+    FREE(gpumem_buffer_resource(buffer) == memory);
+    FREE_OK(gpumem_buffer_get_chunk(buffer, 0, &offset, &bytes));
+    FREE_OK(gpumem_buffer_get_layout(buffer, &layout, NULL, 0));
+    FREE_OK(gpumem_buffer_hold(buffer));
+    FREE_OK(gpumem_buffer_release(buffer));
+    FREE_OK(gpumem_buffer_view(buffer, 0, 1, &view));
+    FREE(gpumem_buffer_viewed(view) == buffer);
+    OK(gpumem_buffer_free(view, NULL));
+}
+
+static void hear_nothing(void *user, const gpumem_leaving_event *event) {
+    (void)user;
+    (void)event;
+}
+
+static void of_watches(void **state) {
+    (void)state;
+    gpumem_watch *of_buffer, *of_resource;
+    FREE_OK(gpumem_buffer_watch(buffer, hear_nothing, NULL, &of_buffer));
+    FREE_OK(gpumem_resource_watch(memory, hear_nothing, NULL, &of_resource));
+    FREE_OK(gpumem_watch_end(of_buffer));
+    FREE_OK(gpumem_watch_end(of_resource));
+}
+
+static void of_exports(void **state) {
+    (void)state;
+    gpumem_export *exported;
+    const void *description;
+    size_t bytes;
+    int fd;
+    OK(gpumem_export_create(buffer, &exported));
+    FREE(gpumem_export_size(exported) == 4 * MIB);
+    FREE(gpumem_export_descriptor_count(exported) == 1);
+    FREE_OK(gpumem_export_get_description(exported, &description, &bytes));
+    FREE_OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    FREE_OK(gpumem_export_destroy(exported));
+}
+
+static void of_pools(void **state) {
+    (void)state;
+    gpumem_pool_info info = {.size = sizeof info};
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    gpumem_resource *mapped, *found;
+    CUmemoryPool driver_pool;
+    FREE_OK(gpumem_pool_get_info(pool, &info));
+    FREE_OK(gpumem_pool_get_handle(pool, &driver_pool));
+    OK(gpumem_pool_get_share_handle(pool, &handle));
+    OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
+    FREE_OK(gpumem_pool_register(mapped, handle.uuid, NULL));
+    FREE_OK(gpumem_pool_from_registry(library, handle.uuid, &found));
+    assert_ptr_equal(found, mapped);
+    OK(gpumem_resource_destroy(mapped));
+}
+
+static void of_memory_by_hand(void **state) {
+    (void)state;
+    gpumem_reservation *range;
+    gpumem_physical *physical;
+    gpumem_mapping *mapping;
+    OK(gpumem_reservation_create(device, 4 * MIB, NULL, &range));
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
+    OK(gpumem_mapping_create(range, 2 * MIB, physical, &mapping));
+    FREE(gpumem_reservation_size(range) == 4 * MIB);
+    FREE(gpumem_mapping_address(mapping) == gpumem_reservation_address(range) + 2 * MIB);
+    FREE(gpumem_mapping_size(mapping) == 2 * MIB);
+    FREE(gpumem_mapping_get_state(mapping) == GPUMEM_MAPPING_MAPPED);
+    FREE(gpumem_physical_size(physical) == 2 * MIB);
+    OK(gpumem_mapping_destroy(mapping));
+    OK(gpumem_physical_destroy(physical));
+    OK(gpumem_reservation_destroy(range));
+}
+
+static int ignore(void *user, const char *text, size_t bytes) {
+    (void)user;
+    return text[bytes - 1] == '\n' ? 0 : 1;
+}
+
+static int visit(void *user, const gpumem_tracked *tracked) {
+    (void)tracked;
+    ++*(int *)user;
+    return 0;
+}
+
+static gpumem_failure_answer give_up(void *user, const gpumem_failure *failure) {
+    (void)user;
+    (void)failure;
+    return GPUMEM_FAILURE_GIVE_UP;
+}
+
+static void of_wrappers(void **state) {
+    (void)state;
+    gpumem_resource *made[6], *both, *source = NULL;
+    gpumem_buffer *of_both;
+    int seen = 0;
+    FREE_OK(gpumem_limit_resource_create(memory, GIB, &made[0]));
+    FREE_OK(gpumem_logging_resource_create(memory, NULL, &made[1]));
+    FREE_OK(gpumem_trace_resource_create(memory, GPUMEM_TRACE_OPTIONS(.write = ignore), &made[2]));
+    FREE_OK(gpumem_tracking_resource_create(memory, NULL, &made[3]));
+    FREE_OK(gpumem_alignment_resource_create(memory, NULL, &made[4]));
+    FREE_OK(
+        gpumem_failure_resource_create(memory, GPUMEM_FAILURE_OPTIONS(.fn = give_up), &made[5]));
+    FREE_OK(gpumem_trace_note(made[2], "a note"));
+    FREE_OK(gpumem_trace_flush(made[2]));
+    FREE_OK(gpumem_tracking_visit(made[3], visit, &seen));
+    FREE_OK(gpumem_tracking_report(made[3], GPUMEM_REPORT_TEXT, ignore, NULL));
+    FREE_OK(gpumem_fallback_resource_create(made[0], memory, &both));
+    OK(gpumem_buffer_allocate(both, KIB, NULL, &of_both));
+    FREE_OK(gpumem_fallback_get_source(of_both, &source));
+    assert_ptr_equal(source, made[0]);
+    OK(gpumem_buffer_free(of_both, NULL));
+    OK(gpumem_resource_destroy(both));
+    for (size_t i = 0; i < COUNT(made); i++)
+        OK(gpumem_resource_destroy(made[i])); /* frees that wait are worked off */
+}
+
+/* ---- One of the user's ----------------------------------------------------------------------- */
+
+static gpumem_status refuse(void *user, const gpumem_request *request,
+                            gpumem_allocation *allocation) {
+    (void)user;
+    (void)request;
+    (void)allocation;
+    return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "there is nothing");
+}
+
+static void take_back(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    (void)user;
+    (void)allocation;
+    (void)stream;
+}
+
+static void describe(void *user, gpumem_resource_properties *properties) {
+    (void)user;
+    properties->device_accessible = 1;
+}
+
+static void of_resources(void **state) {
+    (void)state;
+    gpumem_resource *own, *cache;
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    gpumem_caching_info info = {.size = sizeof info};
+    gpumem_stats stats = {.size = sizeof stats};
+    const gpumem_resource_ops ops = {
+        .size = sizeof ops, .allocate = refuse, .deallocate = take_back, .properties = describe};
+    FREE_OK(gpumem_resource_create(device, &ops, NULL, &own));
+    FREE_OK(gpumem_resource_destroy(own));
+    FREE_OK(gpumem_resource_get_properties(memory, &properties));
+    FREE(gpumem_resource_device(memory) == device);
+    FREE_OK(gpumem_resource_get_stats(memory, &stats));
+    OK(gpumem_caching_resource_create(memory, NULL, &cache));
+    FREE_OK(gpumem_caching_get_info(cache, &info));
+    OK(gpumem_resource_destroy(cache));
+}
+
+static int begin(void **state) {
+    if (begin_sweeps(state) != 0)
+        return -1;
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
+    OK(gpumem_buffer_allocate(memory, 4 * MIB, NULL, &buffer));
+    return 0;
+}
+
+static int end(void **state) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    settle(NULL);
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_resource_destroy(memory));
+    return close_device(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_nothing),        cmocka_unit_test(of_libraries_and_devices),
+        cmocka_unit_test(of_buffers),        cmocka_unit_test(of_watches),
+        cmocka_unit_test(of_exports),        cmocka_unit_test(of_pools),
+        cmocka_unit_test(of_memory_by_hand), cmocka_unit_test(of_wrappers),
+        cmocka_unit_test(of_resources),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
