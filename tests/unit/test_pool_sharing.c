@@ -1,24 +1,10 @@
 /* Pools and their buffers between processes. The other process is this program again, by exec. */
-#include "library_test.h"
+#include "other_process.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
 
 static gpumem_pool_info info_of(gpumem_resource *resource) {
     gpumem_pool_info info = {.size = sizeof info};
@@ -192,31 +178,6 @@ static int other_process(int host, int socket) {
 
 /* ---- This process ---------------------------------------------------------------------------- */
 
-static pid_t start(const char *what, int *socket) {
-    int sockets[2];
-    char number[12];
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
-    int theirs = dup(sockets[1]);
-    snprintf(number, sizeof number, "%d", theirs);
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/proc/self/exe", "test_pool_sharing", what, number, (char *)NULL);
-        _exit(99);
-    }
-    close(theirs);
-    close(sockets[1]);
-    *socket = sockets[0];
-    return child;
-}
-
-static void end(pid_t child, int socket) {
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    close(socket);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static gpumem_resource *shared_pool(int host) {
     gpumem_resource *made;
     if (host)
@@ -248,10 +209,10 @@ static void share(int host) {
     assert_int_equal(offer.first.bytes, SIZE);
     assert_memory_equal(offer.first.pool, info_of(pool).uuid, 16);
     int socket;
-    pid_t child = start(host ? "host" : "device", &socket);
+    pid_t child = other_start(host ? "host" : "device", SOCK_STREAM, &socket);
     OK(gpumem_pool_send(pool, socket, NULL));
     assert_int_equal(write(socket, &offer, sizeof offer), sizeof offer);
-    end(child, socket);
+    assert_int_equal(other_end(child, socket), 0);
     assert_int_equal(open_descriptors(), before + 1); /* the pool's own, kept */
     unsigned char seen[2] = {0};
     OK(gpumem_buffer_read(a, SIZE - 1, &seen[0], 1, NULL));
@@ -451,7 +412,7 @@ static void a_killed_owner_takes_nothing_away(void **state) {
     gpumem_buffer *buffer, *again;
     gpumem_pool_share_buffer shared;
     int socket, status = 0;
-    pid_t child = start("owner", &socket);
+    pid_t child = other_start("owner", SOCK_STREAM, &socket);
     OK(gpumem_pool_receive(device, socket, NULL, &mapped));
     assert_int_equal(read(socket, &shared, sizeof shared), sizeof shared);
     OK(gpumem_pool_import_buffer(mapped, &shared, &buffer));

@@ -1,11 +1,5 @@
 /* Export and import between processes. The other process is this program again, by exec. */
-#include "library_test.h"
-
-#include <dirent.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "other_process.h"
 
 static gpumem_resource *resource;
 
@@ -26,16 +20,6 @@ static int teardown(void **state) {
         return -1;
     }
     return close_device(state);
-}
-
-static size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
 }
 
 /* ---- The other process ----------------------------------------------------------------------- */
@@ -116,31 +100,6 @@ static int other_process(const char *what, int socket) {
     return result;
 }
 
-static pid_t start(const char *what, int type, int *socket) {
-    int sockets[2];
-    char number[12];
-    assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, sockets), 0);
-    int theirs = dup(sockets[1]);
-    snprintf(number, sizeof number, "%d", theirs);
-    pid_t child = fork();
-    if (child == 0) {
-        execl("/proc/self/exe", "test_share", what, number, (char *)NULL);
-        _exit(99);
-    }
-    close(theirs);
-    close(sockets[1]);
-    *socket = sockets[0];
-    return child;
-}
-
-static int end(pid_t child, int socket) {
-    int status = 0;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    close(socket);
-    assert_true(WIFEXITED(status));
-    return WEXITSTATUS(status);
-}
-
 /* ---- This process ---------------------------------------------------------------------------- */
 
 static gpumem_buffer *filled_buffer(size_t chunks) {
@@ -165,10 +124,10 @@ static void share_with_child(int type, size_t chunks) {
     assert_int_equal(gpumem_export_descriptor_count(exported), chunks);
     assert_int_equal(gpumem_export_size(exported), chunks * 2 * MIB);
     int socket;
-    pid_t child = start("read", type, &socket);
+    pid_t child = other_start("read", type, &socket);
     OK(gpumem_export_send(exported, socket, NULL));
     OK(gpumem_export_send(exported, socket, NULL));
-    assert_int_equal(end(child, socket), 0);
+    assert_int_equal(other_end(child, socket), 0);
     char text[6];
     OK(gpumem_buffer_read(buffer, 5, text, 6, NULL)); /* no copy: what it wrote is here */
     synchronize(NULL);
@@ -198,11 +157,11 @@ static void a_limit_of_the_importer_refuses(void **state) {
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
     int socket;
-    pid_t child = start("small", SOCK_STREAM, &socket);
+    pid_t child = other_start("small", SOCK_STREAM, &socket);
     FAILS(PEER, gpumem_export_send(exported, socket, NULL));
     SAYS("refused");
     SAYS("more than the 1048576 bytes");
-    assert_int_equal(end(child, socket), 0);
+    assert_int_equal(other_end(child, socket), 0);
     OK(gpumem_export_destroy(exported));
     OK(gpumem_buffer_free(buffer, NULL));
 }
@@ -213,9 +172,9 @@ static void a_dead_importer_is_noticed(void **state) {
     gpumem_export *exported;
     OK(gpumem_export_create(buffer, &exported));
     int socket;
-    pid_t child = start("vanish", SOCK_STREAM, &socket);
+    pid_t child = other_start("vanish", SOCK_STREAM, &socket);
     FAILS(PEER, gpumem_export_send(exported, socket, NULL));
-    assert_int_equal(end(child, socket), 0);
+    assert_int_equal(other_end(child, socket), 0);
     int sockets[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     FAILS(PEER, gpumem_export_send(exported, sockets[0],

@@ -3,10 +3,9 @@
  * answer for the exporter's memory, whoever was first. The other processes are this program again,
  * by exec; all sockets are pairs that the importer made, so that it made their connections, too.
  */
-#include "library_test.h"
+#include "other_process.h"
 #include "share/identity.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -305,16 +304,6 @@ static void the_socket_stays_as_it_was(void **state) {
     }
     end(&exporter);
     check_all_gone();
-}
-
-static size_t open_descriptors(void) {
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    assert_non_null(folder);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
 }
 
 /* The kernel then adds a descriptor to each message; it is not taken for memory, nor left open. */

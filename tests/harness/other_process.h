@@ -1,0 +1,68 @@
+/*
+ * The other process of a test of sharing: this program again, by exec, with what it is to do and
+ * its end of a socket pair as arguments. A forked child alone could not use the driver. Header
+ * only, beside library_test.h.
+ */
+#ifndef TESTS_OTHER_PROCESS_H
+#define TESTS_OTHER_PROCESS_H
+
+#include "library_test.h"
+
+#include <dirent.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Of this process. */
+static inline size_t open_descriptors(void) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+/* The program gets `what` and the number of its descriptor: argc is 3. `type` is the socket's. */
+static inline pid_t other_start(const char *what, int type, int *socket) {
+    int sockets[2];
+    char number[12];
+    assert_int_equal(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, sockets), 0);
+    int theirs = dup(sockets[1]); /* which exec leaves open */
+    assert_true(theirs >= 0);
+    snprintf(number, sizeof number, "%d", theirs);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "test_other_process", what, number, (char *)NULL);
+        _exit(99);
+    }
+    assert_true(child > 0);
+    close(theirs);
+    close(sockets[1]);
+    *socket = sockets[0];
+    return child;
+}
+
+/* Waits until it has ended by itself, closes the socket: its exit status. */
+static inline int other_end(pid_t child, int socket) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    close(socket);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+/* One byte over the socket, to say where one is. In the other process too: 1, or 0 when the socket
+ * is at its end. */
+static inline int other_say(int socket) {
+    return send(socket, "x", 1, MSG_NOSIGNAL) == 1;
+}
+
+static inline int other_hear(int socket) {
+    char byte;
+    return recv(socket, &byte, 1, 0) == 1;
+}
+
+#endif
