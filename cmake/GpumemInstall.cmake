@@ -26,6 +26,20 @@ if(TARGET softgpu_shim)
 endif()
 if(TARGET gpumem_command)
     install(TARGETS gpumem_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(DIRECTORY ${PROJECT_BINARY_DIR}/share/man/man1/
+        DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+    # Where each shell looks by itself. Debian's zsh has a folder of its own for packages.
+    set(completion tools/gpumem/completion)
+    set(zsh_functions site-functions)
+    if(GPUMEM_PACKAGE)
+        set(zsh_functions vendor-completions)
+    endif()
+    install(FILES ${completion}/gpumem.bash
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME gpumem)
+    install(FILES ${completion}/_gpumem
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${zsh_functions})
+    install(FILES ${completion}/gpumem.fish
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 
 # Profiles: in the build tree at the same place relative to softgpu as in an install.

@@ -65,6 +65,10 @@ def copy_tree(tree, data):
     shutil.copy(tree / "lib" / "libgpumem.so.0", data / "lib" / "libgpumem.so.0")
     shutil.copytree(tree / "share" / "gpumem", data / "share" / "gpumem")
     shutil.copytree(tree / "include" / "gpumem", data / "include" / "gpumem")
+    for folder in "man", "bash-completion", "fish":
+        shutil.copytree(tree / "share" / folder, data / "share" / folder)
+    # Debian's zsh alone knows the folder of its packages.
+    shutil.copytree(tree / "share/zsh/vendor-completions", data / "share/zsh/site-functions")
     (data / "lib" / "libgpumem.so").write_text(LINKER_SCRIPT)
     # An environment may be anywhere, so the prefix is counted from the file.
     (data / "lib" / "pkgconfig").mkdir()

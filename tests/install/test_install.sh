@@ -144,6 +144,21 @@ licences() {
     [ -f "$PREFIX/share/doc/gpumem/docs/api-tour.md" ]
 }
 
+# A page for the command and for each of its subcommands, in the folder where man looks.
+pages() {
+    share=$PREFIX/share
+    for name in gpumem $("$PREFIX/bin/gpumem" help | sed -n '/^  help /q;s/^  \([a-z-]*\)   *.*/gpumem-\1/p'); do
+        grep -q "^\.TH" "$share/man/man1/$name.1" || return 1
+    done
+    [ "$(find "$share/man" -type f | wc -l)" -gt 5 ] && ! find "$share/man" -type f ! -name 'gpumem*.1' | grep .
+}
+
+completions() {
+    for file in bash-completion/completions/gpumem zsh/site-functions/_gpumem fish/vendor_completions.d/gpumem.fish; do
+        [ -s "$PREFIX/share/$file" ] || return 1
+    done
+}
+
 cp "$HERE/program.c" "$WORK/program.cc"
 check "install" cmake --install "$BUILD" --prefix "$WORK/first"
 for place in first moved; do
@@ -167,5 +182,7 @@ check "no path of the build in the package files" no_build_path
 check "no debug information in the archive" plain_archive
 check "plain flags from pkg-config in the configured prefix" plain_flags
 check "licences and pages" licences
+check "man pages" pages
+check "completions where the shells look" completions
 echo "1..$COUNT"
 exit $STATUS

@@ -21,7 +21,7 @@ TABLES = {"include/gpumem/cuda_api.h", "include/gpumem/functions.def"}
 RULES = {"tests/lint/test_sources.py", "CONTRIBUTING.md"}
 # Folders of output as it came out of a program: not ours to tidy.
 RECORDED = {"recordings", "golden"}
-TEXT = {".c", ".h", ".cpp", ".hpp", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".in", ".ini", ".map", ".json", ""}
+TEXT = {".c", ".h", ".cpp", ".hpp", ".def", ".py", ".sh", ".md", ".txt", ".cmake", ".in", ".ini", ".map", ".json", ".awk", ".bash", ".fish", ""}
 CODE = {".c", ".h", ".cpp", ".hpp"}
 
 VAGUE_NAMES = re.compile(r"(^|[_-])(utils?|misc|common|helpers?|stuff)([_-]|$)", re.I)

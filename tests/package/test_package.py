@@ -103,6 +103,30 @@ def test_deb_has_what_a_package_has(dist, folder):
     assert ".text" in sections and ".debug" not in sections, "libgpumem.a has debug information"
 
 
+def check_manual(share, command):
+    """A compressed page for the command and each subcommand, without the time of compressing."""
+    listed = run(command, "help", env=clean_environment())
+    commands = re.findall(r"^  ([a-z][a-z-]*)  +\S", listed, re.M)
+    wanted = {"gpumem.1.gz", *(f"gpumem-{name}.1.gz" for name in commands)}
+    pages = {path.name: path.read_bytes() for path in (share / "man/man1").iterdir()}
+    assert set(pages) == wanted and len(wanted) > 5, set(pages) ^ wanted
+    for name, content in pages.items():
+        # RFC 1952: flags, the time in bytes 4 to 7, 2 for the best compression.
+        assert content[:4] == b"\x1f\x8b\x08\x00" and content[4:9] == b"\0\0\0\0\x02", f"{name}: {content[:10]}"
+        assert b"\n.SH SYNOPSIS\n" in gzip.decompress(content), name
+
+
+def test_deb_has_man_pages_and_completions(dist, folder):
+    run("dpkg-deb", "-x", next(dist.glob("gpumem_*.deb")), folder)
+    share = folder / "usr/share"
+    check_manual(share, folder / "usr/bin/gpumem")
+    source = SOURCE / "tools/gpumem/completion"
+    for place, name in (("bash-completion/completions/gpumem", "gpumem.bash"),
+                        ("zsh/vendor-completions/_gpumem", "_gpumem"),
+                        ("fish/vendor_completions.d/gpumem.fish", "gpumem.fish")):
+        assert (share / place).read_text() == (source / name).read_text(), place
+
+
 def test_deb(dist, folder):
     package = next(dist.glob("gpumem_*.deb"))
     run("dpkg-deb", "-x", package, folder)
@@ -152,6 +176,9 @@ def test_wheel(dist, folder):
     for name, text in foreign_libraries().items():
         assert (licences / f"{name}.txt").read_text() == text, name
     use_headers(folder)
+    check_manual(folder / "venv/share", command)
+    assert (folder / "venv/share/bash-completion/completions/gpumem").stat().st_size > 0
+    assert (folder / "venv/share/zsh/site-functions/_gpumem").stat().st_size > 0
     run(*pip, "uninstall", "--yes", "gpumem")
     # pip leaves empty folders.
     left = [str(path) for path in (folder / "venv").rglob("*gpu*") if path.is_file()]

@@ -23,10 +23,28 @@ enum cli_exit {
     CLI_INTERRUPTED = 130, /* SIGINT or SIGTERM: undone and ended */
 };
 
+/*
+ * A help text is also what the man page (tools/gpumem/manual) and the completions of the shells
+ * (tools/gpumem/completion) are made of, so each has this form, which tests/cli/test_manual.py
+ * holds it to:
+ *
+ *     usage: gpumem NAME [OPTION...] FILE
+ *                                                 an empty line between parts
+ *     Sentences.
+ *
+ *       --option              what it does: each option that the command takes, its own column for
+ *                             what it does; more lines of that begin there too
+ *       --option FILE         capitals stand for something else: see the kinds in the completions
+ *       --option this|that    small letters for what is typed
+ *       --option LIST         of the values that are listed below it, further to the right:
+ *                               value  what it means
+ *
+ *     Exit status: the last part.
+ */
 struct cli_command {
     const char *name;
     const char *summary; /* one line */
-    const char *usage;   /* several lines, printed by `gpumem help NAME` and --help */
+    const char *usage;   /* printed by `gpumem help NAME` and --help */
     int (*run)(int argc, char **argv);
     bool hidden; /* not listed: for gpumem's own use */
 };

@@ -18,11 +18,13 @@
 #include <unistd.h>
 
 const char cmd_doctor_usage[] =
-    "usage: gpumem doctor [--driver CHOICE] [--json]\n\n"
+    "usage: gpumem doctor [OPTION...]\n\n"
     "Checks the driver, the device files, softgpu, and the limits of this machine that gpumem\n"
-    "and softgpu run into, says what to change, and ends with a verdict. Exit status 0 when a\n"
-    "driver with a device was found and no check failed, 3 when there is no usable driver, else\n"
-    "1.\n";
+    "and softgpu run into, says what to change, and ends with a verdict.\n\n"
+    "  --driver CHOICE   nvidia, softgpu or a path\n"
+    "  --json            an array of objects: verdict, topic, text\n\n"
+    "Exit status: 0 when a driver with a device was found and no check failed, 3 when there is no\n"
+    "usable driver, else 1.\n";
 
 enum verdict { GOOD, NOTE, BAD };
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 const char cmd_driver_usage[] =
-    "usage: gpumem driver [--driver CHOICE] [--status STATUS] [--json] [NAME...]\n\n"
+    "usage: gpumem driver [OPTION...] [NAME...]\n\n"
     "Lists every function of the CUDA driver API, in every exported ABI version, with what the\n"
     "opened driver makes of it:\n"
     "  real     it does what it says. On softgpu the test is named that fails when the function\n"
@@ -22,8 +22,11 @@ const char cmd_driver_usage[] =
     "NVIDIA's driver is not tested here: what it exports is listed as real, without a test.\n\n"
     "  NAME              only these: as in cuda.h (all versions), as exported, or a pattern\n"
     "                    such as 'cuMemPool*'\n"
-    "  --status STATUS   only these\n"
-    "  --json            an array of objects: name, api_name, version, status, test\n";
+    "  --status real|refused|missing\n"
+    "                    only these\n"
+    "  --driver CHOICE   nvidia, softgpu or a path\n"
+    "  --json            an array of objects: name, api_name, version, status, test\n\n"
+    "Exit status: 0 printed, 2 wrong usage, 3 no driver, 1 anything else.\n";
 
 struct row {
     const gpumem_driver_fn_info *info;

@@ -9,10 +9,14 @@
 #include <string.h>
 
 const char cmd_info_usage[] =
-    "usage: gpumem info [--driver CHOICE] [--device N] [--json]\n\n"
+    "usage: gpumem info [OPTION...]\n\n"
     "The opened driver, its devices, and for each capability of gpumem yes, or no with the "
     "reason.\n"
-    "Some capabilities are tried out, because attributes promise what a machine then refuses.\n";
+    "Some capabilities are tried out, because attributes promise what a machine then refuses.\n\n"
+    "  --driver CHOICE   nvidia, softgpu or a path\n"
+    "  --device N        only this one\n"
+    "  --json            one object on standard output\n\n"
+    "Exit status: 0 printed, 2 wrong usage, 3 no driver or device, 1 anything else.\n";
 
 struct arguments {
     const char *driver;

@@ -28,7 +28,9 @@ static const struct cli_command *find_command(const char *name) {
 }
 
 static void print_help(FILE *out) {
-    cli_lines(out, "usage: gpumem COMMAND [OPTION...]\n\n");
+    cli_lines(out, "usage: gpumem COMMAND [OPTION...]\n\n"
+                   "Loads files into GPU memory, says what a machine can do and why not, and runs\n"
+                   "programs on softgpu, a CUDA driver in software.\n\n");
     for (const struct cli_command *c = cli_commands; c->name; c++)
         if (!c->hidden)
             cli_line(out, "  %-8s %s", c->name, c->summary);
@@ -36,7 +38,7 @@ static void print_help(FILE *out) {
         out,
         "\n"
         "  help COMMAND   its options\n"
-        "  --version\n\n"
+        "  --version      of the command\n\n"
         "Every command takes --driver CHOICE (nvidia, softgpu, or a path); else GPUMEM_DRIVER\n"
         "chooses, else libcuda.so.1 is opened by name.\n\n"
         "Exit status: 0 done, 1 failed, 2 wrong usage, 3 no driver or device, 4 the file cannot\n"
