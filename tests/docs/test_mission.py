@@ -1,45 +1,12 @@
 #!/usr/bin/env python3
 """docs/mission.md: every call, member and test that its tables name exists, and each row has both."""
-import re
 import sys
-from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2]
-CODE = re.compile(r"`([^`]+)`")
-CALL = re.compile(r"\b(?:gpumem|GPUMEM)_\w+(?:\.\w+)?")
-TEST = re.compile(r"(?:tests/)?(\w+(?:/\w+)*/test_\w+)(?:\.\w+)?(?::\s*(\w+))?")
-
-
-def rows_of(text):
-    """(number, cells) of each row that is neither a table's head nor the line under it."""
-    lines = text.splitlines()
-    for number, line in enumerate(lines, 1):
-        following = lines[number] if number < len(lines) else ""
-        if not line.startswith("|") or line.startswith("|--") or following.startswith("|--"):
-            continue
-        yield number, [cell.strip() for cell in line.strip().strip("|").split("|")]
-
-
-def declared(name, headers):
-    """Whether a name, or a member of a struct, is in the public headers."""
-    name, _, member = name.partition(".")
-    if not re.search(rf"\b{name}\b", headers):
-        return False
-    body = re.search(rf"typedef struct {name} {{(.*?)\n}} {name};", headers, re.S)
-    return not member or bool(body and re.search(rf"\b{member}\b", body.group(1)))
-
-
-def missing_test(where, name, root):
-    files = sorted((root / "tests").glob(f"{where}.*"))
-    if not files:
-        return f"there is no test {where}"
-    if name and not any(re.search(rf"\b{name}\b", file.read_text()) for file in files):
-        return f"{where} has no {name}"
-    return None
+from pages import CALL, CODE, SOURCE, TEST, declared, missing_test, public_headers, report, rows_of
 
 
 def problems_of(text, root):
-    headers = "".join(path.read_text() for path in sorted((root / "include/gpumem").glob("*.h")))
+    headers = public_headers(root)
     found = []
     for number, cells in rows_of(text):
         named = " ".join(CODE.findall(" ".join(cells[1:-1])))
@@ -66,12 +33,6 @@ def planted():
 
 
 text = (SOURCE / "docs/mission.md").read_text()
-results = [("what docs/mission.md names exists", problems_of(text, SOURCE)),
-           ("planted mistakes are found", planted()),
-           ("the tables have rows", [] if len(list(rows_of(text))) > 30 else ["hardly any"])]
-print(f"1..{len(results)}")
-for number, (title, problems) in enumerate(results, 1):
-    print(f"{'not ' if problems else ''}ok {number} - {title}")
-    for problem in problems:
-        print(f"# {problem}")
-sys.exit(any(problems for _, problems in results))
+sys.exit(report([("what docs/mission.md names exists", problems_of(text, SOURCE)),
+                 ("planted mistakes are found", planted()),
+                 ("the tables have rows", [] if len(list(rows_of(text))) > 30 else ["hardly any"])]))
