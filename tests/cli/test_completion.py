@@ -10,7 +10,7 @@ import help_text
 from harness import expect
 
 # What a value in capitals is; a new name is to be put here, and into the completions if it has values.
-FILES = {"FILE", "LOG", "PATH", "SOCKET", "PROGRAM", "HTML", "OUTPUT"}
+FILES = {"FILE", "LOG", "SNAPSHOT", "PATH", "SOCKET", "PROGRAM", "HTML", "OUTPUT"}
 FOLDERS = {"FOLDER", "DIRECTORY"}
 ANYTHING = {"N", "SIZE", "SPEC", "NAME", "SECONDS", "TEXT", ""}
 OTHERS = {"CHOICE", "LIST", "COMMAND"}

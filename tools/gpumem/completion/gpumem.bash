@@ -50,7 +50,7 @@ _gpumem_value() {
     esac
     for word in ${kind//|/ }; do
         case $word in
-        FILE | LOG | PATH | SOCKET | PROGRAM | HTML | OUTPUT) _gpumem_files "$2" ;;
+        FILE | LOG | SNAPSHOT | PATH | SOCKET | PROGRAM | HTML | OUTPUT) _gpumem_files "$2" ;;
         FOLDER | DIRECTORY) _gpumem_reply -d -- "$2" ;;
         [a-z]*) words+=" $word" ;;
         esac

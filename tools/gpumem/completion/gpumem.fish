@@ -37,7 +37,7 @@ function __gpumem_arguments
     set -l files -f
     for word in (string split '|' -- (string replace CHOICE 'nvidia|softgpu|FILE' -- $argv[1]))
         switch $word
-            case FILE LOG PATH SOCKET PROGRAM HTML OUTPUT FOLDER DIRECTORY
+            case FILE LOG SNAPSHOT PATH SOCKET PROGRAM HTML OUTPUT FOLDER DIRECTORY
                 set files -F
             case LIST
                 set words "(__fish_append , $argv[2..-1])"
