@@ -10,7 +10,7 @@ from harness import expect, expect_nothing_left, expect_status, run
 FIRST = "#gpumem-log,1"
 COLUMNS = ("sequence,time_ns,thread,event,buffer,bytes,alignment,capacity,stream,pointer,committed,"
            "took_ns,status,note")
-ALL = ("caching", "pool", "driver", "virtual", "pinned")
+ALL = ("caching", "caching-virtual", "pool", "driver", "virtual", "pinned")
 MIB = 1 << 20
 
 
@@ -92,7 +92,7 @@ def test_running_out_is_told_with_its_line(folder):
         expect(not row["done"] and row["line"] == 6, row)
         expect(row["status"] == "GPUMEM_ERROR_OUT_OF_MEMORY", row)
     text = run("replay", "--resource", "driver", log.write(folder))
-    expect("driver    ended at line 6: cuMemAllocFromPoolAsync answered" in text.stdout,
+    expect("driver          ended at line 6: cuMemAllocFromPoolAsync answered" in text.stdout,
            text.stdout)
 
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RESOURCES_MOST 5
+#define RESOURCES_MOST 6
 #define REPEAT_MOST    99
 
 const char cmd_replay_usage[] =
@@ -18,11 +18,12 @@ const char cmd_replay_usage[] =
     "the log, by one thread, with a stream for each of its streams. Nothing is copied, and what\n"
     "failed when the log was written is left out.\n\n"
     "  --resource LIST   of these, separated by commas; default caching,pool,driver\n"
-    "                      caching  the caching resource over a device pool\n"
-    "                      pool     a device pool through the library\n"
-    "                      driver   cuMemAllocFromPoolAsync and cuMemFreeAsync, no library\n"
-    "                      virtual  virtual memory: buffers that grow where they are\n"
-    "                      pinned   host memory\n"
+    "                      caching          the caching resource over a device pool\n"
+    "                      caching-virtual  the same over virtual memory\n"
+    "                      pool             a device pool through the library\n"
+    "                      driver           the same by cuMemAllocFromPoolAsync, no library\n"
+    "                      virtual          virtual memory: buffers that grow where they are\n"
+    "                      pinned           host memory\n"
     "  --repeat N        runs for the time, 1 to 99, of which the median counts; default 3\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        default 0\n"
@@ -54,13 +55,13 @@ static void print_row(const struct replay_log *log, const struct replay_result *
     char size[32];
     double each = log->count ? r->seconds / (double)log->count : 0;
     if (r->done)
-        cli_line(stdout, "%-9s %9.3f ms %8.3f us %15s %13.1f %% %7llu", r->resource,
+        cli_line(stdout, "%-15s %9.3f ms %8.3f us %15s %13.1f %% %7llu", r->resource,
                  1e3 * r->seconds, 1e6 * each, cli_format_size(r->peak_committed, size),
                  100 * fragmentation(log, r), (unsigned long long)r->moved);
     else if (r->failed_line)
-        cli_line(stdout, "%-9s ended at line %u: %s", r->resource, r->failed_line, r->message);
+        cli_line(stdout, "%-15s ended at line %u: %s", r->resource, r->failed_line, r->message);
     else
-        cli_line(stdout, "%-9s cannot be used: %s", r->resource, r->message);
+        cli_line(stdout, "%-15s cannot be used: %s", r->resource, r->message);
 }
 
 static void print_text(const struct replay_log *log, const struct replay_result *results,
@@ -77,8 +78,8 @@ static void print_text(const struct replay_log *log, const struct replay_result 
              cli_plural(log->failed, "request", "requests"), (unsigned long long)log->alive,
              cli_plural(log->alive, "buffer", "buffers"));
     cli_line(stdout, "%s", "");
-    cli_line(stdout, "resource  %12s %11s %15s %15s %7s", "time", "per event", "peak committed",
-             "fragmentation", "moved");
+    cli_line(stdout, "resource        %12s %11s %15s %15s %7s", "time", "per event",
+             "peak committed", "fragmentation", "moved");
     for (size_t i = 0; i < count; i++)
         print_row(log, &results[i]);
 }

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const replay_resources[] = {"caching", "pool", "driver", "virtual", "pinned", NULL};
+const char *const replay_resources[] = {"caching", "caching-virtual", "pool", "driver",
+                                        "virtual", "pinned",          NULL};
 
 struct run {
     const struct replay_log *log;

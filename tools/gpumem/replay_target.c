@@ -10,8 +10,15 @@ static gpumem_status make_pool(gpumem_device *device, gpumem_resource **pool) {
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), pool);
 }
 
-static gpumem_status make_caching(struct replay_target *target) {
-    gpumem_status status = make_pool(target->device, &target->upstream);
+/* Segments are not exported, and have room to be as large as they are wanted. */
+static gpumem_status make_virtual(gpumem_device *device, gpumem_resource **resource) {
+    return gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), resource);
+}
+
+static gpumem_status make_caching(struct replay_target *target, bool over_virtual) {
+    gpumem_status status = over_virtual ? make_virtual(target->device, &target->upstream)
+                                        : make_pool(target->device, &target->upstream);
     if (status != GPUMEM_OK)
         return status;
     status = gpumem_caching_resource_create(target->upstream, NULL, &target->resource);
@@ -23,7 +30,9 @@ static gpumem_status make_caching(struct replay_target *target) {
 static gpumem_status library_begin(struct replay_target *target, const char *name) {
     gpumem_status status;
     if (strcmp(name, "caching") == 0)
-        status = make_caching(target);
+        status = make_caching(target, false);
+    else if (strcmp(name, "caching-virtual") == 0)
+        status = make_caching(target, true);
     else if (strcmp(name, "pool") == 0)
         status = make_pool(target->device, &target->resource);
     else if (strcmp(name, "pinned") == 0)
