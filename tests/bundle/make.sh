@@ -24,6 +24,7 @@ for folder in bench examples; do
         cp -a "$program" "$BUNDLE/$folder/"
     done
 done
+cp -a "$HERE/../../bench/peers.py" "$BUNDLE/bench/"
 # Unit tests and fault sweeps are softgpu's, and the page's program is C++, whose library is not the
 # bundle's to bring.
 (cd "$BUILD/tests" && find . \( -path ./CMakeFiles -o -path ./runner -o -path ./unit -o -path ./fault \

@@ -114,6 +114,21 @@ run_bench() {
         }
         cat "$OUT/$name.txt"
     done
+    run_peers
+}
+
+# Other allocators from Python, where there is one; it says itself which packages are missing.
+run_peers() {
+    echo "== peers"
+    if ! command -v python3 >/dev/null 2>&1; then
+        echo "no python3: PyTorch, CuPy, cuda.core and RMM are not measured"
+        return
+    fi
+    timeout -k 5 600 python3 "$BUNDLE/bench/peers.py" >"$OUT/peers.txt" 2>&1 </dev/null || {
+        echo "peers: status $?"
+        STATUS=1
+    }
+    cat "$OUT/peers.txt"
 }
 
 run_load() {

@@ -1,0 +1,50 @@
+#!/usr/bin/env python3
+"""bench/peers.py: rows for what is installed, and a word for what is not."""
+import subprocess
+import sys
+
+import client
+import environment
+
+PEERS = environment.HERE.parents[1] / "bench" / "peers.py"
+
+
+def rows(*arguments):
+    """The lines that it prints, by what they begin with."""
+    python = environment.python_of("cuda13", client.BUILD)
+    command = [client.BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "4G", "--", python,
+               PEERS, "--rounds", "1", *arguments]
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+def has_times(text, name, count):
+    line = next((line for line in text.splitlines() if line.strip().startswith(name)), "")
+    return sum(word.replace(".", "", 1).isdigit() for word in line.split()) == count
+
+
+def main():
+    try:
+        status, text = rows("--only", "cuda.bindings,cuda.core,RMM")
+    except environment.Unavailable as why:
+        print(f"1..0 # SKIP no environment cuda13: {str(why).strip().splitlines()[-1]}")
+        return 0
+    checks = {
+        "what_is_installed_is_measured": status == 0 and has_times(text, "bare driver:", 5) and
+            has_times(text, "DeviceMemoryResource", 5) and
+            has_times(text, "PinnedMemoryResource", 5) and
+            has_times(text, "VirtualMemoryResource", 2),
+        "what_is_not_installed_is_told": "RMM: not measured (ModuleNotFoundError" in text,
+        "a_name_that_is_none_is_refused": rows("--only", "nobody")[0] == 2,
+    }
+    print(f"1..{len(checks)}")
+    for number, (name, passed) in enumerate(checks.items(), 1):
+        print(f"{'' if passed else 'not '}ok {number} - {name}")
+    if not all(checks.values()):
+        print(text, file=sys.stderr)
+    return 0 if all(checks.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
