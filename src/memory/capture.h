@@ -25,7 +25,8 @@ void gm_unrelax_again(const struct gm_relaxed *relaxed, const gpumem_driver_api 
 
 static inline void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
     CUstreamCaptureMode mode = relaxed->before;
-    if (relaxed->changed && cu->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+    int other = relaxed->changed && mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (other && cu->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
         gm_unrelax_again(relaxed, cu);
 }
 

@@ -134,8 +134,8 @@ static void thread_ends(void *unused) {
         }
     }
     pthread_mutex_unlock(&lock);
-    for (unsigned i = 0; i < own->count; i++)
-        free_spare(own->spares[(own->first + i) % GM_SPARES]);
+    for (unsigned i = 0; i < own->count; i++) /* the oldest first */
+        gm_buffer_discard(own->spares[(own->first + i) % GM_SPARES]);
     free(own);
 }
 

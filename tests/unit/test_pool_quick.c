@@ -56,6 +56,22 @@ static void a_pair_is_six_calls_of_the_driver(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
+/* Where the mode is relaxed already, nothing has to be put back. */
+static void a_relaxed_thread_saves_two(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    uint64_t before = soft->call_count(NULL);
+    pairs(pool, 4096, stream);
+    assert_int_equal(soft->call_count(NULL) - before, 4 * PAIRS);
+    assert_int_equal(cu->cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
 static CUcontext current(void) {
     CUcontext now = NULL;
     assert_int_equal(cu->cuCtxGetCurrent(&now), CUDA_SUCCESS);
@@ -324,6 +340,26 @@ static void objects_are_used_again_as_if_new(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
+static void *free_it(void *buffer) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    return NULL;
+}
+
+/* What a thread leaves can be told like everything else. */
+static void a_use_after_the_thread_of_the_free_is_told(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *buffer = allocate(pool, 4096, stream);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, free_it, buffer), 0);
+    pthread_join(thread, NULL);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_free(buffer, NULL));
+    SAYS("was destroyed before");
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
 /* ---- What goes the usual way ----------------------------------------------------------------- */
 
 /* Frees that are held back are worked off by the next call, as ever. */
@@ -394,6 +430,7 @@ static void wrong_arguments_are_told(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         T(a_pair_is_six_calls_of_the_driver),
+        T(a_relaxed_thread_saves_two),
         T(any_context_or_none_may_be_current),
         T(a_driver_that_wants_the_context_gets_it),
         T(refusals_are_told_and_counted),
@@ -402,6 +439,7 @@ int main(void) {
         T(threads_count_together),
         T(many_pools_in_one_thread),
         T(objects_are_used_again_as_if_new),
+        T(a_use_after_the_thread_of_the_free_is_told),
         T(held_back_frees_are_worked_off),
         T(watches_are_told),
         T(wrong_arguments_are_told),
