@@ -5,9 +5,9 @@ peers.py [--rounds N] [--only NAME,...]
 
 PyTorch's caching allocator, CuPy's pools, cuda.core's and RMM's memory resources are measured in
 Python, as their users call them, each in a process of its own: one thread, one stream, medians of
-rounds. cuda.bindings is the bare driver from Python, the row that theirs are to be compared with;
-the C programs beside this one have the library's own figures and the bare driver's from C. What is
-not installed says so. On a machine without a GPU:
+rounds. The first row is the bare driver from Python, by ctypes; the last column is the ratio to it
+at 64 KiB. The C programs beside this one have the library's own figures and the bare driver's from
+C. What is not installed says so. On a machine without a GPU:
 
     gpumem run --softgpu -- python3 peers.py
 """
@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 SIZES = (256, 4 << 10, 64 << 10, 1 << 20, 64 << 20)
+COMPARED = 64 << 10
 ROUND_SECONDS = 0.02
 
 
@@ -33,6 +34,36 @@ class Row:
 
 
 # ---- The peers: each returns its version and its rows --------------------------------------------
+
+def bare():
+    cuda = ctypes.CDLL("libcuda.so.1")
+
+    def must(result):
+        if result != 0:
+            raise RuntimeError(f"the driver answered {result}")
+
+    context, pool, stream = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+    keep, version = ctypes.c_uint64(2**64 - 1), ctypes.c_int()
+    release_threshold, non_blocking = 4, 1
+    must(cuda.cuInit(0))
+    must(cuda.cuDriverGetVersion(ctypes.byref(version)))
+    must(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0))
+    must(cuda.cuCtxSetCurrent(context))
+    must(cuda.cuDeviceGetDefaultMemPool(ctypes.byref(pool), 0))
+    must(cuda.cuMemPoolSetAttribute(pool, release_threshold, ctypes.byref(keep)))
+    must(cuda.cuStreamCreate(ctypes.byref(stream), non_blocking))
+    allocate, free = cuda.cuMemAllocFromPoolAsync, cuda.cuMemFreeAsync
+    allocate.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
+    free.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+    pointer = ctypes.c_void_p()
+    made = ctypes.byref(pointer)
+
+    def pair(size):
+        if allocate(made, size, pool, stream) or free(pointer, stream):
+            raise RuntimeError("the driver refused an allocation or a free")
+
+    return str(version.value), [Row("cuMemAllocFromPoolAsync, by ctypes", pair)]
+
 
 def bindings():
     from cuda.bindings import driver
@@ -58,7 +89,7 @@ def bindings():
         if refused or freed:
             raise RuntimeError("the driver refused an allocation or a free")
 
-    return cuda.bindings.__version__, [Row("bare driver: cuMemAllocFromPoolAsync", pair)]
+    return cuda.bindings.__version__, [Row("driver.cuMemAllocFromPoolAsync", pair)]
 
 
 def core():
@@ -176,8 +207,8 @@ def ours():
     ]
 
 
-PEERS = {"cuda.bindings": bindings, "cuda.core": core, "PyTorch": torch, "CuPy": cupy, "RMM": rmm,
-         "gpumem": ours}
+PEERS = {"driver": bare, "cuda.bindings": bindings, "cuda.core": core, "PyTorch": torch,
+         "CuPy": cupy, "RMM": rmm, "gpumem": ours}
 
 
 # ---- Measuring -----------------------------------------------------------------------------------
@@ -236,7 +267,7 @@ def title_of(size):
         else f"{size} B"
 
 
-def print_rows(name, found):
+def print_rows(name, found, baseline):
     if "missing" in found:
         print(f"{name}: not measured ({found['missing']})")
         return
@@ -244,7 +275,14 @@ def print_rows(name, found):
     for row in found["rows"]:
         cells = "".join(f"{row['times'][str(size)]:10.3f}" if str(size) in row["times"]
                         else f"{'-':>10}" for size in SIZES)
-        print(f"  {row['name']:40.40}{cells}")
+        time_of = row["times"].get(str(COMPARED))
+        ratio = f"{time_of / baseline:8.3f}" if time_of and baseline else f"{'-':>8}"
+        print(f"  {row['name']:36.36}{cells}{ratio}")
+
+
+def time_compared(found):
+    """Of the first row; None where there is none."""
+    return found["rows"][0]["times"].get(str(COMPARED)) if "rows" in found else None
 
 
 def main():
@@ -261,9 +299,13 @@ def main():
     if unknown:
         parser.error(f"{unknown[0]} is none of {', '.join(PEERS)}")
     print("allocate + free, one thread, one stream, microseconds a pair, medians of "
-          f"{arguments.rounds} rounds\n{'':42}" + "".join(f"{title_of(s):>10}" for s in SIZES))
+          f"{arguments.rounds} rounds\n{'':38}" + "".join(f"{title_of(s):>10}" for s in SIZES) +
+          f"{'ratio':>8}")
+    baseline = None
     for name in names:
-        print_rows(name, ask(name, arguments.rounds))
+        found = ask(name, arguments.rounds)
+        baseline = time_compared(found) if name == "driver" else baseline
+        print_rows(name, found, baseline)
         sys.stdout.flush()
     return 0
 

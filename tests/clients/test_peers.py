@@ -26,14 +26,15 @@ def has_times(text, name, count):
 
 def main():
     try:
-        status, text = rows("--only", "cuda.bindings,cuda.core,RMM")
+        status, text = rows("--only", "driver,cuda.bindings,cuda.core,RMM")
     except environment.Unavailable as why:
         print(f"1..0 # SKIP no environment cuda13: {str(why).strip().splitlines()[-1]}")
         return 0
     checks = {
-        "what_is_installed_is_measured": status == 0 and has_times(text, "bare driver:", 5) and
-            has_times(text, "DeviceMemoryResource", 5) and
-            has_times(text, "PinnedMemoryResource", 5) and
+        "what_is_installed_is_measured": status == 0 and has_times(text, "cuMemAllocFromPoolAsync, by", 6) and
+            has_times(text, "driver.cuMemAllocFromPoolAsync", 6) and
+            has_times(text, "DeviceMemoryResource", 6) and
+            has_times(text, "PinnedMemoryResource", 6) and
             has_times(text, "VirtualMemoryResource", 2),
         "what_is_not_installed_is_told": "RMM: not measured (ModuleNotFoundError" in text,
         "a_name_that_is_none_is_refused": rows("--only", "nobody")[0] == 2,
