@@ -78,8 +78,9 @@ typedef struct gpumem_device_pool_options {
  * GPUMEM_STREAM_NONE are allocated on a stream of the pool's own: their memory is there when the
  * call returns, for any stream and the CPU, and goes back when the streams that were named for it
  * have passed; the call waits for the driver to have it, captures or not.
- * Sharing with other processes, attributes: gpumem/pool.h. Thread-safe.
- * Driver: cuDeviceGetMemPool, cuDeviceGetDefaultMemPool, cuMemPoolCreate, cuMemPoolSetAttribute,
+ * Sharing with other processes, attributes: gpumem/pool.h. Thread-safe. Threads count by
+ * themselves: high-water marks are exact to 64 MiB a thread, and with one thread exact.
+ * Driver: cuThreadExchangeStreamCaptureMode, cuDeviceGetMemPool, cuDeviceGetDefaultMemPool, cuMemPoolCreate, cuMemPoolSetAttribute,
  * cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolTrimTo, cuMemPoolDestroy; for NONE
  * cuStreamCreate, cuStreamSynchronize.
  */
