@@ -83,7 +83,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
     CUresult result = take(p, bytes, stream, &made);
     if (result != CUDA_SUCCESS) {
         gm_spare_give(buffer);
-        if (!wants_context(result))
+        if (made || !wants_context(result)) /* what came in spite of that goes back */
             *refusal = refused(p, result, made, bytes, stream);
         return NULL;
     }

@@ -136,6 +136,23 @@ static void a_driver_that_wants_the_context_gets_it(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
+/* It gave memory, and said that it wants the context. */
+static void memory_of_a_refusal_goes_back(void **state) {
+    (void)state;
+    gpumem_resource *pool = make_pool();
+    CUstream stream = make_stream();
+    gpumem_buffer *buffer = NULL;
+    uint64_t used = 1;
+    soft->fault_arm("cuMemAllocFromPoolAsync", 1, CUDA_ERROR_INVALID_CONTEXT, SOFTGPU_FAULT_AFTER);
+    FAILS(DRIVER, gpumem_buffer_allocate(
+                      pool, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    assert_int_equal(soft->fault_disarm(), 1);
+    OK(gpumem_pool_get_attribute(pool, GPUMEM_POOL_USED_CURRENT, &used));
+    assert_int_equal(used, 0);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
 static void refusals_are_told_and_counted(void **state) {
     (void)state;
     gpumem_resource *pool = make_pool();
@@ -433,6 +450,7 @@ int main(void) {
         T(a_relaxed_thread_saves_two),
         T(any_context_or_none_may_be_current),
         T(a_driver_that_wants_the_context_gets_it),
+        T(memory_of_a_refusal_goes_back),
         T(refusals_are_told_and_counted),
         T(one_thread_counts_exactly),
         T(both_ways_count_together),
