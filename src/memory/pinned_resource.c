@@ -26,8 +26,10 @@ struct pinned_resource {
     char note[192];
     pthread_mutex_t lock;
     struct gm_slab *slabs;
-    size_t pinned; /* of all slabs, and of those being made */
-    size_t empty;  /* of slabs without a piece in use */
+    pthread_cond_t made; /* or not: `making` has changed */
+    unsigned making;     /* slabs that threads are pinning just now */
+    size_t pinned;       /* of all slabs, and of those being made */
+    size_t empty;        /* of slabs without a piece in use */
 };
 
 /* ---- Slabs; the lock is held but where said -------------------------------------------------- */
@@ -100,46 +102,78 @@ static size_t round_up(size_t bytes, size_t unit) {
  * The size of a slab that has room for `bytes`, taken from what the maximum leaves: whole huge
  * pages where they fit, else what is left of it. 0 when it leaves too little.
  */
-static size_t take_room(struct pinned_resource *p, size_t bytes, size_t *pinned) {
+static size_t take_room(struct pinned_resource *p, size_t bytes) {
     size_t least = p->options.slab_bytes,
            size = round_up(bytes > least ? bytes : least, GM_SLAB_UNIT);
     uint64_t maximum = p->options.maximum_bytes;
-    pthread_mutex_lock(&p->lock);
-    *pinned = p->pinned;
     if (maximum) {
         size_t left = maximum > p->pinned ? (size_t)(maximum - p->pinned) / PAGE * PAGE : 0;
         if (size > left)
             size = bytes <= left ? left : 0;
     }
     p->pinned += size;
-    pthread_mutex_unlock(&p->lock);
+    p->making += size > 0;
     return size;
 }
 
-/* Without the lock: pinning takes long, and others can go on with the slabs that there are. */
-static gpumem_status make_slab(struct pinned_resource *p, size_t bytes, size_t alignment,
-                               struct gm_slab **slab) {
-    /* What is registered starts at a huge page; of what the driver allocates, a page is sure. */
-    size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
-    size_t slack = alignment > sure ? alignment : 0;
-    if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
-    size_t pinned;
-    size_t size = take_room(p, bytes + slack, &pinned);
-    if (!size)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                       "a slab for %zu bytes would bring pinned memory from %zu over its maximum "
-                       "of %llu",
-                       bytes, pinned, (unsigned long long)p->options.maximum_bytes);
-    gpumem_status status = gm_slab_create(p->device, &p->settings, size, slab);
-    if (status == GPUMEM_OK) {
-        count_slab(p, size);
-        return GPUMEM_OK;
-    }
+/*
+ * A piece of a slab, or room for a new one in *size. Where the maximum is taken by slabs that
+ * others are making, these are waited for: there may be room in them. Both 0: there is none. Takes
+ * the lock.
+ */
+static struct gm_span *find_place(struct pinned_resource *p, size_t bytes, size_t alignment,
+                                  size_t slack, size_t *size) {
+    struct gm_span *span;
+    *size = 0;
     pthread_mutex_lock(&p->lock);
-    p->pinned -= size;
+    while (!(span = take_from_slabs(p, bytes, alignment)) &&
+           !(*size = take_room(p, bytes + slack)) && p->making)
+        pthread_cond_wait(&p->made, &p->lock);
     pthread_mutex_unlock(&p->lock);
-    return status;
+    return span;
+}
+
+/* The end of what find_place gave room for; `slab` NULL: there is none after all. Takes the lock.
+ */
+static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t size, int is_empty) {
+    pthread_mutex_lock(&p->lock);
+    p->making--;
+    if (slab) {
+        slab->next = p->slabs;
+        p->slabs = slab;
+        p->empty += is_empty ? slab->bytes : 0;
+    } else {
+        p->pinned -= size;
+    }
+    pthread_cond_broadcast(&p->made);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* A piece of a slab of `size` bytes. Without the lock: pinning takes long, and others can go on
+ * with the slabs that there are. */
+static gpumem_status make_slab(struct pinned_resource *p, size_t size, size_t bytes,
+                               size_t alignment, struct gm_span **span) {
+    struct gm_slab *slab;
+    gpumem_status status = gm_slab_create(p->device, &p->settings, size, &slab);
+    if (status != GPUMEM_OK) {
+        note_slab(p, NULL, size, 0);
+        return status;
+    }
+    count_slab(p, size);
+    *span = gm_spans_take(&slab->spans, bytes, alignment);
+    note_slab(p, slab, size, !*span);
+    return *span ? GPUMEM_OK
+                 : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a piece of a slab");
+}
+
+static gpumem_status refuse(struct pinned_resource *p, size_t bytes) {
+    pthread_mutex_lock(&p->lock);
+    size_t pinned = p->pinned;
+    pthread_mutex_unlock(&p->lock);
+    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
+                   "a slab for %zu bytes would bring pinned memory from %zu over its maximum of "
+                   "%llu",
+                   bytes, pinned, (unsigned long long)p->options.maximum_bytes);
 }
 
 /* ---- The resource's functions ---------------------------------------------------------------- */
@@ -163,25 +197,20 @@ static void hand_out(struct pinned_resource *p, const struct gm_span *span, size
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct pinned_resource *p = user;
-    pthread_mutex_lock(&p->lock);
-    struct gm_span *span = take_from_slabs(p, request->bytes, request->alignment);
-    pthread_mutex_unlock(&p->lock);
+    size_t bytes = request->bytes, alignment = request->alignment, size;
+    /* What is registered starts at a huge page; of what the driver allocates, a page is sure. */
+    size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
+    size_t slack = alignment > sure ? alignment : 0;
+    if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
+    struct gm_span *span = find_place(p, bytes, alignment, slack, &size);
     if (!span) {
-        struct gm_slab *slab;
-        gpumem_status status = make_slab(p, request->bytes, request->alignment, &slab);
+        gpumem_status status =
+            size ? make_slab(p, size, bytes, alignment, &span) : refuse(p, bytes);
         if (status != GPUMEM_OK)
             return status;
-        span = gm_spans_take(&slab->spans, request->bytes, request->alignment);
-        pthread_mutex_lock(&p->lock);
-        slab->next = p->slabs;
-        p->slabs = slab;
-        if (!span)
-            p->empty += slab->bytes;
-        pthread_mutex_unlock(&p->lock);
-        if (!span)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a piece of a slab");
     }
-    hand_out(p, span, request->bytes, allocation);
+    hand_out(p, span, bytes, allocation);
     return GPUMEM_OK;
 }
 
@@ -226,6 +255,7 @@ static void destroy(void *user) {
     struct pinned_resource *p = user;
     if (p->resource)
         trim(p, 0);
+    pthread_cond_destroy(&p->made);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -302,6 +332,7 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
     p->options = *options;
     snprintf(p->note, sizeof p->note, "%s", note);
     pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->made, NULL);
     gpumem_status status = settle(p);
     if (status == GPUMEM_OK)
         status = gm_resource_make(device, &ops, p, NULL, &p->resource);
