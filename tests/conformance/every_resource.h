@@ -1,0 +1,119 @@
+/*
+ * The program of one device: each property of each kind of resource is a test. Header only, as
+ * library.h is; the programs differ in the device.
+ */
+#ifndef CONFORMANCE_EVERY_RESOURCE_H
+#define CONFORMANCE_EVERY_RESOURCE_H
+
+#include "resource_properties.h"
+
+struct case_of {
+    const struct kind *kind;
+    const struct property *property;
+    char name[96];
+};
+
+static struct case_of cases[COUNT(kinds) * COUNT(properties)];
+static int ordinal; /* of the device */
+
+static inline void end_stack(struct stack *stack) {
+    while (stack->count)
+        DONE(gpumem_resource_destroy(stack->resources[--stack->count]));
+}
+
+/* What a driver makes of its own with the first of a kind, and keeps, is there before it counts. */
+static inline void make_each_once(void) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        struct stack stack = {.count = 0};
+        (void)kinds[i].make(&stack, kinds[i].which);
+        end_stack(&stack);
+    }
+}
+
+/* A driver's table takes long to fill, so one library serves all. */
+static inline int open_once(void) {
+    if (library)
+        return 0;
+    gpumem_open_options options = {.size = sizeof options, .driver = gpumem_driver_path(driver)};
+    DONE(gpumem_open(&options, &library));
+    if (ordinal < device_count)
+        DONE(gpumem_device_open(library, ordinal, &device));
+    if (device)
+        make_each_once();
+    return 0;
+}
+
+static inline int begin_case(void **state) {
+    return open_once() == 0 ? test_begin(state) : -1;
+}
+
+static inline void begin_scene(struct scene *s) {
+    void *seen = NULL;
+    OK(cu.cuCtxSetCurrent(gpumem_device_context(device)));
+    DONE(gpumem_stream_create(device, NULL, &s->stream));
+    DONE(gpumem_stream_create(device, NULL, &s->other));
+    OK(cu.cuMemHostAlloc(&seen, SEEN, CU_MEMHOSTALLOC_PORTABLE));
+    s->seen = seen;
+    s->is.size = sizeof s->is;
+    s->resource = top_of(&s->stack);
+    DONE(gpumem_resource_get_properties(s->resource, &s->is));
+}
+
+/* Frees that waited are there before anything that they used ends. */
+static inline void end_scene(struct scene *s) {
+    DONE(gpumem_stream_synchronize(device, s->stream));
+    DONE(gpumem_stream_synchronize(device, s->other));
+    DONE(gpumem_device_trim(device, 1));
+    end_stack(&s->stack);
+    DONE(gpumem_stream_destroy(device, s->stream));
+    DONE(gpumem_stream_destroy(device, s->other));
+    OK(cu.cuMemFreeHost(s->seen));
+    OK(cu.cuCtxSynchronize()); /* where the driver's own pools give back what they do not keep */
+}
+
+static inline void run_case(void **state) {
+    const struct case_of *one = *state;
+    if (!device)
+        SKIP("there is no device %d", ordinal);
+    NEEDS_DEVICES(one->property->devices);
+    struct scene scene = {.kind = one->kind, .before = device_stats()};
+    if (one->kind->make(&scene.stack, one->kind->which) != GPUMEM_OK) {
+        char reason[192];
+        snprintf(reason, sizeof reason, "%s", gpumem_last_error()->message);
+        end_stack(&scene.stack);
+        assert_true(strlen(reason) >= 10);
+        SKIP("no such resource here: %s", reason);
+    }
+    begin_scene(&scene);
+    one->property->check(&scene);
+    end_scene(&scene);
+}
+
+static inline void nothing_is_left(void **state) {
+    (void)state;
+    open_once();
+    if (device) {
+        assert_int_equal(device_stats().quarantined, 0);
+        assert_int_equal(device_stats().committed_bytes, 0);
+        DONE(gpumem_device_close(device));
+    }
+    DONE(gpumem_close(library));
+}
+
+static inline int run_every_resource(int argc, char **argv, int on_device) {
+    static struct CMUnitTest tests[COUNT(cases) + 1];
+    size_t count = 0;
+    ordinal = on_device;
+    for (size_t i = 0; i < COUNT(kinds); i++)
+        for (size_t j = 0; j < COUNT(properties); j++, count++) {
+            struct case_of *one = &cases[count];
+            one->kind = &kinds[i];
+            one->property = &properties[j];
+            snprintf(one->name, sizeof one->name, "%s: %s", kinds[i].name, properties[j].name);
+            tests[count] = (struct CMUnitTest){one->name, run_case, begin_case, test_end, one};
+        }
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(nothing_is_left);
+    return conformance(argc, argv, tests, count, NULL, 0);
+}
+
+#endif
