@@ -102,7 +102,8 @@ GPUMEM_API gpumem_status gpumem_physical_get_properties(gpumem_physical *physica
  * properties, and lives as long as the last who holds it. `address` is any in the mapping; `bytes`
  * the size of that whole mapping, or 0: the driver is asked, which knows it while someone has
  * access (else NOT_SUPPORTED). Statistics count it as imported. The caller destroys it.
- * INVALID_ARGUMENT: nothing is mapped there by hand, or `bytes` is no multiple of the granularity.
+ * INVALID_ARGUMENT: nothing is mapped there by hand, or `bytes` is no multiple of the granularity,
+ * or, where the driver knows it, not the size.
  * Driver: cuMemRetainAllocationHandle, cuMemGetAllocationPropertiesFromHandle,
  * cuMemGetAddressRange.
  */

@@ -101,14 +101,28 @@ static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_
     return status;
 }
 
+/* A size that the caller names is believed only where the driver knows none. */
+static gpumem_status check_size(gpumem_device *device, CUdeviceptr address, size_t bytes) {
+    size_t size;
+    GM_REQUIRE(bytes <= SIZE_MAX / 2, "gpumem_physical_from_address: no memory has %zu bytes",
+               bytes);
+    if (find_size(device, address, &size) != GPUMEM_OK)
+        return GPUMEM_OK;
+    GM_REQUIRE(size == bytes,
+               "gpumem_physical_from_address: the mapping at 0x%llx has %zu bytes, not %zu",
+               (unsigned long long)address, size, bytes);
+    return GPUMEM_OK;
+}
+
 static gpumem_status describe_retained(gpumem_device *device, CUdeviceptr address,
                                        gpumem_physical *made) {
     CUmemAllocationProp prop;
     gpumem_status status = gm_vmm_properties(device, made->handle, &prop);
     if (status == GPUMEM_OK)
         status = gm_vmm_granularity(device, &prop, GPUMEM_GRANULARITY_MINIMUM, &made->granularity);
-    if (status == GPUMEM_OK && !made->bytes)
-        status = find_size(device, address, &made->bytes);
+    if (status == GPUMEM_OK)
+        status = made->bytes ? check_size(device, address, made->bytes)
+                             : find_size(device, address, &made->bytes);
     if (status != GPUMEM_OK)
         return status;
     made->exports_fd = has_type(&prop, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);

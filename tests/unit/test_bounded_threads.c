@@ -1,0 +1,167 @@
+/* Threads under a bound that leaves room for all of them: none is refused because another one is
+ * just taking memory, giving it back or keeping it for the next time. */
+#include "library_test.h"
+
+#include <pthread.h>
+
+#define THREADS 8
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define ROUNDS 150
+#else
+#define ROUNDS 1500
+#endif
+
+struct worker {
+    gpumem_resource *resource;
+    CUstream stream;
+    unsigned number;
+    size_t most; /* bytes of one buffer */
+    gpumem_status worst;
+    char message[200];
+};
+
+/* Sizes that differ, so that what one gives back does not fit the next as it is. */
+static gpumem_status allocate_once(struct worker *w, unsigned round) {
+    gpumem_buffer *buffer = NULL;
+    size_t bytes = w->most - (w->number * 7919 + round * 104729) % (w->most - 1);
+    gpumem_status status = gpumem_buffer_allocate(
+        w->resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = w->stream), &buffer);
+    if (status != GPUMEM_OK) {
+        snprintf(w->message, sizeof w->message, "%zu bytes, round %u: %.150s", bytes, round,
+                 gpumem_last_error()->message);
+        return status;
+    }
+    return gpumem_buffer_free(buffer, w->stream);
+}
+
+static void *work(void *user) {
+    struct worker *w = user;
+    for (unsigned i = 0; i < ROUNDS && w->worst == GPUMEM_OK; i++) {
+        w->worst = allocate_once(w, i);
+        if (i % 50 == 7)
+            (void)gpumem_resource_trim(w->resource, 0);
+    }
+    return NULL;
+}
+
+static void hammer(gpumem_resource *resource, size_t most) {
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.resource = resource, .number = i, .most = most};
+        OK(gpumem_stream_create(device, NULL, &workers[i].stream));
+    }
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_trim(resource, 0));
+    for (size_t i = 0; i < THREADS; i++) {
+        OK(gpumem_stream_destroy(device, workers[i].stream));
+        if (workers[i].worst != GPUMEM_OK)
+            fail_msg("thread %zu: %s", i, workers[i].message);
+    }
+}
+
+static gpumem_resource *pinned(uint64_t maximum) {
+    gpumem_resource *made;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = maximum), &made));
+    return made;
+}
+
+static gpumem_resource *virtual_memory(uint64_t cache_bytes) {
+    gpumem_resource *made;
+    OK(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.cache_bytes = cache_bytes),
+                                      &made));
+    return made;
+}
+
+static void pinned_slabs(void **state) {
+    (void)state;
+    gpumem_resource *resource = pinned(4 * MIB);
+    hammer(resource, 200 * KIB);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_limit_over_virtual_memory(void **state) {
+    (void)state;
+    gpumem_resource *memory = virtual_memory(0), *limited;
+    OK(gpumem_limit_resource_create(memory, THREADS * MIB, &limited));
+    hammer(limited, MIB);
+    OK(gpumem_resource_destroy(limited));
+    OK(gpumem_resource_destroy(memory));
+}
+
+static void hammer_cache(gpumem_resource *upstream) {
+    gpumem_resource *cache;
+    OK(gpumem_caching_resource_create(
+        upstream, GPUMEM_CACHING_OPTIONS(.maximum_bytes = 32 * MIB, .segment_bytes = 2 * MIB),
+        &cache));
+    hammer(cache, 1000 * KIB);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(upstream));
+}
+
+static void a_cache_over_pinned_memory(void **state) {
+    (void)state;
+    hammer_cache(pinned(0));
+}
+
+static void a_cache_over_virtual_memory(void **state) {
+    (void)state;
+    hammer_cache(virtual_memory(0));
+}
+
+/* The device has 36 MiB. */
+static void a_small_device(void **state) {
+    (void)state;
+    gpumem_resource *memory = virtual_memory(GIB);
+    hammer(memory, 3 * MIB);
+    OK(gpumem_resource_destroy(memory));
+}
+
+static void a_small_device_with_a_cache(void **state) {
+    (void)state;
+    gpumem_resource *memory = virtual_memory(GIB), *cache;
+    /* Segments that are no larger than they must be: a stream's memory is its own while it is used.
+     */
+    OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 2 * MIB),
+                                      &cache));
+    hammer(cache, 3 * MIB);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(memory));
+}
+
+static void a_small_device_with_a_pool(void **state) {
+    (void)state;
+    gpumem_resource *pool, *cache;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    OK(gpumem_caching_resource_create(pool, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB),
+                                      &cache));
+    hammer(cache, MIB);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static int open_small_device(void **state) {
+    setenv("SOFTGPU_MEMORY", "36M", 1);
+    return open_device(state);
+}
+
+int main(void) {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, open_small_device, close_device)
+    const struct CMUnitTest tests[] = {
+        CASE(pinned_slabs),
+        CASE(a_limit_over_virtual_memory),
+        CASE(a_cache_over_pinned_memory),
+        CASE(a_cache_over_virtual_memory),
+        CASE(a_small_device),
+        CASE(a_small_device_with_a_cache),
+        CASE(a_small_device_with_a_pool),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
