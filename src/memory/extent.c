@@ -140,37 +140,55 @@ static void release_chunks(struct gm_extent *extent, const struct gm_chunk *chun
             release_chunk(extent, &chunks[count]);
 }
 
-/* A chunk of `chunk->bytes`: a cached one, or a new one. */
+/* A chunk of `chunk->bytes`: a cached one, or a new one, which *fresh says. */
 static gpumem_status make_chunk(struct gm_extent *extent, const CUmemAllocationProp *prop,
-                                struct gm_chunk *chunk) {
-    if (extent->cache && gm_range_cache_take_chunk(extent->cache, chunk))
+                                struct gm_chunk *chunk, unsigned char *fresh) {
+    *fresh = !extent->cache || !gm_range_cache_take_chunk(extent->cache, chunk);
+    if (!*fresh)
         return GPUMEM_OK;
     return gm_vmm_create(extent->device, extent->meter, chunk->bytes, prop, &chunk->handle);
 }
 
+/* What was not wanted after all goes to where it came from: a failure leaves no more in the cache.
+ */
+static void unmake_chunks(struct gm_extent *extent, const struct gm_chunk *chunks,
+                          const unsigned char *fresh, size_t count) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    while (count--) {
+        if (fresh[count])
+            gm_vmm_release(extent->device, extent->meter, chunks[count].handle,
+                           chunks[count].bytes);
+        else
+            release_chunk(extent, &chunks[count]);
+    }
+    gm_error_restore(&saved);
+}
+
+#define FEW 16
+
 gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationProp *prop,
                                const size_t *sizes, size_t count) {
-    struct gm_chunk few[16] = {0}, *made = few;
-    if (count > sizeof few / sizeof few[0])
-        made = malloc(count * sizeof *made);
+    struct gm_chunk few[FEW] = {0}, *made = few;
+    unsigned char few_fresh[FEW] = {0}, *fresh = few_fresh;
+    if (count > FEW) {
+        made = malloc(count * (sizeof *made + sizeof *fresh));
+        fresh = (unsigned char *)(made + count);
+    }
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", count);
     gpumem_status status = GPUMEM_OK;
     size_t created = 0;
     for (; created < count; created++) {
         made[created].bytes = sizes[created];
-        status = make_chunk(extent, prop, &made[created]);
+        status = make_chunk(extent, prop, &made[created], &fresh[created]);
         if (status != GPUMEM_OK)
             break;
     }
     if (status == GPUMEM_OK)
         status = gm_extent_adopt(extent, made, count);
-    if (status != GPUMEM_OK) {
-        struct gm_error_record saved;
-        gm_error_save(&saved);
-        release_chunks(extent, made, created);
-        gm_error_restore(&saved);
-    }
+    if (status != GPUMEM_OK)
+        unmake_chunks(extent, made, fresh, created);
     if (made != few)
         free(made);
     return status;

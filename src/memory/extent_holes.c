@@ -83,18 +83,24 @@ gpumem_status gm_extent_punch(struct gm_extent *extent, size_t first, size_t cou
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-/* Takes the memory of a new chunk away again, to where it may have come from. */
-static void discard(struct gm_extent *extent, const struct gm_chunk *chunk) {
+/* How a hole came to its memory. */
+enum filled { NOT_FILLED = 0, FROM_CACHE, MADE };
+
+/* Takes the memory of a chunk away again, to where it came from: a failure leaves no more in the
+ * cache. */
+static void discard(struct gm_extent *extent, const struct gm_chunk *chunk, enum filled how) {
     struct gm_range_cache *cache = atomic_load(&extent->shared) ? NULL : extent->cache;
-    if (!cache || !gm_range_cache_give_chunk(cache, chunk))
+    if (how == MADE || !cache || !gm_range_cache_give_chunk(cache, chunk))
         gm_vmm_release(extent->device, extent->meter, chunk->handle, chunk->bytes);
 }
 
 static gpumem_status fill_one(struct gm_extent *extent, const CUmemAllocationProp *prop,
-                              size_t index) {
+                              size_t index, unsigned char *filled) {
     struct gm_chunk made = {.bytes = extent->chunks[index].bytes};
     gpumem_status status = GPUMEM_OK;
-    if (!extent->cache || !gm_range_cache_take_chunk(extent->cache, &made))
+    enum filled how =
+        extent->cache && gm_range_cache_take_chunk(extent->cache, &made) ? FROM_CACHE : MADE;
+    if (how == MADE)
         status = gm_vmm_create(extent->device, extent->meter, made.bytes, prop, &made.handle);
     if (status != GPUMEM_OK)
         return status;
@@ -102,21 +108,22 @@ static gpumem_status fill_one(struct gm_extent *extent, const CUmemAllocationPro
     if (status == GPUMEM_OK) {
         extent->chunks[index].handle = made.handle;
         extent->holes -= made.bytes;
+        *filled = (unsigned char)how;
         return GPUMEM_OK;
     }
     struct gm_error_record saved;
     gm_error_save(&saved);
-    discard(extent, &made);
+    discard(extent, &made, how);
     gm_error_restore(&saved);
     return status;
 }
 
 /* Makes a hole of it again. A mapping that the driver will not give up keeps its memory. */
-static void empty(struct gm_extent *extent, size_t index) {
+static void empty(struct gm_extent *extent, size_t index, enum filled how) {
     struct gm_chunk *chunk = &extent->chunks[index];
     if (unmap_one(extent, index) != GPUMEM_OK)
         return;
-    discard(extent, chunk);
+    discard(extent, chunk, how);
     chunk->handle = 0;
     extent->holes += chunk->bytes;
 }
@@ -130,15 +137,14 @@ gpumem_status gm_extent_fill(struct gm_extent *extent, const CUmemAllocationProp
     for (size_t i = 0; i < count && status == GPUMEM_OK; i++) {
         if (extent->chunks[first + i].handle)
             continue;
-        status = fill_one(extent, prop, first + i);
-        filled[i] = status == GPUMEM_OK;
+        status = fill_one(extent, prop, first + i, &filled[i]);
     }
     if (status != GPUMEM_OK) {
         struct gm_error_record saved;
         gm_error_save(&saved);
         for (size_t i = 0; i < count; i++)
-            if (filled[i])
-                empty(extent, first + i);
+            if (filled[i] != NOT_FILLED)
+                empty(extent, first + i, (enum filled)filled[i]);
         gm_error_restore(&saved);
     }
     free(filled);

@@ -41,6 +41,7 @@ enum sweep_part {
 struct sweep {
     const char *name;
     enum sweep_part part;
+    void (*prepare)(void *user); /* before each run, without a fault; may be NULL */
     int (*act)(void *user);
     void (*recover)(void *user);
     void (*undo)(void *user);
@@ -54,6 +55,12 @@ struct sweep {
      * the state may have kept something; NULL when nothing may ever be lost.
      */
     uint64_t (*lost)(void *user);
+    /*
+     * `recover` and `undo` leave caches as they are: these may have shrunk after the act, and
+     * nothing else may have changed. Of each sort of line of the state there may be fewer, and
+     * their numbers less; none more.
+     */
+    bool caches_may_shrink;
     /* What to print of an act that fails for no fault; may be NULL. */
     const char *(*explain)(void);
     void *user;

@@ -1,0 +1,133 @@
+/*
+ * Sweeps over resources whose caches are warm and stay so: whichever driver call fails, what is
+ * kept may have become less, and nothing else has changed: no buffer, no count, no byte in use.
+ */
+#include "library_sweeps.h"
+
+struct subject {
+    gpumem_resource *resource;
+    gpumem_buffer *kept, *buffer;
+    CUstream stream, other;
+    gpumem_stats before; /* of the device, with caches warm */
+    size_t bytes;
+};
+
+static gpumem_stats now(void) {
+    return device_stats();
+}
+
+/* Queued work is done, and no context current; caches stay. */
+static void calm(void) {
+    CUcontext context;
+    pop_contexts(NULL);
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    cu->cuCtxSynchronize();
+    cu->cuCtxPopCurrent_v2(&context);
+}
+
+static int allocate(void *user) {
+    struct subject *s = user;
+    s->before = now();
+    s->buffer = NULL;
+    return (int)gpumem_buffer_allocate(s->resource, s->bytes,
+                                       GPUMEM_BUFFER_OPTIONS(.stream = s->stream), &s->buffer);
+}
+
+/* An allocation that failed has changed no count but that of failures. */
+static void check_counts(void *user) {
+    struct subject *s = user;
+    gpumem_stats after = now();
+    calm();
+    assert_null(s->buffer);
+    assert_int_equal(after.allocations, s->before.allocations);
+    assert_int_equal(after.in_use_bytes, s->before.in_use_bytes);
+    assert_int_equal(after.allocations_total, s->before.allocations_total);
+    if (after.cached_bytes > s->before.cached_bytes)
+        fail_msg("%lu bytes are kept, where it was %lu", (unsigned long)after.cached_bytes,
+                 (unsigned long)s->before.cached_bytes);
+    assert_true(after.committed_bytes <= s->before.committed_bytes + after.quarantined_bytes);
+    assert_int_equal(after.deferred_frees, 0);
+}
+
+/* And nothing of it is kept: the next finds halves only. */
+static void free_it(void *user) {
+    struct subject *s = user;
+    OK(gpumem_buffer_free(s->buffer, s->stream));
+    settle(user);
+}
+
+/* What a fault has emptied is filled again before the next: with halves, so that some of an
+ * allocation may be at hand and some is not. */
+static void warm(void *user) {
+    struct subject *s = user;
+    gpumem_buffer *halves[2];
+    for (size_t i = 0; i < COUNT(halves); i++)
+        OK(gpumem_buffer_allocate(s->resource, s->bytes / 2,
+                                  GPUMEM_BUFFER_OPTIONS(.stream = s->stream), &halves[i]));
+    for (size_t i = 0; i < COUNT(halves); i++)
+        OK(gpumem_buffer_free(halves[i], s->stream));
+    calm();
+    assert_true(now().cached_bytes >= s->bytes / 2);
+}
+
+static void sweep_warm(const char *name, gpumem_resource *resource, size_t bytes) {
+    struct subject s = {.resource = resource, .bytes = bytes};
+    OK(gpumem_stream_create(device, NULL, &s.stream));
+    OK(gpumem_stream_create(device, NULL, &s.other));
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &s.kept));
+    OK(gpumem_buffer_fill_sync(s.kept, 0, bytes, 0x5d, s.other));
+    sweep_run(&(struct sweep){.name = name,
+                              .prepare = warm,
+                              .act = allocate,
+                              .recover = check_counts,
+                              .undo = free_it,
+                              .may_succeed = true, /* leaving the context */
+                              .lost = quarantined,
+                              .caches_may_shrink = true,
+                              .explain = last_message,
+                              .user = &s});
+    unsigned char last = 0;
+    OK(gpumem_buffer_read_sync(s.kept, bytes - 1, &last, 1, s.other));
+    assert_int_equal(last, 0x5d);
+    OK(gpumem_buffer_free(s.kept, NULL));
+    settle(NULL);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, s.stream));
+    OK(gpumem_stream_destroy(device, s.other));
+}
+
+static void virtual_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB, .cache_bytes = 64 * MIB),
+        &resource));
+    sweep_warm("allocate beside a warm cache of ranges", resource, 4 * MIB);
+}
+
+static void pinned_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
+                                     &resource));
+    sweep_warm("allocate beside warm slabs", resource, MIB + 4096);
+}
+
+static void a_caching_resource(void **state) {
+    (void)state;
+    gpumem_resource *memory, *cache;
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_caching_resource_create(memory, GPUMEM_CACHING_OPTIONS(.segment_bytes = 2 * MIB),
+                                      &cache));
+    sweep_warm("allocate beside warm segments", cache, 3 * MIB);
+    OK(gpumem_resource_destroy(memory));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(virtual_memory),
+        cmocka_unit_test(pinned_memory),
+        cmocka_unit_test(a_caching_resource),
+    };
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
+}
