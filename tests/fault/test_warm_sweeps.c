@@ -105,6 +105,80 @@ static void virtual_memory(void **state) {
     sweep_warm("allocate beside a warm cache of ranges", resource, 4 * MIB);
 }
 
+/* ---- Buffers that change --------------------------------------------------------------------- */
+
+static int grow(void *user) {
+    struct subject *s = user;
+    s->before = now();
+    return (int)gpumem_buffer_grow(s->kept, s->bytes + 4 * MIB, NULL);
+}
+
+static void shrink_back(void *user) {
+    struct subject *s = user;
+    OK(gpumem_buffer_shrink(s->kept, s->bytes, NULL));
+    settle(user);
+}
+
+static int recommit(void *user) {
+    struct subject *s = user;
+    s->before = now();
+    return (int)gpumem_buffer_recommit(s->kept, 0, s->bytes);
+}
+
+static void decommit_again(void *user) {
+    struct subject *s = user;
+    settle(user);
+    OK(gpumem_buffer_decommit(s->kept, 0, s->bytes, NULL, NULL));
+    settle(user);
+}
+
+/* One handle is at hand, of two or more that are needed. */
+static void keep_one_handle(void *user) {
+    struct subject *s = user;
+    gpumem_buffer *one;
+    OK(gpumem_buffer_allocate(s->resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = s->stream),
+                              &one));
+    OK(gpumem_buffer_shrink(one, 2 * MIB, NULL));
+    OK(gpumem_buffer_free(one, s->stream));
+    calm();
+    assert_true(now().cached_bytes >= 4 * MIB);
+}
+
+static void sweep_change(const char *name, int (*act)(void *), void (*undo)(void *),
+                         struct subject *s) {
+    sweep_run(&(struct sweep){.name = name,
+                              .prepare = keep_one_handle,
+                              .act = act,
+                              .recover = check_counts,
+                              .undo = undo,
+                              .may_succeed = true, /* leaving the context */
+                              .lost = quarantined,
+                              .caches_may_shrink = true,
+                              .explain = last_message,
+                              .user = s});
+    settle(NULL);
+}
+
+static void virtual_buffers_that_change(void **state) {
+    (void)state;
+    struct subject s = {.bytes = 4 * MIB};
+    OK(gpumem_stream_create(device, NULL, &s.stream));
+    OK(gpumem_virtual_resource_create(device,
+                                      GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 2 * MIB,
+                                                             .exact_growth = 1,
+                                                             .cache_bytes = 64 * MIB),
+                                      &s.resource));
+    OK(gpumem_buffer_allocate(s.resource, s.bytes, GPUMEM_BUFFER_OPTIONS(.capacity = 16 * MIB),
+                              &s.kept));
+    sweep_change("grow beside a warm cache", grow, shrink_back, &s);
+    decommit_again(&s);
+    sweep_change("recommit beside a warm cache", recommit, decommit_again, &s);
+    OK(gpumem_buffer_free(s.kept, NULL));
+    settle(NULL);
+    OK(gpumem_resource_destroy(s.resource));
+    OK(gpumem_stream_destroy(device, s.stream));
+}
+
 static void pinned_memory(void **state) {
     (void)state;
     gpumem_resource *resource;
@@ -126,6 +200,7 @@ static void a_caching_resource(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(virtual_memory),
+        cmocka_unit_test(virtual_buffers_that_change),
         cmocka_unit_test(pinned_memory),
         cmocka_unit_test(a_caching_resource),
     };
