@@ -103,7 +103,7 @@ static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_
 
 /* A size that the caller names is believed only where the driver knows none. */
 static gpumem_status check_size(gpumem_device *device, CUdeviceptr address, size_t bytes) {
-    size_t size;
+    size_t size = 0;
     GM_REQUIRE(bytes <= SIZE_MAX / 2, "gpumem_physical_from_address: no memory has %zu bytes",
                bytes);
     if (find_size(device, address, &size) != GPUMEM_OK)
