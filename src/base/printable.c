@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* The length of the UTF-8 character at `text` (RFC 3629); 0 when none begins there. */
-static size_t decode(const unsigned char *text, unsigned *value) {
+size_t gm_utf8_decode(const char *at, unsigned *value) {
     static const unsigned least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *text = (const unsigned char *)at;
     unsigned first = text[0];
     size_t length = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
     if (length == 0 || first >= 0xf8)
@@ -36,7 +36,7 @@ size_t gm_printable(const char *text, char *to, size_t size) {
     size_t used = 0;
     while (*at) {
         unsigned value = 0;
-        size_t length = decode(at, &value);
+        size_t length = gm_utf8_decode((const char *)at, &value);
         bool shown = length > 0 && shows_as_itself(value);
         size_t bytes = length ? length : 1;
         if (used + (shown ? bytes : 4 * bytes) >= size)

@@ -8,4 +8,8 @@
  * shown as \x1b and so on. Returns the length of the copy. Allocates nothing. */
 size_t gm_printable(const char *text, char *to, size_t size);
 
+/* The length of the UTF-8 character at `text` (RFC 3629), which ends with 0; 0 when none begins
+ * there. */
+size_t gm_utf8_decode(const char *text, unsigned *value);
+
 #endif
