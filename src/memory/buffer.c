@@ -72,11 +72,13 @@ void gm_buffer_count(gpumem_buffer *buffer) {
     gm_meter_add(meter, GM_IN_USE, buffer->allocation.bytes);
     gm_meter_add(meter, GM_ALLOCATIONS, 1);
     gm_meter_add(meter, GM_ALLOCATIONS_TOTAL, 1);
+    gm_roll_add(buffer, buffer->wait_count ? buffer->waits[0].stream : GPUMEM_STREAM_NONE);
 }
 
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
     gpumem_resource *resource = buffer->resource;
     gm_watches_tell_end(buffer);
+    gm_roll_remove(buffer);
     if (!resource->imported) {
         gm_meter_subtract(&resource->meter, GM_RESERVED, reserved(buffer));
         gm_meter_subtract(&resource->meter, GM_COMMITTED, buffer->allocation.committed_bytes);
@@ -100,10 +102,12 @@ int gm_buffer_put_off(gpumem_resource *resource, const gpumem_allocation *alloca
     atomic_fetch_add(&resource->live, 1);
     held->allocation = *allocation;
     held->freed = GM_FREED;
+    atomic_init(&held->listed.state, GM_LISTED_DEFERRED);
     held->told = 1;                     /* when the buffer itself ended */
     gm_wait_is_shared(&held->waits[0]); /* the buffer may have come from another thread */
     gm_meter_add(&resource->meter, GM_RESERVED, reserved(held));
     gm_meter_add(&resource->meter, GM_COMMITTED, allocation->committed_bytes);
+    gm_roll_add(held, stream);
     gm_waits_mark(held);
     gm_defer(held);
     return 0;
@@ -337,6 +341,7 @@ static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
     pthread_mutex_lock(&buffer->lock);
     int freed = buffer->freed & GM_FREED, named = stream && stream != GPUMEM_STREAM_NONE;
     buffer->freed |= GM_FREED;
+    atomic_store_explicit(&buffer->listed.state, GM_LISTED_FREED, memory_order_relaxed);
     if (!freed && named && !buffer->root) {
         /* There is room: see above. The stream is asked at once, so that there is no time for it to
          * be taken for another. */
@@ -393,16 +398,20 @@ void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed
     move_meter(meter, GM_IN_USE, before->bytes, changed->bytes);
     move_meter(meter, GM_COMMITTED, before->committed_bytes, changed->committed_bytes);
     buffer->layout += before->committed_bytes != changed->committed_bytes;
+    gm_roll_lock(buffer);
     buffer->allocation.bytes = changed->bytes;
     buffer->allocation.committed_bytes = changed->committed_bytes;
+    gm_roll_unlock(buffer);
 }
 
 void gm_buffer_moved(gpumem_buffer *buffer, CUdeviceptr address, size_t capacity) {
     move_meter(&buffer->resource->meter, GM_RESERVED, buffer->allocation.capacity, capacity);
+    gm_roll_lock(buffer);
     if (buffer->allocation.host_pointer)
         buffer->allocation.host_pointer = (void *)(uintptr_t)address;
     buffer->allocation.pointer = address;
     buffer->allocation.capacity = capacity;
+    gm_roll_unlock(buffer);
     buffer->layout++;
 }
 

@@ -69,6 +69,7 @@ static void discard(gpumem_device *device) {
             gm_resource_discard(device->hidden[i]);
     for (int i = 0; i < GPUMEM_CAPABILITY_COUNT; i++)
         free(device->reports[i]);
+    gm_inventory_destroy(&device->inventory);
     pthread_cond_destroy(&device->left);
     pthread_mutex_destroy(&device->lock);
     pthread_cond_destroy(&device->worked);
@@ -86,6 +87,7 @@ static gpumem_device *make(gpumem_library *library, int ordinal, CUdevice handle
     device->ordinal = ordinal;
     device->handle = handle;
     device->meter.parent = &library->meter;
+    gm_inventory_init(&device->inventory);
     pthread_mutex_init(&device->lock, NULL);
     pthread_cond_init(&device->left, NULL);
     pthread_cond_init(&device->worked, NULL);

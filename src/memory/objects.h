@@ -6,7 +6,9 @@
 #ifndef GM_MEMORY_OBJECTS_H
 #define GM_MEMORY_OBJECTS_H
 
+#include "memory/inventory.h"
 #include "memory/meter.h"
+#include "memory/roll.h"
 
 #include <gpumem/driver.h>
 #include <gpumem/gpumem.h>
@@ -45,6 +47,7 @@ struct gpumem_device {
     int has_virtual;
     size_t granularity; /* minimum of device memory; 0 without virtual memory */
     struct gm_meter meter;
+    struct gm_inventory inventory;
 
     pthread_mutex_t lock; /* everything below */
     gpumem_resource *resources;
@@ -59,6 +62,7 @@ struct gpumem_device {
     struct gm_import *imports;               /* share/import.c */
     gpumem_resource *import_resource;
     gpumem_resource *hidden[GM_HIDDEN_COUNT]; /* made when they are first needed, listed nowhere */
+    gpumem_export *exports;                   /* share/export.c */
     gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
 
     atomic_size_t deferred_count; /* of that list: what every call looks at first */
@@ -164,6 +168,9 @@ struct gpumem_resource {
     atomic_size_t watched;        /* how many those are */
     struct gm_meter meter;
     _Atomic(struct gm_pointer_table *) pointers; /* by_pointer.c; NULL until the first */
+    uint64_t serial;                             /* of the process: what a snapshot calls it */
+    struct gm_roll rolls[GM_ROLLS];
+    _Atomic(const struct gm_describe_ops *) describe; /* memory/describe.h; or NULL */
     /* Without those that the tally has: gm_resource_owned, gm_resource_live. */
     atomic_size_t live;    /* buffers, from allocation until their memory is back */
     atomic_size_t owned;   /* of those, not yet given up by all who refer to them */
@@ -214,6 +221,7 @@ struct gpumem_buffer {
     pthread_mutex_t lock; /* waits */
     unsigned char id[16]; /* random, made at the first export */
     uint64_t layout;      /* counts the changes of its chunks */
+    struct gm_roll_entry listed;
     /* In the device's deferred list, under the device's lock. */
     gpumem_buffer *next, *previous;
     uint64_t number; /* rises along the list */

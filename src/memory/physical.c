@@ -82,6 +82,7 @@ static enum gm_count counted_as(const gpumem_physical *physical) {
 
 void gm_physical_hand_out(gpumem_physical *made, gpumem_physical **physical) {
     gm_meter_add(&made->device->meter, counted_as(made), made->bytes);
+    gm_inventory_size_physical(&made->device->inventory, made->handle, made->bytes);
     gm_device_object_made(made->device);
     *physical = made;
 }

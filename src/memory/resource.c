@@ -17,9 +17,12 @@
 
 static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
                              gpumem_resource *upstream) {
+    static atomic_uint_fast64_t serials = 1;
     gpumem_resource *made = calloc(1, sizeof *made);
     if (!made)
         return NULL;
+    made->serial = atomic_fetch_add(&serials, 1);
+    gm_rolls_init(made->rolls);
     made->generation = device->generation;
     made->device = device;
     made->upstream = upstream;
@@ -57,6 +60,12 @@ static gpumem_status make_listed(gpumem_device *device, const gpumem_resource_op
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     made->users = users;
+    /* Before it is listed: a snapshot reads the properties at any time. */
+    if (users && made->properties.exportable && !(upstream && upstream->properties.exportable)) {
+        made->properties.exportable = 0;
+        snprintf(made->properties.note, sizeof made->properties.note,
+                 "exports only pass through to an `upstream` that can be exported");
+    }
     list(made);
     *resource = made;
     return GPUMEM_OK;
@@ -132,6 +141,7 @@ void gm_resource_discard(gpumem_resource *resource) {
             gm_current_leave(&current);
     }
     gm_pointers_discard(resource);
+    gm_rolls_destroy(resource->rolls);
     gm_tally_end(&resource->tally);
     gm_bury(resource);
 }
@@ -154,15 +164,9 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
                    "gpumem_resource_create: upstream is a resource of another device");
     }
     status = make_listed(device, &ops, user, upstream, 1, &made);
-    if (status != GPUMEM_OK)
-        return status;
-    if (made->properties.exportable && !(upstream && upstream->properties.exportable)) {
-        made->properties.exportable = 0;
-        snprintf(made->properties.note, sizeof made->properties.note,
-                 "exports only pass through to an `upstream` that can be exported");
-    }
-    *resource = made;
-    return GPUMEM_OK;
+    if (status == GPUMEM_OK)
+        *resource = made;
+    return status;
 }
 
 gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
@@ -245,13 +249,13 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
     return GPUMEM_OK;
 }
 
-/* For each resource but the library's own wrappers, with no lock held: a resource of the user's may
- * give buffers of another one back. */
-void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
-                        void *data) {
+/* With no lock held: a resource of the user's may give buffers of another one back. `all` takes the
+ * library's own wrappers in. */
+static void visit_resources(gpumem_device *device, int all,
+                            void (*visit)(gpumem_resource *, void *), void *data) {
     pthread_mutex_lock(&device->lock);
     for (gpumem_resource *r = device->resources; r; r = r->next) {
-        if (r->upstream && !r->apart && !r->fast)
+        if (!all && r->upstream && !r->apart && !r->fast)
             continue;
         r->visitors++;
         pthread_mutex_unlock(&device->lock);
@@ -261,6 +265,16 @@ void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, 
             pthread_cond_broadcast(&device->left);
     }
     pthread_mutex_unlock(&device->lock);
+}
+
+void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
+                        void *data) {
+    visit_resources(device, 0, visit, data);
+}
+
+void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
+                            void *data) {
+    visit_resources(device, 1, visit, data);
 }
 
 gpumem_status gpumem_device_trim(gpumem_device *device, int wait) {

@@ -42,6 +42,9 @@ size_t gm_resource_live(gpumem_resource *resource);
 
 /* What threads have counted by themselves goes to the meters. */
 void gm_resources_report(gpumem_device *device);
+/* The same for all that the device lists. */
+void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
+                            void *data);
 
 /* Adds what the device's resources know beside the meters. */
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats);

@@ -60,6 +60,7 @@ static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gp
     view->allocation.bytes = bytes;
     view->allocation.committed_bytes = bytes;
     view->allocation.capacity = bytes;
+    gm_roll_add(view, GPUMEM_STREAM_NONE);
     return GPUMEM_OK;
 }
 
@@ -101,6 +102,7 @@ void gm_view_end(gpumem_buffer *view) {
     pthread_mutex_lock(&root->lock);
     root->views--;
     pthread_mutex_unlock(&root->lock);
+    gm_roll_remove(view);
     gm_buffer_discard(view);
     gm_buffer_unref(root);
 }

@@ -33,7 +33,8 @@ static gpumem_status make_remains(struct gm_virtual_resource *v, const gpumem_bu
         }
         made->wait_room = buffer->wait_count;
     }
-    made->freed = 1;
+    made->freed = GM_FREED;
+    atomic_init(&made->listed.state, GM_LISTED_DEFERRED);
     *remains = made;
     return GPUMEM_OK;
 }
@@ -51,6 +52,7 @@ static void leave(struct gm_virtual_resource *v, gpumem_buffer *remains) {
     gpumem_resource *resource = v->resource;
     atomic_fetch_add(&resource->live, 1);
     gm_meter_add(&resource->meter, GM_RESERVED, remains->allocation.capacity);
+    gm_roll_add(remains, GPUMEM_STREAM_NONE);
     if (gm_waits_mark(remains))
         gm_buffer_finish(remains, GPUMEM_STREAM_NONE);
     else

@@ -25,6 +25,7 @@ gpumem_status gm_vmm_reserve(gpumem_device *device, size_t bytes, size_t alignme
     CUdeviceptr made = 0;
     CUresult result = cu->cuMemAddressReserve(&made, bytes, alignment, hint, 0);
     if (result == CUDA_SUCCESS) {
+        gm_inventory_add_reservation(&device->inventory, made, bytes);
         *address = made;
         return GPUMEM_OK;
     }
@@ -38,8 +39,10 @@ gpumem_status gm_vmm_reserve(gpumem_device *device, size_t bytes, size_t alignme
 
 void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr address,
                       size_t bytes) {
+    gm_inventory_drop_reservation(&device->inventory, address);
     /* Not tried twice: another thread may hold the same range by then. */
     if (device->cu->cuMemAddressFree(address, bytes) != CUDA_SUCCESS) {
+        gm_inventory_keep_reservation(&device->inventory, address, bytes);
         gm_meter_quarantine(meter, bytes);
         gm_meter_add(meter, GM_RESERVED, bytes);
     }
@@ -81,6 +84,12 @@ static gpumem_status create(gpumem_device *device, struct gm_meter *meter, size_
     CUresult result = cu->cuMemCreate(&made, bytes, prop, 0);
     if (result == CUDA_SUCCESS) {
         gm_meter_add(meter, GM_CHUNKS, 1);
+        gm_inventory_add_physical(&device->inventory,
+                                  &(struct gm_held){.key = made,
+                                                    .bytes = bytes,
+                                                    .owner = meter,
+                                                    .location = prop->location,
+                                                    .handle_types = prop->requestedHandleTypes});
         *handle = made;
         return GPUMEM_OK;
     }
@@ -113,10 +122,13 @@ gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_
 int gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
                    CUmemGenericAllocationHandle handle, size_t bytes) {
     gm_meter_subtract(meter, GM_CHUNKS, 1);
+    struct gm_held held = gm_inventory_drop_physical(&device->inventory, handle);
     /* Not tried twice: another thread may hold a new handle of the same value by then. */
     int taken = device->cu->cuMemRelease(handle) == CUDA_SUCCESS;
-    if (!taken)
+    if (!taken) {
+        gm_inventory_keep_physical(&device->inventory, &held);
         gm_meter_quarantine_memory(meter, bytes);
+    }
     return taken;
 }
 
@@ -126,6 +138,7 @@ gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdevice
     CUresult result = cu->cuMemMap(address, bytes, 0, handle, 0);
     if (result == CUDA_SUCCESS) {
         gm_meter_add(meter, GM_MAPPINGS, 1);
+        gm_inventory_add_mapping(&device->inventory, address, bytes, handle, meter);
         return GPUMEM_OK;
     }
     gpumem_status status = gm_cu_fail(cu, result, "cuMemMap", "cannot map %zu bytes at 0x%llx",
@@ -150,6 +163,7 @@ gpumem_status gm_vmm_unmap_all(gpumem_device *device, struct gm_meter *meter, CU
         result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
         gm_meter_subtract(meter, GM_MAPPINGS, count);
+        gm_inventory_drop_mappings(&device->inventory, address, bytes);
         return GPUMEM_OK;
     }
     return gm_cu_fail(cu, result, "cuMemUnmap", "cannot unmap %zu bytes at 0x%llx", bytes,
@@ -213,14 +227,19 @@ gpumem_status gm_vmm_export_fabric(gpumem_device *device, CUmemGenericAllocation
     return GPUMEM_OK;
 }
 
-/* A handle that a call of the driver has given, or has not. */
+/* A handle that a call of the driver has given, or has not. `held`: what is known of it. */
 static int counted(gpumem_device *device, struct gm_meter *meter, CUresult result,
-                   CUmemGenericAllocationHandle made, CUmemGenericAllocationHandle *handle) {
+                   CUmemGenericAllocationHandle made, const struct gm_held *held,
+                   CUmemGenericAllocationHandle *handle) {
     if (result != CUDA_SUCCESS) {
         discard_handle(device, meter, made, 0);
         return 0;
     }
     gm_meter_add(meter, GM_CHUNKS, 1);
+    struct gm_held line = *held;
+    line.key = made;
+    line.owner = meter;
+    gm_inventory_add_physical(&device->inventory, &line);
     *handle = made;
     return 1;
 }
@@ -231,7 +250,7 @@ gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, in
     CUmemGenericAllocationHandle made = 0;
     CUresult result = cu->cuMemImportFromShareableHandle(&made, (void *)(intptr_t)fd,
                                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-    if (counted(device, meter, result, made, handle))
+    if (counted(device, meter, result, made, &(struct gm_held){.imported = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
                       "device %d does not take descriptor %d as memory", device->ordinal, fd);
@@ -244,7 +263,7 @@ gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter
     CUmemGenericAllocationHandle made = 0;
     CUmemFabricHandle copy = *fabric; /* the driver's parameter is not const */
     CUresult result = cu->cuMemImportFromShareableHandle(&made, &copy, CU_MEM_HANDLE_TYPE_FABRIC);
-    if (counted(device, meter, result, made, handle))
+    if (counted(device, meter, result, made, &(struct gm_held){.imported = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
                       "device %d does not take the fabric handle as memory%s", device->ordinal,
@@ -256,7 +275,7 @@ gpumem_status gm_vmm_retain(gpumem_device *device, struct gm_meter *meter, CUdev
     const gpumem_driver_api *cu = device->cu;
     CUmemGenericAllocationHandle made = 0;
     CUresult result = cu->cuMemRetainAllocationHandle(&made, (void *)(uintptr_t)address);
-    if (counted(device, meter, result, made, handle))
+    if (counted(device, meter, result, made, &(struct gm_held){.retained = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_INVALID_ARGUMENT : gm_status_of(result),

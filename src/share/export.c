@@ -80,9 +80,33 @@ static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inne
     gm_meter_add(&inner->resource->meter, GM_EXPORTS, 1);
 }
 
+/* What is complete is listed, for snapshots. */
+static void list(gpumem_export *made) {
+    gpumem_device *device = made->buffer->resource->device;
+    pthread_mutex_lock(&device->lock);
+    made->next = device->exports;
+    made->link = &device->exports;
+    if (made->next)
+        made->next->link = &made->next;
+    device->exports = made;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void unlist(gpumem_export *made) {
+    gpumem_device *device = made->buffer->resource->device;
+    pthread_mutex_lock(&device->lock);
+    if (made->link)
+        *made->link = made->next;
+    if (made->link && made->next)
+        made->next->link = made->link;
+    made->link = NULL;
+    pthread_mutex_unlock(&device->lock);
+}
+
 /* Ends the export. The wrapper that holds the inner buffer may free it in the last line. */
 static void let_go(gpumem_export *made) {
     gpumem_buffer *buffer = made->buffer, *inner = made->inner;
+    unlist(made);
     for (size_t i = 0; i < made->count; i++)
         gm_kept_file_close(&made->files[i]);
     free(made->fds);
@@ -184,6 +208,7 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
         let_go(made);
         return status;
     }
+    list(made);
     *exported = made;
     return GPUMEM_OK;
 }

@@ -18,6 +18,7 @@ struct gpumem_export {
     size_t bytes;
     void *description;
     size_t description_bytes;
+    gpumem_export *next, **link; /* in the device's list, under its lock; link: NULL if in none */
 };
 
 /* SYSTEM with EBADF when a descriptor of the export is not the export's any more. */

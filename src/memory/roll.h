@@ -1,0 +1,53 @@
+/*
+ * The rolls of a resource: its buffers, for the snapshot. A buffer is on a roll from the moment in
+ * which its memory is there until the moment before it goes back. Several rolls, so that threads
+ * that allocate and free side by side do not meet at one lock; buffers that a resource hands out
+ * many times (gm_fast_ops) are on none.
+ *
+ * Lock order: a roll's lock comes after all others but those of inventory and JSON hooks, and no
+ * driver call is made under it.
+ */
+#ifndef GM_MEMORY_ROLL_H
+#define GM_MEMORY_ROLL_H
+
+#include <gpumem/types.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define GM_ROLLS 8
+
+struct gm_roll {
+    pthread_mutex_t lock;
+    gpumem_buffer *first;
+    char apart[64 - (sizeof(pthread_mutex_t) + sizeof(void *)) % 64]; /* another cache line */
+};
+
+enum gm_listed {
+    GM_LISTED_LIVE,
+    GM_LISTED_FREED,    /* by its owner: a hold, an export, a view or queued work keeps it */
+    GM_LISTED_DEFERRED, /* never had an owner: only queued work keeps it */
+};
+
+/* Of a buffer. */
+struct gm_roll_entry {
+    gpumem_buffer *next, **link; /* link: NULL when it is on no roll */
+    unsigned roll;
+    atomic_int state; /* enum gm_listed */
+    CUstream stream;  /* of allocation; GPUMEM_STREAM_NONE: none was named */
+};
+
+void gm_rolls_init(struct gm_roll *rolls);
+void gm_rolls_destroy(struct gm_roll *rolls);
+
+void gm_roll_add(gpumem_buffer *buffer, CUstream stream);
+/* Nothing happens when it is on none. */
+void gm_roll_remove(gpumem_buffer *buffer);
+
+/* Around a change of what the snapshot reads of the buffer. */
+void gm_roll_lock(gpumem_buffer *buffer);
+void gm_roll_unlock(gpumem_buffer *buffer);
+
+/* Calls `visit` for each buffer of the resource as of one moment, with all of its rolls locked. */
+void gm_rolls_visit(gpumem_resource *resource, void (*visit)(gpumem_buffer *, void *), void *data);
+
+#endif
