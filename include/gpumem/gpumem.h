@@ -16,6 +16,7 @@
 #include <gpumem/pool.h>
 #include <gpumem/resource.h>
 #include <gpumem/share.h>
+#include <gpumem/snapshot.h>
 #include <gpumem/stats.h>
 #include <gpumem/status.h>
 #include <gpumem/types.h>

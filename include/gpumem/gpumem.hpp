@@ -23,6 +23,7 @@
 #include <gpumem/cpp/pool.hpp>
 #include <gpumem/cpp/resource.hpp>
 #include <gpumem/cpp/share.hpp>
+#include <gpumem/cpp/snapshot.hpp>
 #include <gpumem/cpp/stream.hpp>
 #include <gpumem/cpp/virtual.hpp>
 #include <gpumem/cpp/wrappers.hpp>

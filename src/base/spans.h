@@ -18,6 +18,7 @@ struct gm_span {
     struct gm_span *before, *after;         /* neighbours by offset */
     struct gm_span *bin_before, *bin_after; /* in its bin, when free */
     int is_free;
+    int mark; /* of whoever has the spans: it is left alone here, and 0 at first */
 };
 
 struct gm_spans {

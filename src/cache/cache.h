@@ -295,6 +295,9 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait);
 /* NULL: the resource is another one. */
 struct gm_cache *gm_cache_of(gpumem_resource *resource);
 
+/* describe.c: what a snapshot says of it. */
+void gm_cache_describe(struct gm_cache *cache);
+
 /* Takes a lane out of all threads. The cache's lock is held. */
 void gm_cache_flush_lane(struct gm_cache *cache, const struct gm_lane *lane);
 

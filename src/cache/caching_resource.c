@@ -453,6 +453,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     cache->resource->chunks = NULL; /* blocks share handles: none can be exported by itself */
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
+    gm_cache_describe(cache);
     *resource = cache->resource;
     return GPUMEM_OK;
 }

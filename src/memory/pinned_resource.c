@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/options.h"
 #include "memory/current.h"
+#include "memory/describe.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
 #include "memory/numa.h"
@@ -251,6 +252,27 @@ static void properties(void *user, gpumem_resource_properties *out) {
     memcpy(out->note, p->note, sizeof out->note);
 }
 
+static void describe(gpumem_resource *resource, struct gm_json *json, int pieces) {
+    struct pinned_resource *p = resource->user;
+    gm_json_open(json, "slabs", '[');
+    pthread_mutex_lock(&p->lock);
+    for (const struct gm_slab *slab = p->slabs; slab; slab = slab->next) {
+        gm_json_open(json, NULL, '{');
+        gm_json_address(json, "address", slab->device_base);
+        gm_json_address(json, "host_address", (uintptr_t)slab->base);
+        gm_json_number(json, "bytes", slab->bytes);
+        gm_json_number(json, "free_bytes", slab->bytes - slab->spans.used);
+        gm_json_number(json, "largest_free_bytes", gm_spans_largest(&slab->spans));
+        if (pieces)
+            gm_describe_pieces(json, &slab->spans, gm_describe_piece);
+        gm_json_close(json, '}');
+    }
+    pthread_mutex_unlock(&p->lock);
+    gm_json_close(json, ']');
+}
+
+static const struct gm_describe_ops description = {.resource = describe};
+
 static void destroy(void *user) {
     struct pinned_resource *p = user;
     if (p->resource)
@@ -340,6 +362,7 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
         destroy(p);
         return status;
     }
+    gm_describe_set(p->resource, &description);
     *resource = p->resource;
     return GPUMEM_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
+#include "memory/describe.h"
 #include "memory/driver_error.h"
 #include "memory/extent.h"
 #include "memory/resource.h"
@@ -78,6 +79,17 @@ static const gpumem_resource_ops ops = {
     .properties = properties,
 };
 
+/* The import is as it was made, and lives as long as a buffer of it. */
+static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
+    const struct gm_import *import = buffer->allocation.cookie;
+    if (!import->identity.peer.pid)
+        return;
+    gm_json_integer(json, "peer_pid", import->identity.peer.pid);
+    gm_json_number(json, "peer_uid", import->identity.peer.uid);
+}
+
+static const struct gm_describe_ops description = {.buffer = describe};
+
 static gpumem_status import_resource(gpumem_device *device, gpumem_resource **resource) {
     pthread_mutex_lock(&device->lock);
     gpumem_resource *found = device->import_resource;
@@ -92,6 +104,7 @@ static gpumem_status import_resource(gpumem_device *device, gpumem_resource **re
         return status;
     made->chunks = chunks;
     made->imported = 1;
+    gm_describe_set(made, &description);
     pthread_mutex_lock(&device->lock);
     if (!device->import_resource) {
         device->import_resource = made;

@@ -34,6 +34,8 @@ static void macros_say_what_was_written(void) {
          GPUMEM_MANAGED_OPTIONS(.read_mostly = 1));
     SAYS(gpumem_caching_options, maximum_bytes, 7, thread_bytes,
          GPUMEM_CACHING_OPTIONS(.maximum_bytes = 7));
+    SAYS(gpumem_snapshot_options, without_pieces, 1, without_buffers,
+         GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1));
     SAYS(gpumem_virtual_options, capacity, 9, exact_growth, GPUMEM_VIRTUAL_OPTIONS(.capacity = 9));
     SAYS(gpumem_logging_options, name, name, user, GPUMEM_LOGGING_OPTIONS(.name = name));
     SAYS(gpumem_caching_options, thread_bytes, 7, maximum_bytes,

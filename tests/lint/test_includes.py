@@ -36,6 +36,7 @@ LIBRARIES = {
     "vulkan/vulkan.h": ("tests/conformance", "tests/parity"),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
+PARTS = {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load", "snapshot"}
 RULES = {
     "src/base": set(),
     "src/driver": {"base"},
@@ -45,6 +46,7 @@ RULES = {
     "src/wrap": {"base", "driver", "memory"},
     "src/share": {"base", "driver", "memory"},
     "src/load": {"base", "driver", "memory", "share"},
+    "src/snapshot": {"base", "driver", "memory", "share"},
     "tools": None,
     "examples": None,
     "bench": None,
@@ -57,13 +59,12 @@ RULES = {
     "tests/abi": None,
     "tests/runner": None,
     "tests/harness": None,
-    "tests/unit": {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"},
-    "tests/fault": {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"},
-    "tests/fuzz": {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"},
+    "tests/unit": PARTS,
+    "tests/fault": PARTS,
+    "tests/fuzz": PARTS,
 }
 # An example whose code itself is tested, and not a copy of it.
 EXAMPLES = {("tests/conformance/arena.c", "../../examples/arena.c")}
-PARTS = {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 

@@ -125,6 +125,9 @@ void wrappers_have_this_form(gpumem::resource_ref memory) {
     const auto either = gpumem::try_fallback_resource(*limited, memory);
     const auto second = either->try_allocate(2 * MIB);
     EXPECT(*gpumem::try_fallback_source(*second) == memory);
+    written = 0;
+    EXPECT(gpumem::try_write_snapshot(memory.device(), count).has_value() && written > 0);
+    EXPECT(gpumem::try_snapshot(memory.device())->view().front() == '{');
 }
 
 void changes_have_this_form(gpumem::device_ref device, gpumem::resource_ref memory) {

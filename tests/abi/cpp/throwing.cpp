@@ -785,6 +785,31 @@ void what_is_alive_is_shown(gpumem::device_ref device) {
            }).status() == GPUMEM_ERROR_INVALID_ARGUMENT);
 }
 
+void what_is_held_is_told(gpumem::library_ref library, gpumem::device_ref device) {
+    const gpumem::resource pool = gpumem::device_pool_resource(device);
+    const gpumem::buffer buffer = pool.allocate(3 * MIB);
+    const gpumem::snapshot_text told = gpumem::snapshot(device);
+    EXPECT(told.view().starts_with("{\"schema\":\"gpumem.snapshot\""));
+    EXPECT(told.view().find("\"buffers\"") != std::string_view::npos);
+    EXPECT(told.view().size() == std::strlen(told.c_str()));
+    EXPECT(gpumem::snapshot(library, {.without_buffers = true}).view().find("\"buffers\"") ==
+           std::string_view::npos);
+    std::string text;
+    gpumem::write_snapshot(device, [&](std::string_view part) { text += part; });
+    EXPECT(text.size() + 1024 > told.view().size());
+    std::string of_all;
+    gpumem::write_snapshot(library, [&](std::string_view part) { of_all += part; },
+                           {.without_pieces = true});
+    EXPECT(of_all.ends_with("}\n") && text.ends_with("}\n"));
+    EXPECT(thrown_by([&] {
+               gpumem::write_snapshot(device, [](std::string_view) { return ENOSPC; });
+           }).system_code() == ENOSPC);
+    EXPECT(throws_enough([&] {
+        (void)gpumem::try_write_snapshot(
+            library, [](std::string_view) { throw std::runtime_error("enough"); });
+    }));
+}
+
 void addresses_are_aligned(gpumem::device_ref device) {
     const gpumem::resource pool = gpumem::device_pool_resource(device);
     const gpumem::resource aligned =
@@ -890,6 +915,7 @@ int main(int, char **argv) {
         pools_are_shared(device);
         traces_are_written(device);
         what_is_alive_is_shown(device);
+        what_is_held_is_told(library, device);
         addresses_are_aligned(device);
         failures_are_asked_about(device);
         the_second_gives_what_the_first_has_not(device);

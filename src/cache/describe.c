@@ -1,0 +1,116 @@
+/* What a snapshot says of a caching resource: its segments, and who has which piece of them. */
+#include "cache/cache.h"
+
+#include "memory/describe.h"
+
+enum mark { IN_USE = 0, OF_THREAD, OF_LANE, PENDING, OF_GRAPH };
+
+static void mark_chain(struct gm_block *chain, enum mark mark) {
+    for (struct gm_block *block = chain; block; block = block->next)
+        if (block->span)
+            block->span->mark = (int)mark;
+}
+
+static void clear_marks(const struct gm_lane *lane) {
+    for (struct gm_segment *segment = lane->segments; segment; segment = segment->next)
+        for (struct gm_span *span = segment->spans.first; span; span = span->after)
+            span->mark = IN_USE;
+}
+
+static void mark_lane(const struct gm_lane *lane) {
+    for (unsigned class = 0; class < GM_CLASS_COUNT; class ++)
+        for (struct gm_block *parcel = lane->parcels[class]; parcel; parcel = parcel->next_parcel)
+            mark_chain(parcel, OF_LANE);
+    mark_chain(lane->held, OF_GRAPH);
+}
+
+static void mark_thread(struct gm_thread_cache *thread) {
+    for (unsigned i = 0; i < GM_SLOTS; i++) {
+        for (unsigned class = 0; class < GM_CLASS_COUNT; class ++) {
+            mark_chain(thread->slots[i].bins[class].head, OF_THREAD);
+            mark_chain(thread->slots[i].bins[class].spare, OF_THREAD);
+        }
+        mark_chain(thread->holds[i].filling, PENDING);
+        mark_chain(thread->holds[i].marked, PENDING);
+    }
+}
+
+/* With the cache's lock held and all threads stopped, for the marks to be of one moment. */
+static void mark_all(struct gm_cache *cache) {
+    gm_threads_stop(cache);
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        clear_marks(lane);
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        mark_lane(lane);
+    for (struct gm_thread_cache *thread = cache->threads; thread; thread = thread->next_of_cache)
+        mark_thread(thread);
+    for (struct gm_block *batch = cache->pending; batch; batch = batch->next_parcel)
+        mark_chain(batch, PENDING);
+    gm_threads_resume(cache);
+}
+
+static const char *state(const struct gm_span *span) {
+    static const char *const names[] = {[IN_USE] = "in_use",
+                                        [OF_THREAD] = "thread",
+                                        [OF_LANE] = "stream",
+                                        [PENDING] = "pending",
+                                        [OF_GRAPH] = "graph"};
+    return span->is_free ? gm_describe_piece(span) : names[span->mark];
+}
+
+/* `shared`: by all streams. */
+static void describe_segment(const struct gm_segment *segment, const struct gm_lane *lane,
+                             int shared, struct gm_json *json, int pieces) {
+    const struct gm_spans *spans = &segment->spans;
+    gm_json_open(json, NULL, '{');
+    gm_json_address(json, "address", segment->allocation.pointer);
+    gm_json_number(json, "bytes", spans->bytes);
+    if (shared)
+        gm_json_null(json, "stream");
+    else
+        gm_json_address(json, "stream", (uintptr_t)lane->stream);
+    gm_json_string(json, "kind", lane->pool ? "capture" : segment->small ? "small" : "large");
+    if (lane->pool)
+        gm_json_address(json, "capture_pool", (uintptr_t)lane->pool);
+    gm_json_bool(json, "stream_ended", lane->ended);
+    gm_json_number(json, "free_bytes", spans->bytes - spans->used);
+    gm_json_number(json, "largest_free_bytes", gm_spans_largest(spans));
+    if (pieces)
+        gm_describe_pieces(json, spans, state);
+    gm_json_close(json, '}');
+}
+
+static void describe_totals(const gpumem_caching_info *info, struct gm_json *json) {
+    gm_json_number(json, "segment_bytes", info->segment_bytes);
+    gm_json_number(json, "free_bytes", info->free_bytes);
+    gm_json_number(json, "largest_free_bytes", info->largest_free_bytes);
+    gm_json_number(json, "stream_bytes", info->parcel_bytes);
+    gm_json_number(json, "thread_bytes", info->thread_bytes);
+    gm_json_number(json, "pending_bytes", info->pending_bytes);
+    gm_json_number(json, "threads", info->threads);
+    gm_json_number(json, "streams", info->streams);
+}
+
+static void describe(gpumem_resource *resource, struct gm_json *json, int pieces) {
+    struct gm_cache *cache = gm_cache_of(resource);
+    gpumem_caching_info info = {.size = sizeof info};
+    (void)gpumem_caching_get_info(resource, &info); /* takes the lock itself; cannot fail here */
+    gm_json_open(json, "cache", '{');
+    describe_totals(&info, json);
+    gm_json_open(json, "segments", '[');
+    pthread_mutex_lock(&cache->lock);
+    if (pieces)
+        mark_all(cache);
+    for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
+        for (const struct gm_segment *s = lane->segments; s; s = s->next)
+            describe_segment(s, lane, lane == cache->shared, json, pieces);
+    pthread_mutex_unlock(&cache->lock);
+    gm_json_close(json, ']');
+    gm_json_close(json, '}');
+}
+
+static const struct gm_describe_ops description = {.resource = describe};
+
+void gm_cache_describe(struct gm_cache *cache) {
+    gm_describe_set(cache->resource, &description);
+}

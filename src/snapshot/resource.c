@@ -1,0 +1,118 @@
+/* Resources and their buffers. */
+#include "memory/describe.h"
+#include "snapshot/snapshot.h"
+
+void gm_snapshot_stats(struct gm_json *json, const char *key, const gpumem_stats *stats) {
+    gm_json_open(json, key, '{');
+#define MEMBER(name) gm_json_number(json, #name, stats->name)
+    MEMBER(reserved_bytes);
+    MEMBER(committed_bytes);
+    MEMBER(committed_high);
+    MEMBER(in_use_bytes);
+    MEMBER(in_use_high);
+    MEMBER(cached_bytes);
+    MEMBER(pinned_bytes);
+    MEMBER(pinned_high);
+    MEMBER(imported_bytes);
+    MEMBER(allocations);
+    MEMBER(allocations_total);
+    MEMBER(allocations_failed);
+    MEMBER(chunks);
+    MEMBER(mappings);
+    MEMBER(deferred_frees);
+    MEMBER(deferred_bytes);
+    MEMBER(exports);
+    MEMBER(quarantined);
+    MEMBER(quarantined_bytes);
+#undef MEMBER
+    gm_json_close(json, '}');
+}
+
+static void write_properties(struct gm_json *json, const gpumem_resource *resource) {
+    const gpumem_resource_properties *p = &resource->properties;
+    gm_json_open(json, "properties", '{');
+    gm_json_string(json, "location", gpumem_location_name(p->location));
+    gm_json_bool(json, "device_accessible", p->device_accessible);
+    gm_json_bool(json, "host_accessible", p->host_accessible);
+    gm_json_bool(json, "stream_ordered", p->stream_ordered);
+    gm_json_bool(json, "can_resize", p->can_resize);
+    gm_json_bool(json, "exportable", p->exportable);
+    gm_json_string(json, "handle_type", gpumem_handle_type_name(p->handle_type));
+    gm_json_number(json, "granularity", p->granularity);
+    gm_json_number(json, "chunk_maximum", p->chunk_maximum);
+    gm_json_string(json, "note", p->note[0] ? p->note : NULL);
+    gm_json_close(json, '}');
+}
+
+/* "live"; "held" by holds or exports after its owner freed it; "deferred" by queued work, or going
+ * back just now. */
+static const char *state_of(const gpumem_buffer *buffer) {
+    if (atomic_load(&buffer->references) == 0)
+        return "deferred";
+    switch (atomic_load_explicit(&buffer->listed.state, memory_order_relaxed)) {
+    case GM_LISTED_LIVE:
+        return "live";
+    case GM_LISTED_FREED:
+        return "held";
+    default:
+        return "deferred";
+    }
+}
+
+static void write_buffer(gpumem_buffer *buffer, void *data) {
+    struct gm_json *json = data;
+    const gpumem_allocation *a = &buffer->allocation;
+    const struct gm_describe_ops *more =
+        atomic_load_explicit(&buffer->resource->describe, memory_order_acquire);
+    unsigned references = atomic_load(&buffer->references);
+    gm_json_open(json, NULL, '{');
+    gm_json_address(json, "address", a->pointer);
+    if (a->host_pointer)
+        gm_json_address(json, "host_address", (uintptr_t)a->host_pointer);
+    gm_json_number(json, "bytes", a->bytes);
+    gm_json_number(json, "committed_bytes", a->committed_bytes);
+    gm_json_number(json, "capacity", a->capacity);
+    if (buffer->listed.stream == GPUMEM_STREAM_NONE)
+        gm_json_null(json, "stream");
+    else
+        gm_json_address(json, "stream", (uintptr_t)buffer->listed.stream);
+    gm_json_string(json, "state", state_of(buffer));
+    if (references > 1)
+        gm_json_number(json, "references", references);
+    if (more && more->buffer)
+        more->buffer(buffer, json);
+    gm_json_close(json, '}');
+}
+
+static void write_own_stats(struct gm_json *json, gpumem_resource *resource) {
+    gpumem_stats stats;
+    gm_meter_read(&resource->meter, &stats);
+    if (resource->ops.stats)
+        resource->ops.stats(resource->user, &stats);
+    gm_snapshot_stats(json, "statistics", &stats);
+}
+
+void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
+                          const gpumem_snapshot_options *options) {
+    const struct gm_describe_ops *more =
+        atomic_load_explicit(&resource->describe, memory_order_acquire);
+    gm_json_open(json, NULL, '{');
+    gm_json_number(json, "id", resource->serial);
+    gm_json_string(json, "kind", resource->kind);
+    if (resource->upstream)
+        gm_json_number(json, "upstream", resource->upstream->serial);
+    else
+        gm_json_null(json, "upstream");
+    /* Whether the buffers' memory is counted by the upstream as well, under another object. */
+    gm_json_bool(json, "takes_buffers", resource->apart);
+    write_properties(json, resource);
+    write_own_stats(json, resource);
+    if (more && more->resource)
+        more->resource(resource, json, !options->without_pieces);
+    if (!options->without_buffers) {
+        gm_json_open(json, "buffers", '[');
+        gm_rolls_visit(resource, write_buffer, json);
+        gm_json_close(json, ']');
+    }
+    gm_json_close(json, '}');
+}

@@ -1,0 +1,212 @@
+/* The snapshot of a device or a library: which parts it has, and what of it each of them tells. */
+#include "snapshot/snapshot.h"
+
+#include "base/cancel.h"
+#include "base/options.h"
+#include "memory/current.h"
+#include "memory/driver_error.h"
+#include "memory/resource.h"
+
+#include <errno.h>
+#include <gpumem/snapshot.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SCHEMA_VERSION 1
+#define PIECE          ((size_t)64 << 10)
+
+/* ---- A device -------------------------------------------------------------------------------- */
+
+static void write_identity(struct gm_json *json, gpumem_device *device) {
+    gpumem_device_info info = {.size = sizeof info};
+    gm_json_integer(json, "ordinal", device->ordinal);
+    if (gpumem_device_get_info(device, &info) != GPUMEM_OK) {
+        gm_json_null(json, "name"); /* a device that has failed may refuse even this */
+        return;
+    }
+    char uuid[33];
+    for (unsigned i = 0; i < sizeof info.uuid; i++)
+        snprintf(uuid + 2 * i, 3, "%02x", info.uuid[i]);
+    gm_json_string(json, "name", info.name);
+    gm_json_string(json, "uuid", uuid);
+    gm_json_string(json, "pci_bus_id", info.pci_bus_id[0] ? info.pci_bus_id : NULL);
+    gm_json_number(json, "memory_bytes", info.memory_bytes);
+    gm_json_number(json, "granularity", info.granularity_minimum);
+}
+
+static void write_memory(struct gm_json *json, gpumem_device *device) {
+    uint64_t free_bytes = 0, total = 0;
+    if (gpumem_device_get_memory(device, &free_bytes, &total) == GPUMEM_OK)
+        gm_json_number(json, "free_bytes", free_bytes);
+    else
+        gm_json_null(json, "free_bytes");
+}
+
+static void write_statistics(struct gm_json *json, gpumem_device *device) {
+    gpumem_stats stats = {.size = sizeof stats};
+    if (gpumem_device_get_stats(device, &stats) == GPUMEM_OK)
+        gm_snapshot_stats(json, "statistics", &stats);
+}
+
+struct part {
+    struct gm_json *json;
+    const gpumem_snapshot_options *options;
+};
+
+static void write_resource(gpumem_resource *resource, void *data) {
+    const struct part *part = data;
+    gm_snapshot_resource(part->json, resource, part->options);
+}
+
+static void write_resources(struct gm_json *json, gpumem_device *device,
+                            const gpumem_snapshot_options *options) {
+    struct part part = {json, options};
+    gm_json_open(json, "resources", '[');
+    gm_resources_visit_all(device, write_resource, &part);
+    pthread_mutex_lock(&device->lock);
+    gpumem_resource *imports = device->import_resource; /* lives as long as the device */
+    pthread_mutex_unlock(&device->lock);
+    if (imports)
+        write_resource(imports, &part);
+    gm_json_close(json, ']');
+}
+
+static void write_device(struct gm_json *json, gpumem_device *device,
+                         const gpumem_snapshot_options *options) {
+    gm_json_open(json, NULL, '{');
+    write_identity(json, device);
+    write_memory(json, device);
+    write_statistics(json, device); /* what threads count by themselves comes in with it */
+    write_resources(json, device, options);
+    gm_snapshot_deferred(json, device);
+    gm_snapshot_exports(json, device);
+    gm_snapshot_virtual(json, device);
+    gm_json_close(json, '}');
+}
+
+/* ---- The whole ------------------------------------------------------------------------------- */
+
+static void write_time(struct gm_json *json) {
+    struct timespec now;
+    struct tm utc;
+    char seconds[32] = "", text[64];
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (gmtime_r(&now.tv_sec, &utc))
+        (void)strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(text, sizeof text, "%s.%06uZ", seconds, (unsigned)(now.tv_nsec / 1000));
+    gm_json_string(json, "time", text);
+}
+
+static void write_head(struct gm_json *json, gpumem_library *library) {
+    gpumem_library_info info = {.size = sizeof info};
+    gm_json_string(json, "schema", "gpumem.snapshot");
+    gm_json_integer(json, "version", SCHEMA_VERSION);
+    gm_json_string(json, "gpumem", gpumem_version_string());
+    write_time(json);
+    gm_json_integer(json, "pid", getpid());
+    gm_json_string(json, "program", program_invocation_short_name);
+    if (gpumem_library_get_info(library, &info) != GPUMEM_OK)
+        return;
+    gm_json_open(json, "driver", '{');
+    gm_json_string(json, "kind", info.driver_kind);
+    gm_json_string(json, "path", info.driver_path);
+    gm_json_integer(json, "version", info.driver_version);
+    gm_json_bool(json, "softgpu", info.softgpu);
+    gm_json_close(json, '}');
+}
+
+/* `device` is NULL for all of them. */
+static char *make_text(gpumem_library *library, gpumem_device *device,
+                       const gpumem_snapshot_options *options, size_t *bytes) {
+    struct gm_error_record saved; /* what a device refuses to tell is no failure of the call */
+    struct gm_json json;
+    gm_error_save(&saved);
+    gm_json_begin(&json);
+    gm_json_open(&json, NULL, '{');
+    write_head(&json, library);
+    gm_json_open(&json, "devices", '[');
+    if (device) {
+        write_device(&json, device, options);
+    } else {
+        pthread_mutex_lock(&library->lock);
+        for (int i = 0; i < library->device_count; i++)
+            if (library->devices[i])
+                write_device(&json, library->devices[i], options);
+        pthread_mutex_unlock(&library->lock);
+    }
+    gm_json_close(&json, ']');
+    gm_json_close(&json, '}');
+    gm_error_restore(&saved);
+    return gm_json_end(&json, bytes);
+}
+
+static gpumem_status take(gpumem_library *library, gpumem_device *device,
+                          const gpumem_snapshot_options *given, char **text, size_t *bytes) {
+    gpumem_snapshot_options options;
+    gpumem_status status =
+        gm_options_read("gpumem_snapshot_options", given, &options, sizeof options);
+    if (status != GPUMEM_OK)
+        return status;
+    char *made = make_text(library, device, &options, bytes);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a snapshot");
+    *text = made;
+    return GPUMEM_OK;
+}
+
+static gpumem_status hand_over(char *text, size_t bytes, gpumem_write_fn write, void *user) {
+    int refused = 0;
+    for (size_t done = 0; done < bytes && !refused;) {
+        size_t piece = bytes - done < PIECE ? bytes - done : PIECE;
+        refused = write(user, text + done, piece);
+        done += piece;
+    }
+    free(text);
+    if (!refused)
+        return GPUMEM_OK;
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "a snapshot cannot be written");
+}
+
+gpumem_status gpumem_snapshot(gpumem_device *device, const gpumem_snapshot_options *options,
+                              char **text) {
+    GM_UNCANCELLED;
+    size_t bytes = 0;
+    GM_CHECK(device, "gpumem_snapshot");
+    GM_REQUIRE(text, "gpumem_snapshot: text is NULL");
+    return take(device->library, device, options, text, &bytes);
+}
+
+gpumem_status gpumem_library_snapshot(gpumem_library *library,
+                                      const gpumem_snapshot_options *options, char **text) {
+    GM_UNCANCELLED;
+    size_t bytes = 0;
+    GM_CHECK(library, "gpumem_library_snapshot");
+    GM_REQUIRE(text, "gpumem_library_snapshot: text is NULL");
+    return take(library, NULL, options, text, &bytes);
+}
+
+gpumem_status gpumem_snapshot_write(gpumem_device *device, const gpumem_snapshot_options *options,
+                                    gpumem_write_fn write, void *user) {
+    GM_UNCANCELLED;
+    char *text = NULL;
+    size_t bytes = 0;
+    GM_CHECK(device, "gpumem_snapshot_write");
+    GM_REQUIRE(write, "gpumem_snapshot_write: write is NULL");
+    gpumem_status status = take(device->library, device, options, &text, &bytes);
+    return status == GPUMEM_OK ? hand_over(text, bytes, write, user) : status;
+}
+
+gpumem_status gpumem_library_snapshot_write(gpumem_library *library,
+                                            const gpumem_snapshot_options *options,
+                                            gpumem_write_fn write, void *user) {
+    GM_UNCANCELLED;
+    char *text = NULL;
+    size_t bytes = 0;
+    GM_CHECK(library, "gpumem_library_snapshot_write");
+    GM_REQUIRE(write, "gpumem_library_snapshot_write: write is NULL");
+    gpumem_status status = take(library, NULL, options, &text, &bytes);
+    return status == GPUMEM_OK ? hand_over(text, bytes, write, user) : status;
+}

@@ -1,0 +1,498 @@
+/* The snapshot: what it lists of each kind of memory, and that it is valid JSON at any time. */
+#include "json_reader.h"
+#include "library_test.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+static char *taken;
+
+static const char *take(void) {
+    free(taken);
+    taken = NULL;
+    OK(gpumem_snapshot(device, NULL, &taken));
+    if (!json_is_valid(taken))
+        fail_msg("no valid JSON:\n%s", taken);
+    return json_find(taken, "devices.0");
+}
+
+static int teardown(void **state) {
+    free(taken);
+    taken = NULL;
+    return close_device(state);
+}
+
+/* The first element of a list whose member has this value; NULL when there is none. */
+static const char *with(const char *list, const char *member, const char *value) {
+    for (size_t i = 0; i < json_count(list); i++) {
+        char index[24];
+        snprintf(index, sizeof index, "%zu", i);
+        const char *element = json_find(list, index);
+        if (json_is(json_find(element, member), value))
+            return element;
+    }
+    return NULL;
+}
+
+static const char *resource_of_kind(const char *of, const char *kind) {
+    return with(json_find(of, "resources"), "kind", kind);
+}
+
+static const char *address_text(CUdeviceptr address) {
+    static char text[24];
+    snprintf(text, sizeof text, "0x%llx", address);
+    return text;
+}
+
+static const char *buffer_of(const char *resource, const gpumem_buffer *buffer) {
+    return with(json_find(resource, "buffers"), "address",
+                address_text(gpumem_buffer_pointer(buffer)));
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer = NULL;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    return buffer;
+}
+
+#define NUMBER(object, path, wanted)                                                               \
+    assert_int_equal(json_unsigned(json_find(object, path)), (unsigned long long)(wanted))
+
+/* ---- What is listed -------------------------------------------------------------------------- */
+
+static void the_head_says_what_it_is(void **state) {
+    (void)state;
+    take();
+    assert_true(json_is(json_find(taken, "schema"), "gpumem.snapshot"));
+    NUMBER(taken, "version", 1);
+    assert_true(json_is(json_find(taken, "driver.kind"), "softgpu"));
+    assert_int_equal(json_count(json_find(taken, "devices")), 1);
+    NUMBER(taken, "devices.0.ordinal", 0);
+}
+
+static void virtual_buffers_are_listed_with_their_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(
+        device,
+        GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1),
+        &resource));
+    gpumem_buffer *buffer = allocate(resource, 8 * MIB);
+    const char *now = take();
+    const char *listed = buffer_of(resource_of_kind(now, "virtual"), buffer);
+    assert_non_null(listed);
+    NUMBER(listed, "bytes", 8 * MIB);
+    NUMBER(listed, "capacity", 64 * MIB);
+    assert_true(json_is(json_find(listed, "state"), "live"));
+    const char *owner = json_find(resource_of_kind(now, "virtual"), "id");
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 2);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
+    NUMBER(now, "virtual_memory.mappings.0.address", gpumem_buffer_pointer(buffer));
+    NUMBER(now, "virtual_memory.mappings.1.bytes", 4 * MIB);
+    NUMBER(now, "virtual_memory.mappings.0.resource", json_unsigned(owner));
+    NUMBER(now, "virtual_memory.physical.0.resource", json_unsigned(owner));
+    NUMBER(now, "virtual_memory.reservations.0.bytes", 64 * MIB);
+
+    OK(gpumem_buffer_grow(buffer, 12 * MIB, NULL));
+    now = take();
+    NUMBER(buffer_of(resource_of_kind(now, "virtual"), buffer), "committed_bytes", 12 * MIB);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 3);
+    OK(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+    now = take();
+    NUMBER(buffer_of(resource_of_kind(now, "virtual"), buffer), "bytes", 4 * MIB);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 1);
+
+    OK(gpumem_buffer_free(buffer, NULL));
+    now = take();
+    assert_int_equal(json_count(json_find(resource_of_kind(now, "virtual"), "buffers")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.reservations")), 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void memory_mapped_by_hand_belongs_to_no_resource(void **state) {
+    (void)state;
+    gpumem_reservation *reservation;
+    gpumem_physical *physical, *unmapped;
+    gpumem_mapping *mapping;
+    OK(gpumem_reservation_create(device, 8 * MIB, NULL, &reservation));
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
+    OK(gpumem_physical_create(device, 4 * MIB, NULL, &unmapped));
+    OK(gpumem_mapping_create(reservation, 2 * MIB, physical, &mapping));
+    const char *now = take();
+    NUMBER(now, "virtual_memory.reservations.0.address", gpumem_reservation_address(reservation));
+    NUMBER(now, "virtual_memory.mappings.0.address", gpumem_mapping_address(mapping));
+    assert_true(json_is(json_find(now, "virtual_memory.mappings.0.resource"), "null"));
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
+    const char *memory = with(json_find(now, "virtual_memory.physical"), "bytes", "2097152");
+    NUMBER(now, "virtual_memory.mappings.0.handle", json_unsigned(json_find(memory, "handle")));
+    OK(gpumem_mapping_destroy(mapping));
+    now = take();
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
+    OK(gpumem_physical_destroy(physical));
+    OK(gpumem_physical_destroy(unmapped));
+    OK(gpumem_reservation_destroy(reservation));
+    assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
+}
+
+static void slabs_are_listed_with_their_pieces(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
+                                     &resource));
+    gpumem_buffer *first = allocate(resource, 64 * KIB), *second = allocate(resource, 64 * KIB),
+                  *third = allocate(resource, 4 * KIB);
+    OK(gpumem_buffer_free(third, NULL));
+    third = allocate(resource, 4 * KIB);
+    OK(gpumem_buffer_free(first, NULL));
+    const char *pinned = resource_of_kind(take(), "pinned");
+    assert_int_equal(json_count(json_find(pinned, "slabs")), 1);
+    NUMBER(pinned, "slabs.0.bytes", 2 * MIB);
+    NUMBER(pinned, "slabs.0.host_address",
+           (uintptr_t)gpumem_buffer_host_pointer(second) - 64 * KIB);
+    NUMBER(pinned, "slabs.0.free_bytes", 2 * MIB - 68 * KIB);
+    assert_true(json_is(json_find(pinned, "slabs.0.pieces.0.state"), "free"));
+    assert_true(json_is(json_find(pinned, "slabs.0.pieces.1.state"), "in_use"));
+    NUMBER(pinned, "slabs.0.pieces.1.offset", 64 * KIB);
+    assert_int_equal(json_count(json_find(pinned, "slabs.0.pieces")), 4);
+    OK(gpumem_buffer_free(second, NULL));
+    OK(gpumem_buffer_free(third, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* Pieces of a state in all segments of the cache, neighbours counted one by one. */
+static unsigned long long pieces(const char *cache, const char *wanted) {
+    unsigned long long count = 0;
+    const char *segments = json_find(cache, "segments");
+    for (size_t s = 0; s < json_count(segments); s++) {
+        char path[48];
+        snprintf(path, sizeof path, "%zu.pieces", s);
+        const char *list = json_find(segments, path);
+        for (size_t i = 0; i < json_count(list); i++) {
+            snprintf(path, sizeof path, "%zu", i);
+            const char *piece = json_find(list, path), *of = json_find(piece, "count");
+            if (json_is(json_find(piece, "state"), wanted))
+                count += of ? json_unsigned(of) : 1;
+        }
+    }
+    return count;
+}
+
+static void a_cache_tells_who_has_each_block(void **state) {
+    (void)state;
+    gpumem_resource *pool, *cache;
+    gpumem_buffer *small[6], *large;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN), &pool));
+    OK(gpumem_caching_resource_create(pool, NULL, &cache));
+    for (unsigned i = 0; i < 6; i++)
+        small[i] = allocate(cache, 1000);
+    large = allocate(cache, 3 * MIB);
+    for (unsigned i = 0; i < 4; i++)
+        OK(gpumem_buffer_free(small[i], NULL));
+    const char *now = take();
+    const char *listed = json_find(resource_of_kind(now, "caching"), "cache");
+    assert_int_equal(pieces(listed, "in_use"), 3);
+    assert_true(pieces(listed, "thread") >= 4);
+    assert_int_equal(json_count(json_find(resource_of_kind(now, "caching"), "buffers")), 0);
+    NUMBER(resource_of_kind(now, "caching"), "upstream",
+           json_unsigned(json_find(resource_of_kind(now, "device_pool"), "id")));
+    gpumem_caching_info info = {.size = sizeof info};
+    OK(gpumem_caching_get_info(cache, &info));
+    NUMBER(listed, "segment_bytes", info.segment_bytes);
+    NUMBER(listed, "thread_bytes", info.thread_bytes);
+    NUMBER(listed, "free_bytes", info.free_bytes);
+    assert_int_equal(json_count(json_find(listed, "segments")), info.segments);
+
+    char *without;
+    OK(gpumem_snapshot(device, GPUMEM_SNAPSHOT_OPTIONS(.without_pieces = 1, .without_buffers = 1),
+                       &without));
+    assert_true(json_is_valid(without));
+    assert_null(strstr(without, "pieces"));
+    assert_null(strstr(without, "\"buffers\""));
+    free(without);
+    OK(gpumem_buffer_free(small[4], NULL));
+    OK(gpumem_buffer_free(small[5], NULL));
+    OK(gpumem_buffer_free(large, NULL));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void memory_that_queued_work_uses_is_pending(void **state) {
+    (void)state;
+    gpumem_resource *pinned, *cache;
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer, *deferred;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_caching_resource_create(pinned, NULL, &cache));
+    OK(gpumem_buffer_allocate(cache, 1000, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream), &buffer));
+    OK(gpumem_buffer_allocate(pinned, 5000, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream),
+                              &deferred));
+    CUdeviceptr address = gpumem_buffer_pointer(deferred);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(deferred, NULL));
+    const char *now = take();
+    assert_int_equal(pieces(json_find(resource_of_kind(now, "caching"), "cache"), "pending"), 1);
+    assert_int_equal(json_count(json_find(now, "deferred")), 1);
+    NUMBER(now, "deferred.0.address", address);
+    NUMBER(now, "deferred.0.bytes", 5000);
+    const char *listed = with(json_find(resource_of_kind(now, "pinned"), "buffers"), "address",
+                              address_text(address));
+    assert_true(json_is(json_find(listed, "state"), "deferred"));
+    NUMBER(listed, "stream", (uintptr_t)gate.stream);
+    open_gate(gate);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pinned));
+    remove_gate(gate);
+    assert_int_equal(json_count(json_find(take(), "deferred")), 0);
+}
+
+static void exports_and_imports_are_listed(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_export *exported;
+    gpumem_buffer *imported;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB);
+    OK(gpumem_export_create(buffer, &exported));
+    const void *description;
+    size_t bytes;
+    int fd;
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
+    const char *now = take();
+    assert_int_equal(json_count(json_find(now, "exports")), 1);
+    NUMBER(now, "exports.0.address", gpumem_buffer_pointer(buffer));
+    NUMBER(now, "exports.0.descriptors", 1);
+    NUMBER(buffer_of(resource_of_kind(now, "virtual"), buffer), "references", 2);
+    const char *import = buffer_of(resource_of_kind(now, "imported"), imported);
+    assert_non_null(import);
+    NUMBER(import, "bytes", 2 * MIB);
+    const char *memory = with(json_find(now, "virtual_memory.physical"), "imported", "true");
+    NUMBER(memory, "bytes", 2 * MIB);
+
+    OK(gpumem_buffer_free(buffer, NULL)); /* the export keeps it */
+    now = take();
+    const char *held =
+        with(json_find(resource_of_kind(now, "virtual"), "buffers"), "state", "held");
+    assert_non_null(held);
+    OK(gpumem_buffer_free(imported, NULL));
+    OK(gpumem_export_destroy(exported));
+    now = take();
+    assert_int_equal(json_count(json_find(now, "exports")), 0);
+    assert_int_equal(json_count(json_find(resource_of_kind(now, "virtual"), "buffers")), 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void what_the_driver_keeps_is_marked(void **state) {
+    (void)state;
+    gpumem_physical *physical;
+    OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical));
+    assert_int_equal(soft->fault_arm("cuMemRelease", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE),
+                     0);
+    OK(gpumem_physical_destroy(physical));
+    assert_int_equal(soft->fault_disarm(), 1);
+    const char *now = take();
+    const char *kept = with(json_find(now, "virtual_memory.physical"), "quarantined", "true");
+    assert_non_null(kept);
+    NUMBER(kept, "bytes", 2 * MIB);
+    NUMBER(now, "statistics.quarantined", 1);
+}
+
+/* ---- Names ----------------------------------------------------------------------------------- */
+
+static gpumem_status no_memory(void *user, const gpumem_request *request,
+                               gpumem_allocation *allocation) {
+    (void)user;
+    (void)request;
+    (void)allocation;
+    return gpumem_resource_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "none");
+}
+
+static void take_nothing(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    (void)user;
+    (void)allocation;
+    (void)stream;
+}
+
+static void hostile_properties(void *user, gpumem_resource_properties *properties) {
+    (void)user;
+    properties->location = (gpumem_location)77;
+    properties->handle_type = (gpumem_handle_type)-3;
+    snprintf(properties->note, sizeof properties->note, "\"</script>\x01\xff\xc3");
+}
+
+static void names_cannot_break_the_text(void **state) {
+    (void)state;
+    static const char *const names[] = {
+        "quote\" back\\slash",
+        "line\nfeed\ttab\x1b[31m",
+        "</script><!--",
+        "\xff\xfe not UTF-8 \xc3",
+        "\xed\xa0\x80 surrogate",
+        /* 47 bytes are kept: the last character is cut in the middle */
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xe2\x82\xac",
+        "",
+    };
+    for (size_t i = 0; i < COUNT(names); i++) {
+        const gpumem_resource_ops ops = {
+            .size = sizeof ops,
+            .kind = names[i],
+            .allocate = no_memory,
+            .deallocate = take_nothing,
+            .properties = hostile_properties,
+        };
+        gpumem_resource *resource;
+        OK(gpumem_resource_create(device, &ops, NULL, &resource));
+        assert_non_null(json_find(take(), "resources.0.kind"));
+        OK(gpumem_resource_destroy(resource));
+    }
+}
+
+/* ---- Calls ----------------------------------------------------------------------------------- */
+
+struct reader {
+    char *text;
+    size_t used, calls, calls_left;
+};
+
+static int read_some(void *user, const char *text, size_t bytes) {
+    struct reader *reader = user;
+    if (reader->calls++ == reader->calls_left)
+        return ENOSPC;
+    reader->text = realloc(reader->text, reader->used + bytes + 1);
+    assert_non_null(reader->text);
+    memcpy(reader->text + reader->used, text, bytes);
+    reader->used += bytes;
+    reader->text[reader->used] = 0;
+    return 0;
+}
+
+static void a_reader_gets_all_or_ends_it(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffers[1000];
+    OK(gpumem_device_pool_resource_create(device, NULL, &resource));
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        buffers[i] = allocate(resource, 512);
+    struct reader whole = {.calls_left = SIZE_MAX}, part = {.calls_left = 1};
+    OK(gpumem_library_snapshot_write(library, NULL, read_some, &whole));
+    assert_true(whole.calls > 1);
+    assert_true(json_is_valid(whole.text));
+    const char *listed = json_find(whole.text, "devices.0.resources.0.buffers");
+    assert_int_equal(json_count(listed), COUNT(buffers));
+    FAILS(SYSTEM, gpumem_snapshot_write(device, NULL, read_some, &part));
+    assert_int_equal(gpumem_last_error()->system_code, ENOSPC);
+    assert_int_equal(part.calls, 2);
+    free(whole.text);
+    free(part.text);
+    for (size_t i = 0; i < COUNT(buffers); i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void wrong_arguments_are_refused(void **state) {
+    (void)state;
+    char *text = NULL;
+    FAILS(INVALID_ARGUMENT, gpumem_snapshot(device, NULL, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_snapshot(NULL, NULL, &text));
+    FAILS(INVALID_ARGUMENT, gpumem_library_snapshot(NULL, NULL, &text));
+    FAILS(INVALID_ARGUMENT, gpumem_snapshot_write(device, NULL, NULL, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_snapshot(device, &(gpumem_snapshot_options){0, 1, 0}, &text));
+    assert_null(text);
+}
+
+/* ---- While threads run ----------------------------------------------------------------------- */
+
+static atomic_int ended;
+static gpumem_resource *shared[4];
+
+static void *churn(void *data) {
+    unsigned seed = (unsigned)(uintptr_t)data;
+    gpumem_buffer *kept[16] = {0};
+    for (unsigned i = 0; i < 400; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        unsigned slot = seed >> 8 & 15;
+        gpumem_resource *resource = shared[seed >> 16 & 3];
+        if (kept[slot] && (seed & 1) && gpumem_buffer_resource(kept[slot]) == shared[0]) {
+            if (gpumem_buffer_grow(kept[slot], 6 * MIB, NULL) == GPUMEM_OK &&
+                gpumem_buffer_shrink(kept[slot], 2 * MIB, NULL) != GPUMEM_OK)
+                break;
+        }
+        (void)gpumem_buffer_free(kept[slot], NULL);
+        if (gpumem_buffer_allocate(resource, 2000 + (seed >> 20),
+                                   GPUMEM_BUFFER_OPTIONS(.capacity = 0), &kept[slot]) != GPUMEM_OK)
+            kept[slot] = NULL;
+    }
+    for (unsigned i = 0; i < 16; i++)
+        (void)gpumem_buffer_free(kept[i], NULL);
+    atomic_fetch_add(&ended, 1);
+    return NULL;
+}
+
+static void *make_and_end(void *data) {
+    (void)data;
+    for (unsigned i = 0; i < 100; i++) {
+        gpumem_resource *one, *two;
+        if (gpumem_pinned_resource_create(device, NULL, &one) != GPUMEM_OK ||
+            gpumem_caching_resource_create(one, NULL, &two) != GPUMEM_OK ||
+            gpumem_resource_destroy(two) != GPUMEM_OK || gpumem_resource_destroy(one) != GPUMEM_OK)
+            break;
+    }
+    atomic_fetch_add(&ended, 1);
+    return NULL;
+}
+
+static void it_is_valid_while_threads_run(void **state) {
+    (void)state;
+    enum { THREADS = 3 };
+    pthread_t threads[THREADS + 1];
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 2 * MIB),
+        &shared[0]));
+    OK(gpumem_pinned_resource_create(device, NULL, &shared[1]));
+    OK(gpumem_device_pool_resource_create(device, NULL, &shared[2]));
+    OK(gpumem_caching_resource_create(shared[2], NULL, &shared[3]));
+    atomic_store(&ended, 0);
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, churn, (void *)(i + 1)), 0);
+    assert_int_equal(pthread_create(&threads[THREADS], NULL, make_and_end, NULL), 0);
+    do {
+        take();
+    } while (atomic_load(&ended) <= THREADS);
+    for (unsigned i = 0; i <= THREADS; i++)
+        pthread_join(threads[i], NULL);
+    OK(gpumem_device_trim(device, 1));
+    const char *now = take();
+    for (unsigned i = 0; i < 3; i++) {
+        char path[48];
+        snprintf(path, sizeof path, "resources.%u.buffers", i);
+        assert_int_equal(json_count(json_find(now, path)), 0);
+    }
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
+    for (unsigned i = 4; i-- > 0;)
+        OK(gpumem_resource_destroy(shared[i]));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(the_head_says_what_it_is),
+        TEST(virtual_buffers_are_listed_with_their_memory),
+        TEST(memory_mapped_by_hand_belongs_to_no_resource),
+        TEST(slabs_are_listed_with_their_pieces),
+        TEST(a_cache_tells_who_has_each_block),
+        TEST(memory_that_queued_work_uses_is_pending),
+        TEST(exports_and_imports_are_listed),
+        TEST(names_cannot_break_the_text),
+        TEST(a_reader_gets_all_or_ends_it),
+        TEST(wrong_arguments_are_refused),
+        TEST(it_is_valid_while_threads_run),
+        TEST(what_the_driver_keeps_is_marked), /* last: it stays */
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
