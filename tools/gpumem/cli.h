@@ -56,6 +56,7 @@ int cmd_info(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_driver(int argc, char **argv);
 int cmd_load(int argc, char **argv);
+int cmd_map(int argc, char **argv);
 int cmd_receive(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
@@ -63,6 +64,7 @@ extern const char cmd_info_usage[];
 extern const char cmd_doctor_usage[];
 extern const char cmd_driver_usage[];
 extern const char cmd_load_usage[];
+extern const char cmd_map_usage[];
 extern const char cmd_replay_usage[];
 extern const char cmd_run_usage[];
 

@@ -21,6 +21,10 @@ FILE *cli_open_text(const char *path) {
     return fopen(path, "re");
 }
 
+FILE *cli_make_text(const char *path) {
+    return fopen(path, "we");
+}
+
 int cli_make_memory(const char *name) {
     return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 }

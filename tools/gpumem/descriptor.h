@@ -14,6 +14,8 @@ void cli_hold_standard(void);
 
 /* NULL with errno. */
 FILE *cli_open_text(const char *path);
+/* Made, or emptied first. NULL with errno. */
+FILE *cli_make_text(const char *path);
 /* -1 with errno. */
 int cli_make_memory(const char *name);
 /* A connected pair, both above `floor`. 0 or an errno. */

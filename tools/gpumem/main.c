@@ -16,6 +16,7 @@ const struct cli_command cli_commands[] = {
     {"driver", "every function of the CUDA driver API and its status", cmd_driver_usage, cmd_driver,
      false},
     {"run", "run a program on softgpu", cmd_run_usage, cmd_run, false},
+    {"map", "draw what is held as a page of HTML", cmd_map_usage, cmd_map, false},
     {"receive", "import a buffer and check it: the second process of load", "", cmd_receive, true},
     {NULL, NULL, NULL, NULL, false},
 };

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The page of gpumem map in a browser: what it shows, by keyboard too, without an error."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+
+import harness
+from harness import Skip, expect, expect_status
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# Put behind the page's own script: uses the page as a hand on the keyboard would, and leaves what it
+# found in the document.
+PROBE = """
+const found = { errors: [] };
+addEventListener("error", (event) => found.errors.push(String(event.message)));
+addEventListener("securitypolicyviolation", (event) => found.errors.push(event.violatedDirective));
+const press = (key) => document.activeElement.dispatchEvent(
+  new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+const detail = () => document.getElementById("detail").textContent;
+const strips = [...document.querySelectorAll("#rows svg")];
+found.rows = strips.length;
+found.focusable = strips.every((strip) => strip.tabIndex === 0 && strip.getAttribute("aria-label"));
+if (strips.length) {
+  const most = strips.reduce((a, b) => (b.childElementCount > a.childElementCount ? b : a));
+  most.focus();
+  found.first = detail();
+  press("ArrowRight");
+  found.second = detail();
+  press("End");
+  found.last = detail();
+  press("ArrowUp");
+  found.moved = document.activeElement !== most;
+  found.overviewWorks = (() => {
+    document.querySelector("#space .overview").focus();
+    press("End");
+    press("Enter");
+    return document.activeElement.closest(".row") !== null;
+  })();
+}
+const heads = [...document.querySelectorAll("#buffer-table th button")];
+if (heads.length) {
+  const column = () => [...document.querySelectorAll("#buffer-table tbody tr td:nth-child(2)")].map((cell) => cell.textContent);
+  heads[1].click();
+  const down = column();
+  heads[1].click();
+  found.sorts = down[0] === column().at(-1) && document.querySelector("th[aria-sort=ascending]") !== null;
+}
+const background = () => getComputedStyle(document.body).backgroundColor;
+const before = background();
+document.getElementById("theme").click();
+found.themes = before !== background();
+document.getElementById("theme").click();
+found.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+found.cut = [...document.querySelectorAll(".scroll")].filter((box) => box.scrollWidth > box.clientWidth + 1).map((box) => box.getAttribute("aria-label"));
+found.smallest = Math.min(...[...document.querySelectorAll("p, td, th, dd, dt, small, span, li, b")]
+  .filter((element) => element.textContent.trim() && element.offsetParent).map((element) => parseFloat(getComputedStyle(element).fontSize)));
+document.body.dataset.found = JSON.stringify(found);
+"""
+
+
+def browser():
+    for name in BROWSERS:
+        path = shutil.which(name)
+        if path:
+            return path
+    raise Skip("no Chromium here (./dev deps browser)")
+
+
+def start(folder, *arguments):
+    """Headless, with a profile of its own and without anything that it asks of the network."""
+    command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--disable-extensions",
+               "--disable-background-networking", "--no-first-run", "--hide-scrollbars",
+               "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}",
+               "--virtual-time-budget=5000", *arguments]
+    env = dict(os.environ, HOME=str(folder), XDG_CONFIG_HOME=str(folder), XDG_CACHE_HOME=str(folder))
+    return subprocess.run(command, env=env, timeout=50, stdin=subprocess.DEVNULL,
+                          capture_output=True, check=False)
+
+
+def dump(folder, page):
+    """The page's document after its script and the probe, and what the probe found."""
+    text = page.read_text(encoding="utf-8")
+    probed = folder / "probed.html"
+    probed.write_text(text.replace("</body>", f"<script>{PROBE}</script></body>"), encoding="utf-8")
+    process = start(folder, "--window-size=1280,900", "--dump-dom", f"file://{probed}")
+    document = process.stdout.decode("utf-8", "replace")
+    found = re.search(r'data-found="([^"]*)"', document)
+    expect(found, f"the probe did not run: {document[:200]} {process.stderr[-500:]!r}")
+    text = found.group(1).replace("&quot;", '"').replace("&lt;", "<").replace("&gt;", ">")
+    return document, json.loads(text.replace("&amp;", "&"))
+
+
+def attribute(document, name):
+    found = re.search(rf'<body[^>]*data-{name}="([^"]*)"', document)
+    return found.group(1) if found else None
+
+
+def demo(folder):
+    page, snapshot = folder / "demo.html", folder / "demo.json"
+    expect_status(harness.run("map", "--demo", "--output", str(page), "--snapshot", str(snapshot)), 0)
+    return page, json.loads(snapshot.read_text(encoding="utf-8"))
+
+
+def test_the_demo_is_drawn(folder):
+    browser()
+    page, snapshot = demo(folder)
+    document, found = dump(folder, page)
+    device = snapshot["devices"][0]
+    expect(attribute(document, "ready") == "yes", "the page's script failed")
+    expect(not found["errors"], str(found["errors"]))
+    expect(attribute(document, "resources") == str(len(device["resources"])), "resources")
+    expect(attribute(document, "buffers") == str(sum(len(r["buffers"]) for r in device["resources"])),
+           "buffers")
+    expect(int(attribute(document, "regions")) == found["rows"] > 5, f"{found['rows']} strips")
+    for section in ("summary", "past", "space", "physical", "resources", "buffers", "others"):
+        expect(f'id="{section}"' in document, f"no section {section}")
+    for buffer in device["resources"][-1]["buffers"][:3]:
+        expect(buffer["address"] in document, f"{buffer['address']} is not in a table")
+
+
+def test_the_keyboard_reaches_everything(folder):
+    browser()
+    _, found = dump(folder, demo(folder)[0])
+    expect(found["focusable"], "a strip cannot be focused, or has no name")
+    expect("Addresses" in found["first"], found["first"])
+    expect(len({found["first"], found["second"], found["last"]}) == 3, "arrows change nothing")
+    expect(found["moved"] and found["overviewWorks"], "rows or overview cannot be walked")
+    expect(found["sorts"], "columns do not sort")
+
+
+def test_it_is_readable_at_1280(folder):
+    browser()
+    _, found = dump(folder, demo(folder)[0])
+    expect(found["overflow"] <= 0, f"the page is {found['overflow']} pixels too wide")
+    expect(not found["cut"], f"tables are cut: {found['cut']}")
+    expect(found["smallest"] >= 10.5, f"text of {found['smallest']} pixels")
+    expect(found["themes"], "light and dark look the same")
+
+
+def test_names_stay_text(folder):
+    browser()
+    _, snapshot = demo(folder)
+    evil = '<img src=x onerror="document.body.dataset.broken=1">'
+    snapshot["program"] = snapshot["devices"][0]["name"] = evil
+    for resource in snapshot["devices"][0]["resources"]:
+        resource["kind"] = f"{evil}</script>"
+        resource["properties"]["note"] = evil
+    source, page = folder / "evil.json", folder / "evil.html"
+    source.write_text(json.dumps(snapshot), encoding="utf-8")
+    expect_status(harness.run("map", "--output", str(page), str(source)), 0)
+    document, found = dump(folder, page)
+    expect(attribute(document, "ready") == "yes" and not found["errors"], str(found["errors"]))
+    expect(attribute(document, "broken") is None and "<img" not in document, "a name became markup")
+
+
+def test_odd_snapshots_are_drawn(folder):
+    browser()
+    _, snapshot = demo(folder)
+    device = snapshot["devices"][0]
+    empty = {**device, "resources": [], "deferred": [], "exports": [], "name": None,
+             "free_bytes": None, "virtual_memory": {"reservations": [], "physical": [],
+                                                    "mappings": [], "unlisted": 0}}
+    far = json.loads(json.dumps(device).replace('"0x7', '"0xff7'))
+    for devices in ([], [empty], [device, empty], [far]):
+        source, page = folder / "odd.json", folder / "odd.html"
+        source.write_text(json.dumps({**snapshot, "devices": devices}), encoding="utf-8")
+        expect_status(harness.run("map", "--output", str(page), str(source)), 0)
+        document, found = dump(folder, page)
+        expect(attribute(document, "ready") == "yes" and not found["errors"],
+               f"{len(devices)} devices: {found['errors']}")
+
+
+def pixels_differ(png):
+    """That it is a picture of this size with more than one colour: a blank one packs to little."""
+    expect(png[:8] == b"\x89PNG\r\n\x1a\n", "no PNG")
+    return struct.unpack(">II", png[16:24]), len(png)
+
+
+def test_a_screenshot_shows_something(folder):
+    browser()
+    page, _ = demo(folder)
+    for theme in ("light", "dark"):
+        picture = folder / f"{theme}.png"
+        start(folder, "--window-size=1280,2400", f"--screenshot={picture}",
+              f"file://{page}?theme={theme}")
+        size, length = pixels_differ(picture.read_bytes())
+        expect(size == (1280, 2400), str(size))
+        expect(length > 60000, f"{theme}: {length} bytes are a blank page")
+
+
+harness.main([value for name, value in list(globals().items()) if name.startswith("test_")])
