@@ -60,7 +60,7 @@ endif()
 
 # Pages, the tour's program, and the licences: of the project, and of what is linked in or inlined.
 set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/gpumem)
-file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md)
+file(GLOB pages CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*.json)
 file(GLOB licences CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/licences/*.txt)
 file(READ LICENSE copyright)
 foreach(licence IN LISTS licences)

@@ -173,8 +173,33 @@ def test_odd_snapshots_are_drawn(folder):
                f"{len(devices)} devices: {found['errors']}")
 
 
-def pixels_differ(png):
-    """That it is a picture of this size with more than one colour: a blank one packs to little."""
+LOG = """#gpumem-log,1
+sequence,time_ns,thread,event,buffer,bytes,alignment,capacity,stream,pointer,committed,took_ns,status,note
+1,500,7,note,0,0,0,0,0x0,0x0,0,0,OK,"a, ""quoted"" note
+over two lines"
+2,1500,7,allocate,1,4096,1,0,0x0,0x7f0000000000,4096,10,OK,
+3,2500,7,resize,1,8192,1,0,0x0,0x7f0000000000,8192,10,OK,
+4,3000,7,allocate,0,99999,1,0,0x0,0x0,0,10,OUT_OF_MEMORY,no memory
+5,3500,7,free,1,8192,1,0,0x0,0x7f0000000000,0,10,OK,
+"""
+
+
+def test_a_log_becomes_the_history(folder):
+    browser()
+    _, snapshot = demo(folder)
+    source, log, page = folder / "some.json", folder / "log.csv", folder / "log.html"
+    source.write_text(json.dumps(snapshot), encoding="utf-8")
+    log.write_text(LOG, encoding="utf-8")
+    expect_status(harness.run("map", "--output", str(page), "--log", str(log), str(source)), 0)
+    document, found = dump(folder, page)
+    expect(not found["errors"], str(found["errors"]))
+    wanted = "2 allocations in 3.0 µs, peak 8 KiB at 2.0 µs, 1 refused"
+    expect(wanted in document, re.search(r'id="past-title".{0,300}', document).group(0))
+    expect("3.0 µs: 0 allocations, 0 B" in document, "something is alive at the end")
+
+
+def picture_facts(png):
+    """Width and height, and bytes: a blank picture packs to few."""
     expect(png[:8] == b"\x89PNG\r\n\x1a\n", "no PNG")
     return struct.unpack(">II", png[16:24]), len(png)
 
@@ -186,7 +211,7 @@ def test_a_screenshot_shows_something(folder):
         picture = folder / f"{theme}.png"
         start(folder, "--window-size=1280,2400", f"--screenshot={picture}",
               f"file://{page}?theme={theme}")
-        size, length = pixels_differ(picture.read_bytes())
+        size, length = picture_facts(picture.read_bytes())
         expect(size == (1280, 2400), str(size))
         expect(length > 60000, f"{theme}: {length} bytes are a blank page")
 
