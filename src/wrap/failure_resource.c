@@ -103,6 +103,15 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return bytes > allocation->bytes ? run(f, &step) : try_once(f->wrapper.upstream, &step);
 }
 
+static const struct gm_wrapper_ops own = {
+    .kind = "failure",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .resize = resize,
+    .destroy = free,
+    .transparent = 1,
+};
+
 gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
                                              const gpumem_failure_options *given,
                                              gpumem_resource **resource) {
@@ -115,31 +124,18 @@ gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.fn, "gpumem_failure_resource_create: fn is NULL");
-    const gpumem_resource_ops ops = {
-        .size = sizeof ops,
-        .kind = "failure",
-        .allocate = allocate,
-        .deallocate = deallocate,
-        .resize = upstream->ops.resize ? resize : NULL,
-        .properties = gm_wrapper_properties,
-        .trim = gm_wrapper_trim,
-        .destroy = free,
-    };
     struct failure_resource *f = calloc(1, sizeof *f);
     if (!f)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    f->wrapper.upstream = upstream;
     f->fn = options.fn;
     f->user = options.user;
     f->maximum_retries = options.maximum_retries ? options.maximum_retries : DEFAULT_RETRIES;
-    status = gm_resource_make(upstream->device, &ops, f, upstream, &f->resource);
-    if (status != GPUMEM_OK) {
-        free(f);
+    gpumem_resource *made;
+    status = gm_wrapper_make(&f->wrapper, upstream, &own, &made);
+    if (status != GPUMEM_OK)
         return status;
-    }
     /* An answer to give up holds: the library does not try once more by itself. */
-    f->resource->reclaims = 1;
-    f->resource->transparent = 1;
-    *resource = f->resource;
+    made->reclaims = 1;
+    *resource = f->resource = made;
     return GPUMEM_OK;
 }

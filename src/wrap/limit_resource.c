@@ -61,28 +61,22 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return status;
 }
 
+static const struct gm_wrapper_ops own = {
+    .kind = "limit",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .resize = resize,
+    .destroy = free,
+};
+
 gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,
                                            gpumem_resource **resource) {
     GM_UNCANCELLED;
     GM_CHECK(upstream, "gpumem_limit_resource_create");
     GM_REQUIRE(resource, "gpumem_limit_resource_create: resource is NULL");
-    const gpumem_resource_ops ops = {
-        .size = sizeof ops,
-        .kind = "limit",
-        .allocate = allocate,
-        .deallocate = deallocate,
-        .resize = upstream->ops.resize ? resize : NULL,
-        .properties = gm_wrapper_properties,
-        .trim = gm_wrapper_trim,
-        .destroy = free,
-    };
     struct limit_resource *limit = calloc(1, sizeof *limit);
     if (!limit)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    limit->wrapper.upstream = upstream;
     limit->maximum = maximum_bytes;
-    gpumem_status status = gm_resource_make(upstream->device, &ops, limit, upstream, resource);
-    if (status != GPUMEM_OK)
-        free(limit);
-    return status;
+    return gm_wrapper_make(&limit->wrapper, upstream, &own, resource);
 }

@@ -65,6 +65,15 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return status;
 }
 
+static const struct gm_wrapper_ops own = {
+    .kind = "logging",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .resize = resize,
+    .destroy = free,
+    .transparent = 1,
+};
+
 gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
                                              const gpumem_logging_options *given,
                                              gpumem_resource **resource) {
@@ -78,28 +87,12 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
         return status;
     GM_REQUIRE((unsigned)options.level <= GPUMEM_LOG_DEBUG,
                "gpumem_logging_resource_create: unknown level %d", (int)options.level);
-    const gpumem_resource_ops ops = {
-        .size = sizeof ops,
-        .kind = "logging",
-        .allocate = allocate,
-        .deallocate = deallocate,
-        .resize = upstream->ops.resize ? resize : NULL,
-        .properties = gm_wrapper_properties,
-        .trim = gm_wrapper_trim,
-        .destroy = free,
-    };
     struct logging_resource *l = calloc(1, sizeof *l);
     if (!l)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    l->wrapper.upstream = upstream;
     l->fn = options.fn;
     l->user = options.user;
     l->level = options.level;
     snprintf(l->name, sizeof l->name, "%s", options.name ? options.name : upstream->kind);
-    status = gm_resource_make(upstream->device, &ops, l, upstream, resource);
-    if (status == GPUMEM_OK)
-        (*resource)->transparent = 1;
-    else
-        free(l);
-    return status;
+    return gm_wrapper_make(&l->wrapper, upstream, &own, resource);
 }

@@ -137,7 +137,7 @@ gpumem_status gpumem_trace_flush(gpumem_resource *resource) {
                           "the trace has ended, %llu lines are missing", missing);
 }
 
-static void describe(const gpumem_resource *upstream, char *text, size_t room) {
+static void begin_note(const gpumem_resource *upstream, char *text, size_t room) {
     char when[32] = "";
     struct tm utc;
     time_t now = time(NULL);
@@ -147,38 +147,31 @@ static void describe(const gpumem_resource *upstream, char *text, size_t room) {
              upstream->device->ordinal, when);
 }
 
+static const struct gm_wrapper_ops own = {
+    .kind = "trace",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .resize = resize,
+    .destroy = destroy,
+    .transparent = 1,
+};
+
 static gpumem_status make(gpumem_resource *upstream, const gpumem_trace_options *options,
                           gpumem_resource **resource) {
-    const gpumem_resource_ops ops = {
-        .size = sizeof ops,
-        .kind = "trace",
-        .allocate = allocate,
-        .deallocate = deallocate,
-        .resize = upstream->ops.resize ? resize : NULL,
-        .properties = gm_wrapper_properties,
-        .trim = gm_wrapper_trim,
-        .destroy = destroy,
-    };
     struct trace_resource *t = calloc(1, sizeof *t);
     if (!t || gm_ledger_init(&t->ledger) != 0) {
         free(t);
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     }
     char text[160];
-    describe(upstream, text, sizeof text);
-    t->wrapper.upstream = upstream;
+    begin_note(upstream, text, sizeof text);
     gpumem_status status = gm_trace_open(&t->file, options, text);
     if (status != GPUMEM_OK) {
         gm_ledger_destroy(&t->ledger);
         free(t);
         return status;
     }
-    status = gm_resource_make(upstream->device, &ops, t, upstream, resource);
-    if (status == GPUMEM_OK)
-        (*resource)->transparent = 1;
-    else
-        destroy(t);
-    return status;
+    return gm_wrapper_make(&t->wrapper, upstream, &own, resource);
 }
 
 gpumem_status gpumem_trace_resource_create(gpumem_resource *upstream,

@@ -206,6 +206,15 @@ static void warm_up(void) {
     (void)backtrace(unused, 1);
 }
 
+static const struct gm_wrapper_ops own = {
+    .kind = "tracking",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .resize = resize,
+    .destroy = destroy,
+    .transparent = 1,
+};
+
 gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,
                                               const gpumem_tracking_options *given,
                                               gpumem_resource **resource) {
@@ -220,29 +229,13 @@ gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,
     GM_REQUIRE(options.frames <= GM_FRAMES_MOST,
                "gpumem_tracking_resource_create: %u frames; %d are the most", options.frames,
                GM_FRAMES_MOST);
-    const gpumem_resource_ops ops = {
-        .size = sizeof ops,
-        .kind = "tracking",
-        .allocate = allocate,
-        .deallocate = deallocate,
-        .resize = upstream->ops.resize ? resize : NULL,
-        .properties = gm_wrapper_properties,
-        .trim = gm_wrapper_trim,
-        .destroy = destroy,
-    };
     struct tracking_resource *t = calloc(1, sizeof *t);
     if (!t || gm_ledger_init(&t->ledger) != 0) {
         free(t);
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     }
-    t->wrapper.upstream = upstream;
     t->frames = options.frames ? options.frames : 1;
     if (t->frames > 1)
         warm_up();
-    status = gm_resource_make(upstream->device, &ops, t, upstream, resource);
-    if (status == GPUMEM_OK)
-        (*resource)->transparent = 1;
-    else
-        destroy(t);
-    return status;
+    return gm_wrapper_make(&t->wrapper, upstream, &own, resource);
 }

@@ -20,6 +20,23 @@ static inline void gm_wrapper_trim(void *user, size_t keep_bytes) {
         upstream->ops.trim(upstream->user, keep_bytes);
 }
 
+/* What a wrapper does itself; the rest is what it wraps. */
+struct gm_wrapper_ops {
+    const char *kind;
+    gpumem_status (*allocate)(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation);
+    void (*deallocate)(void *user, const gpumem_allocation *allocation, CUstream stream);
+    /* For what can be resized. */
+    gpumem_status (*resize)(void *user, gpumem_allocation *allocation, size_t bytes,
+                            CUstream stream);
+    void (*destroy)(void *user);
+    int transparent; /* has no limit of its own */
+};
+
+/* Makes the resource. `wrapper` begins its data, which is taken over, also on failure. */
+gpumem_status gm_wrapper_make(struct gm_wrapper *wrapper, gpumem_resource *upstream,
+                              const struct gm_wrapper_ops *own, gpumem_resource **resource);
+
 /* The kernel's id of the calling thread. */
 uint64_t gm_thread_id(void);
 
