@@ -164,6 +164,9 @@ struct gpumem_resource {
     int reclaims;   /* its own functions do what an allocation does when memory runs out */
     int imported;   /* memory of other processes, which share/import.c counts */
     int foreign;    /* memory of the program's, which the library did not take */
+    /* Of a wrapper: an allocation that passed through it has another address now. No lock is held;
+     * NULL: it does not mind. */
+    void (*moved)(void *user, CUdeviceptr from, const gpumem_allocation *allocation);
     struct gpumem_watch *watches; /* memory/watch.c, under its lock */
     atomic_size_t watched;        /* how many those are */
     struct gm_meter meter;

@@ -133,6 +133,14 @@ static gpumem_status move_locked(struct gm_virtual_resource *v, gpumem_buffer *b
     return GPUMEM_OK;
 }
 
+/* Wrappers find what they know of an allocation by its address. */
+static void tell_wrappers(const gpumem_buffer *buffer, CUdeviceptr from) {
+    const gpumem_resource *resource = buffer->resource;
+    for (; resource && !resource->apart; resource = resource->upstream)
+        if (resource->moved)
+            resource->moved(resource->user, from, &buffer->allocation);
+}
+
 static gpumem_status move(struct gm_virtual_resource *v, gpumem_buffer *buffer, size_t capacity,
                           gpumem_buffer *remains) {
     pthread_mutex_lock(&buffer->lock);
@@ -140,11 +148,14 @@ static gpumem_status move(struct gm_virtual_resource *v, gpumem_buffer *buffer, 
     gpumem_status status = move_locked(v, buffer, capacity, remains);
     pthread_rwlock_unlock(&v->mapped.lock);
     pthread_mutex_unlock(&buffer->lock);
-    if (status == GPUMEM_OK)
-        leave(v, remains);
-    else
+    if (status != GPUMEM_OK) {
         gm_buffer_discard(remains);
-    return status;
+        return status;
+    }
+    /* Before the old address can be somebody else's. */
+    tell_wrappers(buffer, remains->allocation.pointer);
+    leave(v, remains);
+    return GPUMEM_OK;
 }
 
 static gpumem_status check(const struct gm_virtual_resource *v, size_t bytes, size_t *capacity) {

@@ -102,6 +102,15 @@ struct gm_ledger_entry *gm_ledger_remove(struct gm_ledger *ledger, CUdeviceptr p
     return found;
 }
 
+struct gm_ledger_entry *gm_ledger_move(struct gm_ledger *ledger, CUdeviceptr from, CUdeviceptr to) {
+    struct gm_ledger_entry *entry = gm_ledger_remove(ledger, from);
+    if (!entry)
+        return NULL;
+    entry->pointer = to;
+    gm_ledger_add(ledger, entry);
+    return entry;
+}
+
 static int visit_shard(const struct gm_ledger_shard *shard,
                        int (*fn)(struct gm_ledger_entry *entry, void *user), void *user) {
     int result = 0;

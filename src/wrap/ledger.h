@@ -39,6 +39,9 @@ void gm_ledger_add(struct gm_ledger *ledger, struct gm_ledger_entry *entry);
 struct gm_ledger_entry *gm_ledger_find(struct gm_ledger *ledger, CUdeviceptr pointer);
 struct gm_ledger_entry *gm_ledger_remove(struct gm_ledger *ledger, CUdeviceptr pointer);
 
+/* The same entry under another address, and returns it; NULL if there is none. */
+struct gm_ledger_entry *gm_ledger_move(struct gm_ledger *ledger, CUdeviceptr from, CUdeviceptr to);
+
 /* Calls `fn` for each entry while none can be removed; other than 0 ends and is returned. `fn` must
  * be quick and call nothing of the ledger. */
 int gm_ledger_visit(struct gm_ledger *ledger, int (*fn)(struct gm_ledger_entry *entry, void *user),

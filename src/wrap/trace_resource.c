@@ -100,6 +100,20 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return GPUMEM_OK;
 }
 
+/* Noted as a resize to the same size. */
+static void moved(void *user, CUdeviceptr from, const gpumem_allocation *allocation) {
+    struct trace_resource *t = user;
+    const struct identity *known = (const struct identity *)(const void *)gm_ledger_move(
+        &t->ledger, from, allocation->pointer);
+    gm_trace_add(&t->file, &(struct gm_trace_line){.event = "resize",
+                                                   .thread = gm_thread_id(),
+                                                   .buffer = known ? known->number : 0,
+                                                   .bytes = allocation->bytes,
+                                                   .capacity = allocation->capacity,
+                                                   .pointer = allocation->pointer,
+                                                   .committed = allocation->committed_bytes});
+}
+
 static void destroy(void *user) {
     struct trace_resource *t = user;
     gm_trace_close(&t->file);
@@ -152,6 +166,7 @@ static const struct gm_wrapper_ops own = {
     .allocate = allocate,
     .deallocate = deallocate,
     .resize = resize,
+    .moved = moved,
     .destroy = destroy,
     .transparent = 1,
 };

@@ -108,6 +108,11 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return status;
 }
 
+static void moved(void *user, CUdeviceptr from, const gpumem_allocation *allocation) {
+    struct tracking_resource *t = user;
+    (void)gm_ledger_move(&t->ledger, from, allocation->pointer);
+}
+
 /* ---- What is alive --------------------------------------------------------------------------- */
 
 struct reading {
@@ -211,6 +216,7 @@ static const struct gm_wrapper_ops own = {
     .allocate = allocate,
     .deallocate = deallocate,
     .resize = resize,
+    .moved = moved,
     .destroy = destroy,
     .transparent = 1,
 };

@@ -21,5 +21,6 @@ gpumem_status gm_wrapper_make(struct gm_wrapper *wrapper, gpumem_resource *upstr
         return status;
     }
     (*resource)->transparent = own->transparent;
+    (*resource)->moved = own->moved;
     return GPUMEM_OK;
 }

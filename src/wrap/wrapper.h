@@ -29,6 +29,7 @@ struct gm_wrapper_ops {
     /* For what can be resized. */
     gpumem_status (*resize)(void *user, gpumem_allocation *allocation, size_t bytes,
                             CUstream stream);
+    void (*moved)(void *user, CUdeviceptr from, const gpumem_allocation *allocation); /* or NULL */
     void (*destroy)(void *user);
     int transparent; /* has no limit of its own */
 };

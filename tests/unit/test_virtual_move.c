@@ -1,6 +1,8 @@
 /* A virtual buffer that outran its capacity gets another address, and keeps its memory. */
 #include "library_test.h"
 
+#include <errno.h>
+
 static gpumem_resource *make(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
     OK(gpumem_virtual_resource_create(device, options, &resource));
@@ -170,12 +172,57 @@ static void wrappers_pass_it_through(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+static int keep_text(void *user, const char *text, size_t bytes) {
+    char *kept = user;
+    size_t used = strlen(kept);
+    if (bytes >= 4096 - used)
+        return ENOSPC;
+    memcpy(kept + used, text, bytes);
+    kept[used + bytes] = 0;
+    return 0;
+}
+
+static int keep_tracked(void *user, const gpumem_tracked *tracked) {
+    *(CUdeviceptr *)user = tracked->pointer;
+    return 0;
+}
+
+static void wrappers_know_it_by_its_new_address(void **state) {
+    (void)state;
+    char text[4096] = "", wanted[128];
+    gpumem_resource *resource = make(NULL), *tracking, *trace;
+    OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
+    OK(gpumem_trace_resource_create(
+        tracking, GPUMEM_TRACE_OPTIONS(.write = keep_text, .user = text), &trace));
+    gpumem_buffer *buffer = allocate(trace, 4 * MIB, NULL);
+    CUdeviceptr now = 0, tracked = 0;
+    OK(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &now));
+    OK(gpumem_tracking_visit(tracking, keep_tracked, &tracked));
+    assert_true(tracked == now);
+    OK(gpumem_buffer_free(buffer, NULL));
+    tracked = 0;
+    OK(gpumem_tracking_visit(tracking, keep_tracked, &tracked));
+    assert_true(tracked == 0);
+    OK(gpumem_trace_flush(trace));
+    snprintf(wanted, sizeof wanted, "resize,1,%zu,0,%zu,0x0,0x%llx,", 4 * MIB, 64 * MIB, now);
+    assert_non_null(strstr(text, wanted));
+    snprintf(wanted, sizeof wanted, "free,1,%zu,0,0,0x0,0x%llx,", 4 * MIB, now);
+    assert_non_null(strstr(text, wanted));
+    OK(gpumem_resource_destroy(trace));
+    OK(gpumem_resource_destroy(tracking));
+    OK(gpumem_resource_destroy(resource));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(memory_and_content_stay),    T(the_old_address_is_valid_until_its_last_use),
-        T(a_free_right_after_is_fine), T(holes_and_access_move_too),
-        T(promised_addresses_stay),    T(wrappers_pass_it_through),
+        T(memory_and_content_stay),
+        T(the_old_address_is_valid_until_its_last_use),
+        T(a_free_right_after_is_fine),
+        T(holes_and_access_move_too),
+        T(promised_addresses_stay),
+        T(wrappers_pass_it_through),
+        T(wrappers_know_it_by_its_new_address),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
