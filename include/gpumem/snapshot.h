@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct gpumem_snapshot_options {
     size_t size;
-    int without_buffers; /* 1: no list of each resource's buffers */
+    int without_buffers; /* 1: no list of each resource's buffers, and none of what is tracked */
     /* 1: of slabs and of a cache's segments the totals, but not each piece. Telling the pieces of a
      * cache apart stops its threads for about 10 ns a block. */
     int without_pieces;

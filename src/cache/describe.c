@@ -91,7 +91,9 @@ static void describe_totals(const gpumem_caching_info *info, struct gm_json *jso
     gm_json_number(json, "streams", info->streams);
 }
 
-static void describe(gpumem_resource *resource, struct gm_json *json, int pieces) {
+static void describe(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options) {
+    int pieces = !options->without_pieces;
     struct gm_cache *cache = gm_cache_of(resource);
     gpumem_caching_info info = {.size = sizeof info};
     (void)gpumem_caching_get_info(resource, &info); /* takes the lock itself; cannot fail here */
@@ -104,8 +106,10 @@ static void describe(gpumem_resource *resource, struct gm_json *json, int pieces
     for (const struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
         for (const struct gm_segment *s = lane->segments; s; s = s->next)
             describe_segment(s, lane, lane == cache->shared, json, pieces);
+    size_t pools = cache->pools;
     pthread_mutex_unlock(&cache->lock);
     gm_json_close(json, ']');
+    gm_json_number(json, "capture_pools", pools);
     gm_json_close(json, '}');
 }
 

@@ -6,14 +6,17 @@
 #include "base/spans.h"
 #include "memory/objects.h"
 
+#include <gpumem/snapshot.h>
+
 /*
  * Each adds members to an object that is open, and makes no driver call; either may be NULL. Names
  * of members are those of docs/snapshot.md: adding one is no new version, changing one is.
  */
 struct gm_describe_ops {
-    /* Members of the resource. No lock is held; locks of its own may be taken. `pieces` is 0 when
-     * the caller wants no lists as long as the number of blocks. */
-    void (*resource)(gpumem_resource *resource, struct gm_json *json, int pieces);
+    /* Members of the resource, as far as the options want them. No lock is held; locks of its own
+     * may be taken. */
+    void (*resource)(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options);
     /* Members of one of its buffers, whose roll is locked: it stays, and so does its cookie. Only
      * locks under which nothing else is locked may be taken. */
     void (*buffer)(const gpumem_buffer *buffer, struct gm_json *json);

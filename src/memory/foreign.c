@@ -4,6 +4,7 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/buffer.h"
+#include "memory/describe.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 
@@ -57,6 +58,12 @@ static const gpumem_resource_ops ops_ordered = {
     .properties = properties_ordered,
 };
 
+static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
+    gm_json_bool(json, "deleter", buffer->allocation.cookie != NULL);
+}
+
+static const struct gm_describe_ops description = {.buffer = describe};
+
 static gpumem_status make_owner(const gpumem_foreign_options *options, struct owner **owner) {
     *owner = NULL;
     if (!options->deleter)
@@ -86,6 +93,7 @@ gpumem_status gm_foreign_make(gpumem_device *device, CUdeviceptr pointer, size_t
         free(owner);
         return status;
     }
+    gm_describe_set(resource, &description);
     made->read_only = options->read_only;
     made->allocation.pointer = pointer;
     made->allocation.host_pointer = known->host_pointer;

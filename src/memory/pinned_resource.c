@@ -252,7 +252,8 @@ static void properties(void *user, gpumem_resource_properties *out) {
     memcpy(out->note, p->note, sizeof out->note);
 }
 
-static void describe(gpumem_resource *resource, struct gm_json *json, int pieces) {
+static void describe(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options) {
     struct pinned_resource *p = resource->user;
     gm_json_open(json, "slabs", '[');
     pthread_mutex_lock(&p->lock);
@@ -263,7 +264,7 @@ static void describe(gpumem_resource *resource, struct gm_json *json, int pieces
         gm_json_number(json, "bytes", slab->bytes);
         gm_json_number(json, "free_bytes", slab->bytes - slab->spans.used);
         gm_json_number(json, "largest_free_bytes", gm_spans_largest(&slab->spans));
-        if (pieces)
+        if (!options->without_pieces)
             gm_describe_pieces(json, &slab->spans, gm_describe_piece);
         gm_json_close(json, '}');
     }

@@ -358,6 +358,7 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
     p->resource->imported = settings->mapped;
     p->resource->own_stream = !settings->mapped;
     gm_pool_quicken(p);
+    gm_pool_describe(p);
     *resource = p->resource;
     return GPUMEM_OK;
 }

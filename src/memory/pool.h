@@ -93,6 +93,9 @@ void gm_pool_freed(struct gm_pool *pool, const gpumem_allocation *allocation, CU
 /* A buffer of a mapped pool came to its end: nothing uses it any more. */
 void gm_pool_import_end(struct gm_pool *pool, CUdeviceptr base);
 
+/* Has the snapshot tell what the pool is, and what of others it has mapped. */
+void gm_pool_describe(struct gm_pool *pool);
+
 /* Takes a pool that ends out of the registry. */
 void gm_pool_unregister(struct gm_pool *pool);
 

@@ -1,5 +1,6 @@
 #include "memory/range_cache.h"
 
+#include "base/json.h"
 #include "memory/capture.h"
 #include "memory/driver_error.h"
 #include "memory/vmm.h"
@@ -248,6 +249,34 @@ int gm_range_cache_take_chunk(struct gm_range_cache *cache, struct gm_chunk *chu
     }
     pthread_mutex_unlock(&cache->lock);
     return found;
+}
+
+/* ---- For the snapshot ------------------------------------------------------------------------ */
+
+void gm_range_cache_describe(struct gm_range_cache *cache, struct gm_json *json) {
+    pthread_mutex_lock(&cache->lock);
+    gm_json_number(json, "bytes", cache->bytes);
+    gm_json_open(json, "ranges", '[');
+    for (const struct gm_range *range = cache->newest; range; range = range->older) {
+        gm_json_open(json, NULL, '{');
+        gm_json_address(json, "address", range->extent.address);
+        gm_json_number(json, "committed_bytes", range->extent.committed);
+        gm_json_number(json, "capacity", range->extent.capacity);
+        gm_json_string(json, "state", range->last.state == GM_WAIT_PASSED ? "idle" : "ordered");
+        if (range->last.state != GM_WAIT_PASSED)
+            gm_json_address(json, "stream", (uintptr_t)range->last.stream);
+        gm_json_close(json, '}');
+    }
+    gm_json_close(json, ']');
+    gm_json_open(json, "chunks", '[');
+    for (size_t i = 0; i < cache->chunk_count; i++) {
+        gm_json_open(json, NULL, '{');
+        gm_json_address(json, "handle", cache->chunks[i].handle);
+        gm_json_number(json, "bytes", cache->chunks[i].bytes);
+        gm_json_close(json, '}');
+    }
+    gm_json_close(json, ']');
+    pthread_mutex_unlock(&cache->lock);
 }
 
 /* ---- Waiting --------------------------------------------------------------------------------- */

@@ -75,4 +75,8 @@ void gm_range_cache_settle(struct gm_range_cache *cache, struct gm_mapped *mappe
 /* With `mapped` locked for writing: whether all that is cached is idle and here. */
 int gm_range_cache_is_idle(struct gm_range_cache *cache);
 
+/* Members "ranges" and "chunks" of an open object: what is kept just now. */
+struct gm_json;
+void gm_range_cache_describe(struct gm_range_cache *cache, struct gm_json *json);
+
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/cancel.h"
 #include "memory/buffer.h"
+#include "memory/describe.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 
@@ -37,6 +38,15 @@ static const gpumem_resource_ops ops = {
     .deallocate = deallocate,
     .properties = properties,
 };
+
+/* The buffer is held by the view. */
+static void describe(const gpumem_buffer *view, struct gm_json *json) {
+    const gpumem_buffer *root = view->root;
+    gm_json_number(json, "viewed_resource", root->resource->serial);
+    gm_json_number(json, "offset", view->allocation.pointer - root->allocation.pointer);
+}
+
+static const struct gm_describe_ops description = {.buffer = describe};
 
 /* The range is looked at with the hold in one step, so that no shrink comes between them. */
 static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gpumem_buffer *view) {
@@ -82,6 +92,8 @@ gpumem_status gpumem_buffer_view(gpumem_buffer *buffer, size_t offset, size_t by
         status = gm_resource_hidden(root->resource->device, GM_HIDDEN_VIEW, &ops, &resource);
     if (status == GPUMEM_OK)
         status = gm_buffer_make(resource, GPUMEM_STREAM_NONE, &made);
+    if (status == GPUMEM_OK)
+        gm_describe_set(resource, &description);
     if (status != GPUMEM_OK)
         return status;
     status = attach(root, offset, bytes, made);

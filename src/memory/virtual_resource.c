@@ -5,6 +5,7 @@
 #include "base/options.h"
 
 #include "memory/buffer.h"
+#include "memory/describe.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
 #include "memory/waits.h"
@@ -367,6 +368,18 @@ static const gpumem_resource_ops ops = {
     .destroy = destroy,
 };
 
+static void describe(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options) {
+    (void)options;
+    struct gm_virtual_resource *v = resource->user;
+    gm_json_open(json, "freed", '{');
+    gm_json_number(json, "maximum_bytes", v->cache.maximum);
+    gm_range_cache_describe(&v->cache, json);
+    gm_json_close(json, '}');
+}
+
+static const struct gm_describe_ops description = {.resource = describe};
+
 struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource) {
     const gpumem_resource *root = resource->mapped ? resource->mapped->resource : NULL;
     return root ? root->user : NULL;
@@ -415,6 +428,7 @@ gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
     }
     v->cache.meter = &v->resource->meter;
     v->cache.maximum = v->options.cache_bytes;
+    gm_describe_set(v->resource, &description);
     *resource = v->resource;
     return GPUMEM_OK;
 }

@@ -294,6 +294,15 @@ gpumem_status gpumem_resource_watch(gpumem_resource *resource, gpumem_leaving_fn
     return GPUMEM_OK;
 }
 
+size_t gm_watches_of(const gpumem_buffer *buffer) {
+    size_t count = 0;
+    pthread_mutex_lock(&lock);
+    for (const struct gpumem_watch *watch = buffer->watches; watch; watch = watch->next)
+        count++;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 gpumem_status gpumem_watch_end(gpumem_watch *watch) {
     GM_UNCANCELLED;
     if (!watch)

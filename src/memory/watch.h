@@ -25,6 +25,9 @@ void gm_watches_tell_segment(gpumem_resource *cache, const gpumem_allocation *se
 /* The resource ends: its watches are told nothing any more. */
 void gm_watches_leave(gpumem_resource *resource);
 
+/* How many watch this very buffer. Nothing else is locked under the lock of the watches. */
+size_t gm_watches_of(const gpumem_buffer *buffer);
+
 /* What memory of the buffer is mapped in. */
 size_t gm_buffer_granularity(const gpumem_buffer *buffer);
 

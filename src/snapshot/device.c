@@ -53,7 +53,7 @@ static void write_owner(struct gm_json *json, const gpumem_device *device,
 
 static void write_location(struct gm_json *json, const struct gm_held *held) {
     const char *name = NULL;
-    if (held->imported)
+    if (held->imported || held->retained)
         gm_json_null(json, "location"); /* asking the driver for it would take a call each */
     else if (held->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         name = "device";
@@ -92,7 +92,14 @@ static void write_physical(struct gm_json *json, const gpumem_device *device,
         write_owner(json, device, held->owner);
         write_location(json, held);
         gm_json_bool(json, "imported", held->imported);
-        gm_json_bool(json, "exportable", held->imported || held->handle_types != 0);
+        if (held->retained)
+            gm_json_bool(json, "retained", 1);
+        if (held->imported || held->retained)
+            gm_json_null(json, "exportable");
+        else
+            gm_json_bool(json, "exportable", held->handle_types != 0);
+        if (held->references > 1)
+            gm_json_number(json, "references", held->references);
         if (held->quarantined)
             gm_json_bool(json, "quarantined", 1);
         gm_json_close(json, '}');
@@ -115,19 +122,14 @@ static void write_mappings(struct gm_json *json, const gpumem_device *device,
     gm_json_close(json, ']');
 }
 
-void gm_snapshot_virtual(struct gm_json *json, gpumem_device *device) {
-    struct gm_inventory_copy copy;
-    if (gm_inventory_copy(&device->inventory, &copy) != 0) {
-        json->failed = 1;
-        return;
-    }
+void gm_snapshot_virtual(struct gm_json *json, gpumem_device *device,
+                         const struct gm_inventory_copy *memory) {
     gm_json_open(json, "virtual_memory", '{');
     pthread_mutex_lock(&device->lock); /* resources are looked up */
-    write_reservations(json, &copy);
-    write_physical(json, device, &copy);
-    write_mappings(json, device, &copy);
+    write_reservations(json, memory);
+    write_physical(json, device, memory);
+    write_mappings(json, device, memory);
     pthread_mutex_unlock(&device->lock);
-    gm_json_number(json, "unlisted", copy.missing);
+    gm_json_number(json, "unlisted", memory->missing);
     gm_json_close(json, '}');
-    gm_inventory_copy_free(&copy);
 }

@@ -1,5 +1,6 @@
 /* Resources and their buffers. */
 #include "memory/describe.h"
+#include "memory/watch.h"
 #include "snapshot/snapshot.h"
 
 void gm_snapshot_stats(struct gm_json *json, const char *key, const gpumem_stats *stats) {
@@ -59,8 +60,46 @@ static const char *state_of(const gpumem_buffer *buffer) {
     }
 }
 
+/* Whose buffers are ranges of mappings; parts of such a buffer need not be mapped. */
+static int is_mapped(const gpumem_resource *resource) {
+    return resource->mapped || resource == resource->device->import_resource;
+}
+
+/* The first mapping that does not end before `address`. */
+static size_t first_mapping(const struct gm_inventory_copy *memory, CUdeviceptr address) {
+    size_t low = 0, high = memory->mapping_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (memory->mappings[middle].key + memory->mappings[middle].bytes <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void write_chunks(struct gm_json *json, const gpumem_allocation *a,
+                         const struct gm_inventory_copy *memory) {
+    gm_json_open(json, "chunks", '[');
+    for (size_t i = first_mapping(memory, a->pointer);
+         i < memory->mapping_count && memory->mappings[i].key - a->pointer < a->capacity; i++) {
+        gm_json_open(json, NULL, '{');
+        gm_json_number(json, "offset", memory->mappings[i].key - a->pointer);
+        gm_json_number(json, "bytes", memory->mappings[i].bytes);
+        gm_json_address(json, "handle", memory->mappings[i].handle);
+        gm_json_close(json, '}');
+    }
+    gm_json_close(json, ']');
+}
+
+struct listing {
+    struct gm_json *json;
+    const struct gm_inventory_copy *memory;
+};
+
 static void write_buffer(gpumem_buffer *buffer, void *data) {
-    struct gm_json *json = data;
+    const struct listing *listing = data;
+    struct gm_json *json = listing->json;
     const gpumem_allocation *a = &buffer->allocation;
     const struct gm_describe_ops *more =
         atomic_load_explicit(&buffer->resource->describe, memory_order_acquire);
@@ -79,6 +118,13 @@ static void write_buffer(gpumem_buffer *buffer, void *data) {
     gm_json_string(json, "state", state_of(buffer));
     if (references > 1)
         gm_json_number(json, "references", references);
+    size_t watches = gm_watches_of(buffer);
+    if (watches)
+        gm_json_number(json, "watches", watches);
+    if (buffer->read_only)
+        gm_json_bool(json, "read_only", 1);
+    if (is_mapped(buffer->resource))
+        write_chunks(json, a, listing->memory);
     if (more && more->buffer)
         more->buffer(buffer, json);
     gm_json_close(json, '}');
@@ -93,7 +139,8 @@ static void write_own_stats(struct gm_json *json, gpumem_resource *resource) {
 }
 
 void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
-                          const gpumem_snapshot_options *options) {
+                          const gpumem_snapshot_options *options,
+                          const struct gm_inventory_copy *memory) {
     const struct gm_describe_ops *more =
         atomic_load_explicit(&resource->describe, memory_order_acquire);
     gm_json_open(json, NULL, '{');
@@ -106,12 +153,16 @@ void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
     /* Whether the buffers' memory is counted by the upstream as well, under another object. */
     gm_json_bool(json, "takes_buffers", resource->apart);
     write_properties(json, resource);
+    size_t watches = atomic_load(&resource->watched);
+    if (watches)
+        gm_json_number(json, "watches", watches);
     write_own_stats(json, resource);
     if (more && more->resource)
-        more->resource(resource, json, !options->without_pieces);
+        more->resource(resource, json, options);
     if (!options->without_buffers) {
         gm_json_open(json, "buffers", '[');
-        gm_rolls_visit(resource, write_buffer, json);
+        struct listing listing = {json, memory};
+        gm_rolls_visit(resource, write_buffer, &listing);
         gm_json_close(json, ']');
     }
     gm_json_close(json, '}');

@@ -54,37 +54,55 @@ static void write_statistics(struct gm_json *json, gpumem_device *device) {
 struct part {
     struct gm_json *json;
     const gpumem_snapshot_options *options;
+    const struct gm_inventory_copy *memory;
 };
 
 static void write_resource(gpumem_resource *resource, void *data) {
     const struct part *part = data;
-    gm_snapshot_resource(part->json, resource, part->options);
+    gm_snapshot_resource(part->json, resource, part->options, part->memory);
+}
+
+/* The device's own resources are made when they are first needed, and live as long as the device.
+ */
+static void write_hidden(gpumem_device *device, const struct part *part) {
+    gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
+    pthread_mutex_lock(&device->lock);
+    hidden[0] = device->import_resource;
+    for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
+        hidden[i + 1] = device->hidden[i];
+    pthread_mutex_unlock(&device->lock);
+    for (size_t i = 0; i <= GM_HIDDEN_COUNT; i++)
+        if (hidden[i])
+            gm_snapshot_resource(part->json, hidden[i], part->options, part->memory);
 }
 
 static void write_resources(struct gm_json *json, gpumem_device *device,
-                            const gpumem_snapshot_options *options) {
-    struct part part = {json, options};
+                            const gpumem_snapshot_options *options,
+                            const struct gm_inventory_copy *memory) {
+    struct part part = {json, options, memory};
     gm_json_open(json, "resources", '[');
     gm_resources_visit_all(device, write_resource, &part);
-    pthread_mutex_lock(&device->lock);
-    gpumem_resource *imports = device->import_resource; /* lives as long as the device */
-    pthread_mutex_unlock(&device->lock);
-    if (imports)
-        write_resource(imports, &part);
+    write_hidden(device, &part);
     gm_json_close(json, ']');
 }
 
 static void write_device(struct gm_json *json, gpumem_device *device,
                          const gpumem_snapshot_options *options) {
+    struct gm_inventory_copy memory;
+    if (gm_inventory_copy(&device->inventory, &memory) != 0) {
+        json->failed = 1;
+        return;
+    }
     gm_json_open(json, NULL, '{');
     write_identity(json, device);
     write_memory(json, device);
     write_statistics(json, device); /* what threads count by themselves comes in with it */
-    write_resources(json, device, options);
+    write_resources(json, device, options, &memory);
     gm_snapshot_deferred(json, device);
     gm_snapshot_exports(json, device);
-    gm_snapshot_virtual(json, device);
+    gm_snapshot_virtual(json, device, &memory);
     gm_json_close(json, '}');
+    gm_inventory_copy_free(&memory);
 }
 
 /* ---- The whole ------------------------------------------------------------------------------- */

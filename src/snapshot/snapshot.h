@@ -9,12 +9,15 @@
 
 void gm_snapshot_stats(struct gm_json *json, const char *key, const gpumem_stats *stats);
 
-/* An element of "resources". No lock of the device's is held. */
+/* An element of "resources". No lock of the device's is held. `memory`: the device's virtual
+ * memory, in which the chunks of buffers are looked up. */
 void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
-                          const gpumem_snapshot_options *options);
+                          const gpumem_snapshot_options *options,
+                          const struct gm_inventory_copy *memory);
 
 void gm_snapshot_deferred(struct gm_json *json, gpumem_device *device);
 void gm_snapshot_exports(struct gm_json *json, gpumem_device *device);
-void gm_snapshot_virtual(struct gm_json *json, gpumem_device *device);
+void gm_snapshot_virtual(struct gm_json *json, gpumem_device *device,
+                         const struct gm_inventory_copy *memory);
 
 #endif

@@ -114,6 +114,15 @@ static void destroy(void *user) {
     free(f);
 }
 
+static void describe(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options) {
+    (void)options;
+    const struct fallback_resource *f = resource->user;
+    gm_json_number(json, "second_upstream", f->second->serial);
+}
+
+static const struct gm_describe_ops description = {.resource = describe};
+
 static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
                           gpumem_resource **resource) {
     const gpumem_resource_ops ops = {
@@ -133,11 +142,13 @@ static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
     f->wrapper.upstream = first;
     f->second = second;
     gpumem_status status = gm_resource_make(first->device, &ops, f, first, resource);
-    if (status == GPUMEM_OK)
-        hold(second, 1);
-    else
+    if (status != GPUMEM_OK) {
         free(f);
-    return status;
+        return status;
+    }
+    hold(second, 1);
+    gm_describe_set(*resource, &description);
+    return GPUMEM_OK;
 }
 
 gpumem_status gpumem_fallback_resource_create(gpumem_resource *first, gpumem_resource *second,

@@ -61,12 +61,25 @@ static gpumem_status resize(void *user, gpumem_allocation *allocation, size_t by
     return status;
 }
 
+static void describe(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options) {
+    (void)options;
+    struct limit_resource *limit = resource->user;
+    gm_json_open(json, "limit", '{');
+    gm_json_number(json, "maximum_bytes", limit->maximum);
+    gm_json_number(json, "taken_bytes", atomic_load(&limit->taken));
+    gm_json_close(json, '}');
+}
+
+static const struct gm_describe_ops description = {.resource = describe};
+
 static const struct gm_wrapper_ops own = {
     .kind = "limit",
     .allocate = allocate,
     .deallocate = deallocate,
     .resize = resize,
     .destroy = free,
+    .describe = &description,
 };
 
 gpumem_status gpumem_limit_resource_create(gpumem_resource *upstream, uint64_t maximum_bytes,

@@ -151,6 +151,21 @@ gpumem_status gpumem_trace_flush(gpumem_resource *resource) {
                           "the trace has ended, %llu lines are missing", missing);
 }
 
+static void describe(gpumem_resource *resource, struct gm_json *json,
+                     const gpumem_snapshot_options *options) {
+    (void)options;
+    struct trace_resource *t = resource->user;
+    pthread_mutex_lock(&t->file.lock);
+    uint64_t lines = t->file.sequence, missing = t->file.missing;
+    pthread_mutex_unlock(&t->file.lock);
+    gm_json_open(json, "trace", '{');
+    gm_json_number(json, "lines", lines);
+    gm_json_number(json, "missing", missing);
+    gm_json_close(json, '}');
+}
+
+static const struct gm_describe_ops description = {.resource = describe};
+
 static void begin_note(const gpumem_resource *upstream, char *text, size_t room) {
     char when[32] = "";
     struct tm utc;
@@ -169,6 +184,7 @@ static const struct gm_wrapper_ops own = {
     .moved = moved,
     .destroy = destroy,
     .transparent = 1,
+    .describe = &description,
 };
 
 static gpumem_status make(gpumem_resource *upstream, const gpumem_trace_options *options,

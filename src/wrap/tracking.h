@@ -2,6 +2,8 @@
 #ifndef GM_WRAP_TRACKING_H
 #define GM_WRAP_TRACKING_H
 
+#include "memory/describe.h"
+
 #include <gpumem/wrappers.h>
 
 #define GM_FRAMES_MOST 64
@@ -16,6 +18,10 @@ struct gm_tracking_list {
 /* Oldest first. `list` is to be cleared. The resource is one that tracks. */
 gpumem_status gm_tracking_read(gpumem_resource *resource, struct gm_tracking_list *list);
 void gm_tracking_clear(struct gm_tracking_list *list);
+
+/* What a snapshot says of it: "tracked", with call sites by name. */
+void gm_tracking_describe(gpumem_resource *resource, struct gm_json *json,
+                          const gpumem_snapshot_options *options);
 
 int gm_is_tracking(const gpumem_resource *resource);
 

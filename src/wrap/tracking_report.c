@@ -123,14 +123,21 @@ static struct place find_place(const void *address) {
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-static void text_frame(struct output *out, const void *address) {
+/* "function+0x12 (file)", or as much of that as is known. */
+static void name_frame(const void *address, char *text, size_t room) {
     struct place place = find_place(address);
     if (place.function)
-        put(out, "    %s+0x%zx (%s)\n", place.function, place.function_offset, place.file);
+        snprintf(text, room, "%s+0x%zx (%s)", place.function, place.function_offset, place.file);
     else if (place.file)
-        put(out, "    %s+0x%zx\n", place.file, place.file_offset);
+        snprintf(text, room, "%s+0x%zx", place.file, place.file_offset);
     else
-        put(out, "    %p\n", address);
+        snprintf(text, room, "%p", address);
+}
+
+static void text_frame(struct output *out, const void *address) {
+    char name[LINE_MOST - 8];
+    name_frame(address, name, sizeof name);
+    put(out, "    %s\n", name);
 }
 
 static void text_site(struct output *out, const gpumem_tracked *entries, const struct site *site) {
@@ -211,6 +218,42 @@ static void json_report(struct output *out, const gpumem_tracked *entries, size_
         json_site(out, entries, &sites[i]);
     }
     put(out, "]}\n");
+}
+
+/* ---- For the snapshot ------------------------------------------------------------------------ */
+
+static void describe_entry(struct gm_json *json, const gpumem_tracked *entry) {
+    char name[LINE_MOST];
+    gm_json_open(json, NULL, '{');
+    gm_json_number(json, "number", entry->number);
+    gm_json_address(json, "address", entry->pointer);
+    gm_json_number(json, "bytes", entry->bytes);
+    gm_json_number(json, "committed_bytes", entry->committed_bytes);
+    gm_json_number(json, "thread", entry->thread);
+    gm_json_number(json, "age_ns", entry->age_ns);
+    gm_json_open(json, "frames", '[');
+    for (size_t i = 0; i < entry->frame_count; i++) {
+        name_frame(entry->frames[i], name, sizeof name);
+        gm_json_string(json, NULL, name);
+    }
+    gm_json_close(json, ']');
+    gm_json_close(json, '}');
+}
+
+void gm_tracking_describe(gpumem_resource *resource, struct gm_json *json,
+                          const gpumem_snapshot_options *options) {
+    struct gm_tracking_list list;
+    if (options->without_buffers)
+        return;
+    if (gm_tracking_read(resource, &list) != GPUMEM_OK) {
+        json->failed = 1;
+        return;
+    }
+    gm_json_open(json, "tracked", '[');
+    for (size_t i = 0; i < list.count; i++)
+        describe_entry(json, &list.entries[i]);
+    gm_json_close(json, ']');
+    gm_tracking_clear(&list);
 }
 
 /* ---- The call -------------------------------------------------------------------------------- */

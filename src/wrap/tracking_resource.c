@@ -211,6 +211,8 @@ static void warm_up(void) {
     (void)backtrace(unused, 1);
 }
 
+static const struct gm_describe_ops description = {.resource = gm_tracking_describe};
+
 static const struct gm_wrapper_ops own = {
     .kind = "tracking",
     .allocate = allocate,
@@ -219,6 +221,7 @@ static const struct gm_wrapper_ops own = {
     .moved = moved,
     .destroy = destroy,
     .transparent = 1,
+    .describe = &description,
 };
 
 gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,

@@ -22,5 +22,6 @@ gpumem_status gm_wrapper_make(struct gm_wrapper *wrapper, gpumem_resource *upstr
     }
     (*resource)->transparent = own->transparent;
     (*resource)->moved = own->moved;
+    gm_describe_set(*resource, own->describe);
     return GPUMEM_OK;
 }

@@ -2,6 +2,7 @@
 #ifndef GM_WRAP_WRAPPER_H
 #define GM_WRAP_WRAPPER_H
 
+#include "memory/describe.h"
 #include "memory/objects.h"
 
 struct gm_wrapper {
@@ -31,7 +32,8 @@ struct gm_wrapper_ops {
                             CUstream stream);
     void (*moved)(void *user, CUdeviceptr from, const gpumem_allocation *allocation); /* or NULL */
     void (*destroy)(void *user);
-    int transparent; /* has no limit of its own */
+    int transparent;                        /* has no limit of its own */
+    const struct gm_describe_ops *describe; /* or NULL */
 };
 
 /* Makes the resource. `wrapper` begins its data, which is taken over, also on failure. */

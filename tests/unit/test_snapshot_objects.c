@@ -1,0 +1,467 @@
+/* The snapshot of what is not just a buffer with its memory: freed ranges that are kept, holes,
+ * moved buffers, views, memory of the program's, pools, captures, wrappers, watches. */
+#include "snapshot_test.h"
+
+#include <unistd.h>
+
+static const char *virtual_of(const char *now) {
+    return resource_of_kind(now, "virtual");
+}
+
+static gpumem_resource *make_virtual(uint64_t cache_bytes) {
+    gpumem_resource *resource;
+    OK(gpumem_virtual_resource_create(
+        device,
+        GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB, .exact_growth = 1,
+                               .cache_bytes = cache_bytes),
+        &resource));
+    return resource;
+}
+
+/* ---- Virtual memory -------------------------------------------------------------------------- */
+
+static void chunks_are_listed_with_holes_between(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(0);
+    gpumem_buffer *buffer = allocate(resource, 8 * MIB);
+    const char *now = take(), *listed = buffer_of(virtual_of(now), buffer);
+    assert_int_equal(json_count(json_find(listed, "chunks")), 4);
+    NUMBER(listed, "chunks.3.offset", 6 * MIB);
+    NUMBER(listed, "chunks.3.bytes", 2 * MIB);
+    const char *handle = json_find(listed, "chunks.3.handle");
+    char text[32] = "";
+    memcpy(text, handle + 1, strcspn(handle + 1, "\""));
+    assert_non_null(with(json_find(now, "virtual_memory.physical"), "handle", text));
+
+    size_t released = 0;
+    OK(gpumem_buffer_decommit(buffer, 2 * MIB, 4 * MIB, NULL, &released));
+    assert_int_equal(released, 4 * MIB);
+    listed = buffer_of(virtual_of(take()), buffer);
+    assert_int_equal(json_count(json_find(listed, "chunks")), 2);
+    NUMBER(listed, "chunks.0.offset", 0);
+    NUMBER(listed, "chunks.1.offset", 6 * MIB);
+    NUMBER(listed, "bytes", 8 * MIB);
+    NUMBER(listed, "committed_bytes", 4 * MIB);
+    OK(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
+    listed = buffer_of(virtual_of(take()), buffer);
+    assert_int_equal(json_count(json_find(listed, "chunks")), 4);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_moved_buffer_has_two_places_for_a_while(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(0);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer;
+    CUdeviceptr before, after;
+    OK(gpumem_buffer_allocate(resource, 4 * MIB,
+                              GPUMEM_BUFFER_OPTIONS(.stream = gate.stream, .capacity = 4 * MIB),
+                              &buffer));
+    before = gpumem_buffer_pointer(buffer);
+    OK(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &after));
+    const char *now = take(), *listed = buffer_of(virtual_of(now), buffer);
+    NUMBER(listed, "address", after);
+    NUMBER(listed, "capacity", 64 * MIB);
+    assert_int_equal(json_count(json_find(listed, "chunks")), 2);
+    const char *old = with(json_find(virtual_of(now), "buffers"), "address", address_text(before));
+    assert_true(json_is(json_find(old, "state"), "deferred"));
+    NUMBER(old, "bytes", 0);
+    assert_int_equal(json_count(json_find(old, "chunks")), 2);
+    NUMBER(old, "chunks.0.handle", json_unsigned(json_find(listed, "chunks.0.handle")));
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 2);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 4);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 1));
+    now = take();
+    assert_int_equal(json_count(json_find(virtual_of(now), "buffers")), 1);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 2);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void freed_ranges_are_listed_as_kept(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(32 * MIB);
+    struct gate gate = close_gate();
+    gpumem_buffer *idle = allocate(resource, 2 * MIB), *busy, *shrunk = allocate(resource, 6 * MIB);
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, GPUMEM_BUFFER_OPTIONS(.stream = gate.stream),
+                              &busy));
+    CUdeviceptr addresses[] = {gpumem_buffer_pointer(idle), gpumem_buffer_pointer(busy)};
+    OK(gpumem_buffer_shrink(shrunk, 4 * MIB, NULL));
+    OK(gpumem_buffer_free(idle, GPUMEM_STREAM_NONE));
+    OK(gpumem_buffer_free(busy, NULL));
+    const char *now = take(), *freed = json_find(virtual_of(now), "freed");
+    NUMBER(freed, "maximum_bytes", 32 * MIB);
+    NUMBER(freed, "bytes", 8 * MIB);
+    assert_int_equal(json_count(json_find(freed, "ranges")), 2);
+    const char *range = with(json_find(freed, "ranges"), "address", address_text(addresses[1]));
+    NUMBER(range, "committed_bytes", 4 * MIB);
+    NUMBER(range, "capacity", 32 * MIB);
+    assert_true(json_is(json_find(range, "state"), "ordered"));
+    NUMBER(range, "stream", (uintptr_t)gate.stream);
+    assert_non_null(with(json_find(freed, "ranges"), "address", address_text(addresses[0])));
+    assert_int_equal(json_count(json_find(freed, "chunks")), 1);
+    NUMBER(freed, "chunks.0.bytes", 2 * MIB);
+    assert_int_equal(json_count(json_find(virtual_of(now), "buffers")), 1);
+    /* They are mapped as they were. */
+    const char *mapped = json_find(now, "virtual_memory.mappings");
+    assert_non_null(with(mapped, "address", address_text(addresses[0])));
+    open_gate(gate);
+    OK(gpumem_buffer_free(shrunk, NULL));
+    OK(gpumem_resource_trim(resource, 0));
+    now = take();
+    assert_int_equal(json_count(json_find(virtual_of(now), "freed.ranges")), 0);
+    assert_int_equal(json_count(json_find(virtual_of(now), "freed.chunks")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
+    OK(gpumem_resource_destroy(resource));
+    remove_gate(gate);
+}
+
+static void a_handle_that_is_held_twice_is_one_line(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(0);
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB);
+    gpumem_physical *again;
+    OK(gpumem_physical_from_address(device, gpumem_buffer_pointer(buffer), 0, &again));
+    const char *now = take(), *memory = json_find(now, "virtual_memory.physical");
+    unsigned long long held = 0;
+    for (size_t i = 0; i < json_count(memory); i++) {
+        char path[32];
+        snprintf(path, sizeof path, "%zu.bytes", i);
+        NUMBER(memory, path, 2 * MIB);
+        snprintf(path, sizeof path, "%zu.references", i);
+        const char *references = json_find(memory, path);
+        held += references ? json_unsigned(references) : 1;
+    }
+    assert_int_equal(held, 2); /* a driver may give the same handle again, or another one */
+    OK(gpumem_physical_destroy(again));
+    now = take();
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 1);
+    assert_true(json_is(json_find(now, "virtual_memory.physical.0.location"), "device"));
+    assert_null(json_find(now, "virtual_memory.physical.0.references"));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
+}
+
+static void memory_found_by_address_is_of_an_unknown_maker(void **state) {
+    (void)state;
+    CUdeviceptr address = 0;
+    CUmemGenericAllocationHandle handle = 0;
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    gpumem_physical *found;
+    assert_int_equal(cu->cuMemAddressReserve(&address, 2 * MIB, 0, 0, 0), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemCreate(&handle, 2 * MIB, &prop, 0), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemMap(address, 2 * MIB, 0, handle, 0), CUDA_SUCCESS);
+    OK(gpumem_physical_from_address(device, address, 2 * MIB, &found));
+    const char *memory = json_find(take(), "virtual_memory.physical");
+    assert_int_equal(json_count(memory), 1);
+    assert_true(json_is(json_find(memory, "0.retained"), "true"));
+    assert_true(json_is(json_find(memory, "0.location"), "null"));
+    assert_true(json_is(json_find(memory, "0.exportable"), "null"));
+    NUMBER(memory, "0.bytes", 2 * MIB);
+    OK(gpumem_physical_destroy(found));
+    assert_int_equal(cu->cuMemUnmap(address, 2 * MIB), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemRelease(handle), CUDA_SUCCESS);
+    assert_int_equal(cu->cuMemAddressFree(address, 2 * MIB), CUDA_SUCCESS);
+    assert_int_equal(json_count(json_find(take(), "virtual_memory.physical")), 0);
+}
+
+static void a_range_unmapped_at_once_leaves_the_list(void **state) {
+    (void)state;
+    gpumem_reservation *reservation;
+    gpumem_physical *physical[3];
+    gpumem_mapping *mappings[3];
+    OK(gpumem_reservation_create(device, 16 * MIB, NULL, &reservation));
+    for (size_t i = 0; i < 3; i++) {
+        OK(gpumem_physical_create(device, 2 * MIB, NULL, &physical[i]));
+        OK(gpumem_mapping_create(reservation, 4 * MIB * i, physical[i], &mappings[i]));
+    }
+    assert_int_equal(json_count(json_find(take(), "virtual_memory.mappings")), 3);
+    OK(gpumem_reservation_unmap(reservation, 2 * MIB, 14 * MIB)); /* begins with a hole */
+    const char *now = take();
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 1);
+    NUMBER(now, "virtual_memory.mappings.0.address", gpumem_reservation_address(reservation));
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 3);
+    for (size_t i = 0; i < 3; i++) {
+        OK(gpumem_mapping_destroy(mappings[i]));
+        OK(gpumem_physical_destroy(physical[i]));
+    }
+    OK(gpumem_reservation_destroy(reservation));
+    assert_int_equal(json_count(json_find(take(), "virtual_memory.reservations")), 0);
+}
+
+/* ---- Parts, and memory of others ------------------------------------------------------------- */
+
+static void views_are_listed_with_what_they_are_of(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(0);
+    gpumem_buffer *buffer = allocate(resource, 4 * MIB), *view, *inner;
+    OK(gpumem_buffer_view(buffer, 64 * KIB, MIB, &view));
+    OK(gpumem_buffer_view(view, 4 * KIB, 8 * KIB, &inner));
+    const char *now = take(), *views = resource_of_kind(now, "view");
+    assert_int_equal(json_count(json_find(views, "buffers")), 2);
+    const char *listed = buffer_of(views, inner);
+    NUMBER(listed, "offset", 68 * KIB);
+    NUMBER(listed, "bytes", 8 * KIB);
+    NUMBER(listed, "viewed_resource", json_unsigned(json_find(virtual_of(now), "id")));
+    assert_true(json_is(json_find(listed, "stream"), "null"));
+    NUMBER(buffer_of(virtual_of(now), buffer), "references", 3);
+    OK(gpumem_buffer_free(buffer, NULL)); /* the views keep it */
+    listed = with(json_find(virtual_of(take()), "buffers"), "state", "held");
+    assert_non_null(listed);
+    OK(gpumem_buffer_free(inner, NULL));
+    OK(gpumem_buffer_free(view, NULL));
+    now = take();
+    assert_int_equal(json_count(json_find(resource_of_kind(now, "view"), "buffers")), 0);
+    assert_int_equal(json_count(json_find(virtual_of(now), "buffers")), 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void end_nothing(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
+    (void)pointer;
+    (void)stream;
+    *(size_t *)user += bytes;
+}
+
+static void foreign_memory_is_told_apart(void **state) {
+    (void)state;
+    CUdeviceptr address = 0;
+    CUcontext before;
+    size_t ended = 0;
+    gpumem_buffer *plain, *given;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuMemAlloc_v2(&address, MIB), CUDA_SUCCESS);
+    OK(gpumem_buffer_from_pointer(device, address, 4096, GPUMEM_FOREIGN_OPTIONS(.read_only = 1),
+                                  &plain));
+    OK(gpumem_buffer_from_pointer(
+        device, address + 4096, 8192,
+        GPUMEM_FOREIGN_OPTIONS(.deleter = end_nothing, .user = &ended, .stream_ordered = 1),
+        &given));
+    const char *now = take(), *listed = buffer_of(resource_of_kind(now, "foreign"), plain);
+    assert_true(json_is(json_find(listed, "read_only"), "true"));
+    assert_true(json_is(json_find(listed, "deleter"), "false"));
+    int found = 0; /* in the second resource of this kind */
+    for (size_t i = 0; i < json_count(json_find(now, "resources")); i++) {
+        char path[32];
+        snprintf(path, sizeof path, "resources.%zu", i);
+        listed = buffer_of(json_find(now, path), given);
+        found += listed && json_is(json_find(listed, "deleter"), "true");
+    }
+    assert_int_equal(found, 1);
+    OK(gpumem_buffer_free(plain, NULL));
+    OK(gpumem_buffer_free(given, NULL));
+    assert_int_equal(ended, 8192);
+    assert_int_equal(cu->cuMemFree_v2(address), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    assert_int_equal(json_count(json_find(resource_of_kind(take(), "foreign"), "buffers")), 0);
+}
+
+static void heard(void *user, const gpumem_leaving_event *event) {
+    (void)user;
+    (void)event;
+}
+
+static void watches_are_counted(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(0);
+    gpumem_buffer *buffer = allocate(resource, 2 * MIB);
+    gpumem_watch *of_buffer, *of_resource;
+    assert_null(json_find(buffer_of(virtual_of(take()), buffer), "watches"));
+    OK(gpumem_buffer_watch(buffer, heard, NULL, &of_buffer));
+    OK(gpumem_resource_watch(resource, heard, NULL, &of_resource));
+    const char *now = take();
+    NUMBER(buffer_of(virtual_of(now), buffer), "watches", 1);
+    NUMBER(virtual_of(now), "watches", 1);
+    OK(gpumem_watch_end(of_buffer));
+    OK(gpumem_watch_end(of_resource));
+    assert_null(json_find(virtual_of(take()), "watches"));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* ---- Pools ----------------------------------------------------------------------------------- */
+
+static void pools_say_what_they_are(void **state) {
+    (void)state;
+    gpumem_resource *own, *current;
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    CUmemoryPool pool;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_DEVICE_POOL_OPTIONS(.pool = GPUMEM_POOL_OWN, .ipc = 1), &own));
+    OK(gpumem_pool_get_handle(own, &pool));
+    const char *listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
+    NUMBER(listed, "handle", (uintptr_t)pool);
+    assert_true(json_is(json_find(listed, "owned"), "true"));
+    assert_true(json_is(json_find(listed, "imported"), "false"));
+    assert_true(json_is(json_find(listed, "exported"), "false"));
+    OK(gpumem_pool_get_share_handle(own, &handle));
+    listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
+    assert_true(json_is(json_find(listed, "exported"), "true"));
+    OK(gpumem_resource_destroy(own));
+    OK(gpumem_device_pool_resource_create(device, NULL, &current));
+    listed = json_find(resource_of_kind(take(), "device_pool"), "pool");
+    assert_true(json_is(json_find(listed, "owned"), "false"));
+    assert_null(json_find(listed, "imports"));
+    OK(gpumem_resource_destroy(current));
+}
+
+static unsigned long long graph_blocks(const char *cache, const char **pool) {
+    const char *segment = with(json_find(cache, "segments"), "kind", "capture");
+    *pool = json_find(segment, "capture_pool");
+    const char *piece = with(json_find(segment, "pieces"), "state", "graph");
+    const char *count = piece ? json_find(piece, "count") : NULL;
+    return !piece ? 0 : count ? json_unsigned(count) : 1;
+}
+
+static void memory_of_captures_is_the_graphs(void **state) {
+    (void)state;
+    gpumem_resource *pinned, *cache;
+    gpumem_capture_pool *pool;
+    CUstream stream;
+    CUgraph graph = NULL;
+    CUcontext before;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_caching_resource_create(pinned, NULL, &cache));
+    OK(gpumem_capture_pool_create(cache, &pool));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    OK(gpumem_capture_pool_begin(pool, stream));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(cache, 4096, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    const char *named, *of = json_find(resource_of_kind(take(), "caching"), "cache");
+    NUMBER(of, "capture_pools", 1);
+    assert_int_equal(graph_blocks(of, &named), 1);
+    assert_non_null(named);
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_capture_pool_end(pool, stream));
+    cu->cuCtxPopCurrent_v2(&before);
+    OK(gpumem_capture_pool_destroy(pool, GPUMEM_STREAM_NONE));
+    NUMBER(resource_of_kind(take(), "caching"), "cache.capture_pools", 0);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+/* ---- Resources over resources ---------------------------------------------------------------- */
+
+static void limits_and_second_choices_are_told(void **state) {
+    (void)state;
+    gpumem_resource *first, *second, *limit, *either;
+    OK(gpumem_device_pool_resource_create(device, NULL, &first));
+    OK(gpumem_pinned_resource_create(device, NULL, &second));
+    OK(gpumem_limit_resource_create(first, MIB, &limit));
+    OK(gpumem_fallback_resource_create(limit, second, &either));
+    gpumem_buffer *buffer = allocate(either, 3000);
+    const char *now = take(), *listed = resource_of_kind(now, "limit");
+    NUMBER(listed, "limit.maximum_bytes", MIB);
+    NUMBER(listed, "limit.taken_bytes", 3000);
+    const char *fallback = resource_of_kind(now, "fallback");
+    NUMBER(fallback, "upstream", json_unsigned(json_find(listed, "id")));
+    NUMBER(fallback, "second_upstream",
+           json_unsigned(json_find(resource_of_kind(now, "pinned"), "id")));
+    assert_true(json_is(json_find(fallback, "takes_buffers"), "true"));
+    assert_non_null(buffer_of(fallback, buffer));
+    assert_non_null(buffer_of(listed, buffer));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(either));
+    OK(gpumem_resource_destroy(limit));
+    OK(gpumem_resource_destroy(second));
+    OK(gpumem_resource_destroy(first));
+}
+
+static void call_sites_are_told_where_tracked(void **state) {
+    (void)state;
+    gpumem_resource *pool, *tracking;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_tracking_resource_create(pool, GPUMEM_TRACKING_OPTIONS(.frames = 4), &tracking));
+    gpumem_buffer *buffer = allocate(tracking, 5000);
+    const char *tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
+    assert_int_equal(json_count(tracked), 1);
+    NUMBER(tracked, "0.address", gpumem_buffer_pointer(buffer));
+    NUMBER(tracked, "0.bytes", 5000);
+    NUMBER(tracked, "0.number", 1);
+    NUMBER(tracked, "0.thread", (unsigned long long)gettid());
+    const char *frame = json_find(tracked, "0.frames.0");
+    char text[512] = "";
+    assert_non_null(frame);
+    snprintf(text, sizeof text, "%.*s", (int)(strcspn(frame + 1, "\"") + 2), frame);
+    assert_non_null(strstr(text, "test_snapshot_objects")); /* this program's file */
+    char *without;
+    OK(gpumem_snapshot(device, GPUMEM_SNAPSHOT_OPTIONS(.without_buffers = 1), &without));
+    assert_null(strstr(without, "\"tracked\""));
+    free(without);
+    OK(gpumem_buffer_free(buffer, NULL));
+    tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
+    assert_int_equal(json_count(tracked), 0);
+    OK(gpumem_resource_destroy(tracking));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static int drop_text(void *user, const char *text, size_t bytes) {
+    (void)user;
+    (void)text;
+    (void)bytes;
+    return 0;
+}
+
+static void traces_count_their_lines(void **state) {
+    (void)state;
+    gpumem_resource *pool, *trace;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_trace_resource_create(pool, GPUMEM_TRACE_OPTIONS(.write = drop_text), &trace));
+    unsigned long long before =
+        json_unsigned(json_find(resource_of_kind(take(), "trace"), "trace.lines"));
+    OK(gpumem_buffer_free(allocate(trace, 100), NULL));
+    NUMBER(resource_of_kind(take(), "trace"), "trace.lines", before + 2);
+    NUMBER(resource_of_kind(take(), "trace"), "trace.missing", 0);
+    OK(gpumem_resource_destroy(trace));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* What a tracking resource knows of a buffer goes with it to its new place. */
+static void a_moved_buffer_stays_tracked(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(0), *tracking;
+    OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
+    gpumem_buffer *buffer = allocate(tracking, 2 * MIB);
+    CUdeviceptr address;
+    OK(gpumem_buffer_move_to_capacity(buffer, 128 * MIB, NULL, &address));
+    const char *tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
+    assert_int_equal(json_count(tracked), 1);
+    NUMBER(tracked, "0.address", address);
+    OK(gpumem_buffer_free(buffer, NULL));
+    tracked = json_find(resource_of_kind(take(), "tracking"), "tracked");
+    assert_int_equal(json_count(tracked), 0);
+    OK(gpumem_resource_destroy(tracking));
+    OK(gpumem_resource_destroy(resource));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(chunks_are_listed_with_holes_between),
+        TEST(a_moved_buffer_has_two_places_for_a_while),
+        TEST(freed_ranges_are_listed_as_kept),
+        TEST(a_handle_that_is_held_twice_is_one_line),
+        TEST(memory_found_by_address_is_of_an_unknown_maker),
+        TEST(a_range_unmapped_at_once_leaves_the_list),
+        TEST(views_are_listed_with_what_they_are_of),
+        TEST(foreign_memory_is_told_apart),
+        TEST(watches_are_counted),
+        TEST(pools_say_what_they_are),
+        TEST(memory_of_captures_is_the_graphs),
+        TEST(limits_and_second_choices_are_told),
+        TEST(call_sites_are_told_where_tracked),
+        TEST(traces_count_their_lines),
+        TEST(a_moved_buffer_stays_tracked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
