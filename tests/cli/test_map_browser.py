@@ -173,6 +173,31 @@ def test_odd_snapshots_are_drawn(folder):
                f"{len(devices)} devices: {found['errors']}")
 
 
+def test_parts_of_buffers_are_told_apart(folder):
+    """What is decommitted, freed and kept, the program's own, and who made what."""
+    browser()
+    _, snapshot = demo(folder)
+    device = snapshot["devices"][0]
+    first = device["resources"][0]
+    buffer = {"address": "0x10000000000", "bytes": 4096, "committed_bytes": 4096, "capacity": 4096,
+              "stream": None, "state": "live", "deleter": True}
+    device["resources"].append({**first, "id": 9999, "kind": "foreign", "upstream": None,
+                                "takes_buffers": False, "buffers": [buffer]})
+    source, page = folder / "parts.json", folder / "parts.html"
+    source.write_text(json.dumps(snapshot), encoding="utf-8")
+    expect_status(harness.run("map", "--output", str(page), str(source)), 0)
+    document, found = dump(folder, page)
+    expect(not found["errors"], str(found["errors"]))
+    rows = document.split('id="rows"')[1].split('id="physical"')[0]
+    for style in ("gap", "cached", "reserved", "slack", "foreign", "mapped"):
+        expect(f'class="{style}"' in rows, f"no {style} is drawn")
+    tracked = [r for r in device["resources"] if r.get("tracked")]
+    expect(tracked, "the demo tracks nothing")
+    frame = tracked[0]["tracked"][0]["frames"][0]
+    short = re.sub(r" \(.*", "", frame).rsplit("/", 1)[-1]
+    expect(f"<td class=\"left\">{short}</td>" in document, f"{short} made nothing")
+
+
 LOG = """#gpumem-log,1
 sequence,time_ns,thread,event,buffer,bytes,alignment,capacity,stream,pointer,committed,took_ns,status,note
 1,500,7,note,0,0,0,0,0x0,0x0,0,0,OK,"a, ""quoted"" note

@@ -13,10 +13,10 @@
 #define STEPS       2400
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
-enum kind { POOL, CACHE, PINNED, PINNED_CACHE, VIRTUAL, MANAGED, KINDS };
+enum kind { POOL, CACHE, PINNED, PINNED_CACHE, VIRTUAL, MANAGED, TRACKED, KINDS };
 
-static const char *const names[KINDS] = {"device_pool",    "caching", "pinned",
-                                         "caching_pinned", "virtual", "managed"};
+static const char *const names[KINDS] = {"device_pool", "caching", "pinned",  "caching_pinned",
+                                         "virtual",     "managed", "tracking"};
 
 struct demo {
     gpumem_library *library;
@@ -28,6 +28,7 @@ struct demo {
     gpumem_physical *physical[3];
     gpumem_mapping *mappings[2];
     gpumem_export *exported;
+    gpumem_buffer *view;
     uint64_t random;
     double begin;
     FILE *log;
@@ -86,7 +87,8 @@ static gpumem_status make_resources(struct demo *d) {
     if (status == GPUMEM_OK)
         status = had(gpumem_virtual_resource_create(
                          d->device,
-                         GPUMEM_VIRTUAL_OPTIONS(.capacity = 256 * MIB, .chunk_maximum = 16 * MIB),
+                         GPUMEM_VIRTUAL_OPTIONS(.capacity = 256 * MIB, .chunk_maximum = 16 * MIB,
+                                                .cache_bytes = 64 * MIB),
                          &r[VIRTUAL]),
                      &r[VIRTUAL]);
     if (status == GPUMEM_OK)
@@ -97,6 +99,9 @@ static gpumem_status make_resources(struct demo *d) {
     if (status == GPUMEM_OK && r[PINNED])
         status = gpumem_caching_resource_create(
             r[PINNED], GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB), &r[PINNED_CACHE]);
+    if (status == GPUMEM_OK && r[POOL])
+        status = gpumem_tracking_resource_create(r[POOL], GPUMEM_TRACKING_OPTIONS(.frames = 4),
+                                                 &r[TRACKED]);
     return status;
 }
 
@@ -116,7 +121,7 @@ static size_t some_bytes(struct demo *d, enum kind kind) {
 static gpumem_status churn(struct demo *d, size_t begin, size_t end) {
     static const enum kind kinds[] = {CACHE,  CACHE,        CACHE,        CACHE,
                                       PINNED, PINNED_CACHE, PINNED_CACHE, POOL};
-    const size_t first = 8; /* those before are the long-lived ones */
+    const size_t first = 12; /* those before are the long-lived ones */
     for (size_t step = begin; step < end; step++) {
         size_t room = step < STEPS / 2 ? (MOST - first) * (step + 50) / STEPS : (MOST - first) / 3;
         size_t slot = first + (size_t)roll(d, step < STEPS / 2 ? room : MOST - first);
@@ -150,6 +155,10 @@ static gpumem_status make_long_lived(struct demo *d) {
         status = allocate(d, 2, MANAGED, 12 * MIB);
     if (status == GPUMEM_OK)
         status = allocate(d, 3, POOL, 24 * MIB);
+    for (size_t i = 4; i < 8 && status == GPUMEM_OK; i++)
+        status = allocate(d, i, TRACKED, i * MIB);
+    for (size_t i = 8; i < 10 && status == GPUMEM_OK; i++)
+        status = allocate(d, i, VIRTUAL, (i - 4) * 2 * MIB);
     return status;
 }
 
@@ -160,6 +169,17 @@ static gpumem_status grow_and_share(struct demo *d) {
     if (status == GPUMEM_OK && d->buffers[1])
         status = gpumem_export_create(d->buffers[1], &d->exported);
     return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : status;
+}
+
+/* What a buffer can be beside whole and live. */
+static gpumem_status take_apart(struct demo *d) {
+    gpumem_status status = GPUMEM_OK;
+    if (d->buffers[0])
+        status = gpumem_buffer_decommit(d->buffers[0], 16 * MIB, 24 * MIB, NULL, NULL);
+    if (status == GPUMEM_OK && d->buffers[3])
+        status = gpumem_buffer_view(d->buffers[3], 4 * MIB, 8 * MIB, &d->view);
+    give_back(d, 8); /* the resource keeps what it was mapped to */
+    return status;
 }
 
 static gpumem_status map_by_hand(struct demo *d) {
@@ -189,6 +209,8 @@ static gpumem_status fill(struct demo *d, struct map_text *snapshot) {
     if (status == GPUMEM_OK)
         status = churn(d, STEPS * 2 / 3, STEPS);
     if (status == GPUMEM_OK)
+        status = take_apart(d);
+    if (status == GPUMEM_OK)
         status = map_by_hand(d);
     if (status == GPUMEM_OK)
         status = gpumem_snapshot(d->device, NULL, &snapshot->text);
@@ -199,6 +221,7 @@ static gpumem_status fill(struct demo *d, struct map_text *snapshot) {
 
 static void empty(struct demo *d) {
     (void)gpumem_export_destroy(d->exported);
+    (void)gpumem_buffer_free(d->view, NULL);
     for (size_t i = 0; i < MOST; i++)
         (void)gpumem_buffer_free(d->buffers[i], NULL);
     for (size_t i = 0; i < COUNT(d->mappings); i++)
@@ -208,7 +231,8 @@ static void empty(struct demo *d) {
     (void)gpumem_reservation_destroy(d->reservation);
     (void)gpumem_resource_destroy(d->resources[CACHE]); /* before what they are over */
     (void)gpumem_resource_destroy(d->resources[PINNED_CACHE]);
-    d->resources[CACHE] = d->resources[PINNED_CACHE] = NULL;
+    (void)gpumem_resource_destroy(d->resources[TRACKED]);
+    d->resources[CACHE] = d->resources[PINNED_CACHE] = d->resources[TRACKED] = NULL;
     for (size_t i = 0; i < KINDS; i++)
         (void)gpumem_resource_destroy(d->resources[i]);
 }

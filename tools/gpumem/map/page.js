@@ -6,15 +6,18 @@ const KIB = 1024;
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 const POOL_GAP = 4 << 20; // buffers of a driver's pool nearer than this are drawn in one strip
 const ROWS_AT_FIRST = 40;
+const COLOURS = ["", "-2", "-3", "-4", "-5", "-6", "-7", "-8"]; // of resources, in page.css
 
 const STATES = {
   live: ["In use", "a live buffer; one colour for each resource"],
   slack: ["Rounding", "memory of a buffer behind its size"],
-  cached: ["Cached", "no buffer; kept by a thread, a stream or as a mapping"],
+  cached: ["Cached", "no buffer; kept by a thread, a stream or as a freed range"],
   free: ["Free piece", "of a slab or a cache's segment"],
   pending: ["Held back", "freed, and still in use by queued work, a hold or an export"],
   mapped: ["Mapped", "physical memory without a buffer of a resource"],
   imported: ["Imported", "another process's memory"],
+  foreign: ["Foreign", "memory that the program brought, in a buffer"],
+  gap: ["Decommitted", "part of a buffer without memory"],
   reserved: ["Reserved", "addresses without memory; drawn shorter than they are"],
   hole: ["Between", "addresses between buffers of a driver's pool"],
   bad: ["Quarantined", "the driver would not take it back"],
@@ -61,7 +64,7 @@ class Device {
     this.data = data;
     this.resources = new Map(data.resources.map((resource) => [resource.id, resource]));
     this.colours = new Map();
-    data.resources.forEach((resource, i) => this.colours.set(resource.id, i % 6));
+    data.resources.forEach((resource, i) => this.colours.set(resource.id, i % COLOURS.length));
     this.items = []; // of the address space: {start, end, depth, state, resource, ...}
     this.containers = [];
     this.sites = this.findSites();
@@ -117,9 +120,9 @@ class Device {
   }
 
   addPieces(base, pieces, depth, resource, what) {
-    const states = { free: "free", in_use: "live", thread: "cached", stream: "cached", pending: "pending" };
+    const states = { free: "free", in_use: "live", thread: "cached", stream: "cached", pending: "pending", graph: "pending" };
     const titles = { free: `Free piece of a ${what}`, in_use: `Piece of a ${what}`, thread: "Kept by a thread",
-                     stream: "Kept by a stream", pending: "Waits for queued work" };
+                     stream: "Kept by a stream", pending: "Waits for queued work", graph: "Freed in a capture; each launch of the graph uses it" };
     for (const piece of pieces || []) {
       const count = piece.count || 1;
       this.add({ start: base + piece.offset, end: base + piece.offset + count * piece.bytes, depth, count,
@@ -137,18 +140,43 @@ class Device {
       this.contain(Number(segment.address), segment.bytes, "segment", resource.id, segment);
       this.addPieces(Number(segment.address), segment.pieces, depth, resource, "segment");
     }
+    for (const range of resource.freed?.ranges || [])
+      this.add({ start: Number(range.address), end: Number(range.address) + range.committed_bytes, depth, state: "cached",
+                 title: range.state === "idle" ? "Freed range, idle" : "Freed range, in order of its stream", resource: resource.id, stream: range.stream });
     for (const buffer of resource.buffers || [])
-      this.addBuffer(buffer, depth, resource);
+      if (resource.kind !== "view") // what it is a view of is drawn
+        this.addBuffer(buffer, depth, resource);
   }
 
   addBuffer(buffer, depth, resource) {
     const start = Number(buffer.address);
     const committed = Math.max(buffer.committed_bytes, buffer.bytes);
-    const state = buffer.state === "live" ? (resource.kind === "imported" ? "imported" : "live") : "pending";
+    const state = buffer.state === "live" ? { imported: "imported", foreign: "foreign" }[resource.kind] || "live" : "pending";
     const shared = { resource: resource.id, buffer };
+    if (buffer.chunks) {
+      this.addChunks(start, buffer, depth, state, shared);
+      return;
+    }
     this.contain(start, committed, "buffer", resource.id, buffer);
     this.add({ start, end: start + buffer.bytes, depth: depth + 2, state, title: "Buffer", ...shared });
     this.add({ start: start + buffer.bytes, end: start + committed, depth: depth + 1, state: "slack", title: "Rounding of a buffer", ...shared });
+  }
+
+  // A buffer of mapped memory: parts of it may be without any.
+  addChunks(start, buffer, depth, state, shared) {
+    const { bytes } = buffer;
+    const title = bytes ? "Buffer" : "Old address of a moved buffer";
+    let at = 0;
+    for (const chunk of buffer.chunks) {
+      const end = chunk.offset + chunk.bytes;
+      const used = bytes ? Math.min(Math.max(bytes, chunk.offset), end) : end;
+      this.add({ start: start + at, end: start + Math.min(chunk.offset, bytes), depth: depth + 1, state: "gap", title: "Decommitted part of a buffer", ...shared });
+      this.add({ start: start + chunk.offset, end: start + used, depth: depth + 2, state, title, handle: chunk.handle, ...shared });
+      this.add({ start: start + used, end: start + end, depth: depth + 1, state: "slack", title: "Rounding of a buffer", handle: chunk.handle, ...shared });
+      at = end;
+    }
+    this.add({ start: start + at, end: start + bytes, depth: depth + 1, state: "gap", title: "Decommitted part of a buffer", ...shared });
+    this.contain(start, Math.max(at, bytes), "buffer", shared.resource, buffer);
   }
 
   // Containers that touch or overlap are one strip; buffers of pools when they lie near each other.
@@ -245,21 +273,30 @@ function describePiece(device, region, piece) {
     lines.push(["Resource", device.name(item.resource)]);
   if (item?.handle)
     lines.push(["Handle", item.handle]);
+  if (item?.stream)
+    lines.push(["Stream", streamName(item.stream)]);
   if (item?.buffer)
     lines.push(...bufferLines(device, item.buffer));
   lines.push(["Range", `${hex(region.start)}, ${size(region.end - region.start)}`]);
   showDetail(piece.merged ? "Small pieces" : item ? item.title : "Nothing of ours", styleOf(device, item), lines);
 }
 
+// "function+0x12 (/a/file)", or "/a/file+0x34", without the folders; in a column without the file too.
+const frameName = (frame) => frame.replace(/(\(|^)\/[^()]*\//, "$1");
+const frameShort = (frame) => frameName(frame).replace(/ \(.*\)$/, "");
+
 function bufferLines(device, buffer) {
   const site = device.sites.get(buffer.address);
   return [["Bytes asked for", exact(buffer.bytes)], ["Committed", size(buffer.committed_bytes)],
           ["Can grow to", buffer.capacity > buffer.bytes ? size(buffer.capacity) : null], ["State", buffer.state],
           ["Stream", streamName(buffer.stream)], ["References", buffer.references], ["From process", buffer.peer_pid],
-          ["Made by", site ? (site.frames || [])[0] : null]];
+          ["View at", "offset" in buffer ? `${exact(buffer.offset)} into #${buffer.viewed_resource}'s buffer` : null],
+          ["Chunks", buffer.chunks?.length], ["Written", buffer.read_only ? "never: read-only" : null], ["Watched by", buffer.watches],
+          ...((site && site.frames) || []).map((frame, i) => [i ? "" : "Made by", frameName(frame)])];
 }
 
-const streamName = (stream) => ({ "0x0": "default (legacy)", "0x1": "default (legacy)", "0x2": "per thread" })[stream] || stream;
+const STREAMS = { "0x0": "default (legacy)", "0x1": "default (legacy)", "0x2": "per thread" };
+const streamName = (stream) => (stream === null ? "none" : STREAMS[stream] || stream);
 
 // ---- Strips ------------------------------------------------------------------------------------
 
@@ -268,7 +305,7 @@ const WIDTH = 1000; // of a strip, in units of its own
 // Neighbours that would be narrower than a pixel or so are drawn as one, in the state of the larger
 // part of them. What is only reserved takes a fixed part of the strip.
 function layOut(pieces) {
-  const empty = (piece) => !piece.item || piece.item.state === "reserved";
+  const empty = (piece) => !piece.item || piece.item.state === "reserved" || piece.item.state === "gap";
   const filled = sum(pieces.filter((piece) => !empty(piece)));
   const weigh = (piece) => {
     const bytes = piece.end - piece.start;
@@ -417,6 +454,27 @@ function bar(parts, total, label) {
   return make("div", {}, drawn, caption);
 }
 
+// What buffers count as in use although no memory is there. A buffer counts for the resource that maps
+// it, which is at the end of its resource's chain.
+function decommitted(device, root) {
+  let bytes = 0;
+  for (const resource of device.data.resources) {
+    let end = resource;
+    while (end.upstream !== null && !end.takes_buffers && device.resources.has(end.upstream))
+      end = device.resources.get(end.upstream);
+    if (end === root)
+      for (const { chunks, bytes: most, state } of resource.buffers || [])
+        if (chunks && state !== "deferred")
+          bytes += most - chunks.reduce((all, chunk) => all + Math.max(0, Math.min(most, chunk.offset + chunk.bytes) - chunk.offset), 0);
+  }
+  return bytes;
+}
+
+const usedBytes = (device, resource) => {
+  const s = resource.statistics;
+  return Math.max(0, Math.min(s.in_use_bytes - decommitted(device, resource), s.committed_bytes));
+};
+
 // Of the device's own memory: resources that are on it and take from no other one.
 function deviceBytes(device) {
   const result = { used: 0, cached: 0 };
@@ -424,7 +482,7 @@ function deviceBytes(device) {
     if (resource.upstream !== null || resource.properties.location !== "device" || resource.kind === "imported" || resource.kind === "managed")
       continue;
     const s = resource.statistics;
-    const used = Math.min(s.in_use_bytes, s.committed_bytes);
+    const used = usedBytes(device, resource);
     result.used += used;
     result.cached += s.committed_bytes - used;
   }
@@ -505,7 +563,7 @@ function physicalGroups(device) {
       continue;
     const s = resource.statistics;
     const place = resource.kind === "managed" ? "Managed" : resource.properties.location === "device" ? "Device" : "Host";
-    const used = Math.min(s.in_use_bytes, s.committed_bytes);
+    const used = usedBytes(device, resource);
     const quarantined = Math.min(s.quarantined_bytes, s.committed_bytes - used);
     const of = device.name(resource.id);
     add(place, { title: `${of}: in buffers`, style: `live k${device.colours.get(resource.id)}`, bytes: used });
@@ -514,9 +572,9 @@ function physicalGroups(device) {
   }
   for (const memory of device.data.virtual_memory.physical)
     if (memory.imported || memory.resource === null)
-      add(memory.imported ? "Imported" : memory.location === "device" ? "Device" : "Host",
-          { title: memory.imported ? `imported, handle ${memory.handle}` : `made by hand, handle ${memory.handle}`,
-            style: memory.quarantined ? "bad" : memory.imported ? "imported" : "mapped", bytes: memory.bytes });
+      add(memory.imported || memory.retained ? "Imported" : memory.location === "device" ? "Device" : "Host",
+          { title: `${memory.imported ? "imported" : memory.retained ? "found by its address" : "made by hand"}, handle ${memory.handle}`,
+            style: memory.quarantined ? "bad" : memory.imported || memory.retained ? "imported" : "mapped", bytes: memory.bytes });
   return groups;
 }
 
@@ -551,8 +609,10 @@ function handleTable(device) {
   const mapped = new Map();
   for (const m of mappings)
     mapped.set(m.handle, [...(mapped.get(m.handle) || []), m.address]);
+  const kept = new Set(device.data.resources.flatMap((resource) => (resource.freed?.chunks || []).map((chunk) => chunk.handle)));
   const rows = physical.map((p) => ({ cells: [p.handle, p.bytes, device.name(p.resource), p.location || "–", (mapped.get(p.handle) || ["nowhere"]).join(", "),
-                                              [p.imported && "imported", p.exportable && "exportable", p.quarantined && "quarantined"].filter(Boolean).join(", ") || "–"] }));
+                                              [p.imported && "imported", p.retained && "found by its address", p.exportable && "exportable",
+                                               p.references && `held ${p.references} times`, kept.has(p.handle) && "kept for the next growth", p.quarantined && "quarantined"].filter(Boolean).join(", ") || "–"] }));
   return make("details", {}, make("summary", {}, `${physical.length} physical handles, ${mappings.length} mappings`),
               table("handles", ["Handle", "Size", "Resource", "Place", "Mapped at", "Marks"], rows, [1], [2, 3, 4, 5]));
 }
@@ -598,11 +658,11 @@ function resourceTable(device) {
     const broken = fragmentation(partsOf(resource));
     const mark = () => {
       const colour = make("span", { class: "swatch" });
-      colour.style.background = `var(--live${["", "-2", "-3", "-4", "-5", "-6"][device.colours.get(resource.id)]})`;
+      colour.style.background = `var(--live${COLOURS[device.colours.get(resource.id)]})`;
       return make("span", {}, colour, `${resource.kind} #${resource.id}`);
     };
     return {
-      cells: [`${resource.kind} #${resource.id}`, resource.upstream === null ? "" : device.name(resource.upstream), s.allocations, s.in_use_bytes, s.in_use_high,
+      cells: [`${resource.kind} #${resource.id}`, [resource.upstream, resource.second_upstream].filter((id) => id !== null && id !== undefined).map((id) => device.name(id)).join(", then "), resource.kind === "view" ? (resource.buffers || []).length : s.allocations, s.in_use_bytes, s.in_use_high,
               s.committed_bytes, s.cached_bytes, s.committed_bytes ? s.in_use_bytes / s.committed_bytes : NaN, broken],
       draw: { 0: mark, 7: () => make("span", {}, s.committed_bytes ? percent(s.in_use_bytes / s.committed_bytes) : "–", meter(s.in_use_bytes / s.committed_bytes || 0)), 8: () => percent(broken) },
       show: () => showDetail(device.name(resource.id), `live k${device.colours.get(resource.id)}`, resourceLines(resource)),
@@ -621,7 +681,25 @@ function resourceLines(resource) {
   return [["Place", p.location], ["Reached by", yes.join(", ")], ["Is", can.join(", ")], ["Granularity", size(p.granularity)],
           ["Largest chunk", p.chunk_maximum ? size(p.chunk_maximum) : null], ["Handles", p.handle_type], ["Allocations ever", s.allocations_total.toLocaleString("en-US")],
           ["Refused", s.allocations_failed], ["Reserved", size(s.reserved_bytes)], ["Chunks", s.chunks], ["Mappings", s.mappings], ["Kept by threads", cache ? size(cache.thread_bytes) : null],
-          ["Kept by streams", cache ? size(cache.stream_bytes) : null], ["Waits for work", cache ? size(cache.pending_bytes) : null], ["Note", p.note]];
+          ["Kept by streams", cache ? size(cache.stream_bytes) : null], ["Waits for work", cache ? size(cache.pending_bytes) : null], ["Capture pools", cache?.capture_pools || null],
+          ...ownLines(resource), ["Watched by", resource.watches], ["Note", p.note]];
+}
+
+function ownLines(resource) {
+  const { freed, limit, pool, trace, tracked } = resource;
+  const lines = [];
+  if (freed)
+    lines.push(["Keeps freed", `${size(freed.bytes)} of at most ${size(freed.maximum_bytes)}: ${freed.ranges.length} ranges, ${freed.chunks.length} handles`]);
+  if (limit)
+    lines.push(["Limit", `${size(limit.taken_bytes)} of ${size(limit.maximum_bytes)} taken`]);
+  if (pool)
+    lines.push(["Pool", [pool.handle, pool.owned ? "own" : "borrowed", pool.imported && "of another process", pool.exported && "exported", pool.registered && "registered"].filter(Boolean).join(", ")],
+               ["UUID", pool.uuid], ["Imports", pool.imports?.length]);
+  if (trace)
+    lines.push(["Lines written", `${trace.lines}${trace.missing ? `, ${trace.missing} missing` : ""}`]);
+  if (tracked)
+    lines.push(["Tracked", `${tracked.length} allocations`]);
+  return lines;
 }
 
 function bufferTable(device) {
@@ -629,7 +707,7 @@ function bufferTable(device) {
   all.sort((a, b) => b.buffer.committed_bytes - a.buffer.committed_bytes);
   const rows = all.slice(0, 200).map(({ buffer, resource }) => ({
     cells: [buffer.address, buffer.bytes, buffer.committed_bytes, buffer.capacity, device.name(resource.id), buffer.state, streamName(buffer.stream),
-            (device.sites.get(buffer.address)?.frames || [])[0] || ""],
+            frameShort((device.sites.get(buffer.address)?.frames || [])[0] || "")],
     show: () => showDetail("Buffer", `live k${device.colours.get(resource.id)}`, [["Address", buffer.address], ["Resource", device.name(resource.id)], ...bufferLines(device, buffer)]),
   }));
   const left = [4, 5, 6, 7];
@@ -818,6 +896,8 @@ function historyCard(text) {
   const slider = make("input", { type: "range", min: 0, max: 1000, value: 1000, "aria-label": "Moment" });
   const output = make("output", { class: "number" });
   const names = [...new Set(history.lives.map((life) => life.resource))];
+  const key = make("p", { class: "caption" }, ...(names.length > 1 ? names : []).map((name, i) =>
+    make("span", { class: "key" }, swatch(`live k${i % COLOURS.length}`), name)));
   const draw = () => {
     const place = slider.value / 1000;
     drawCurve(curve, history, place);
@@ -839,7 +919,7 @@ function historyCard(text) {
     const y = history.span * (1 - (event.clientY - box.top) / box.height);
     const life = history.lives.findLast((l) => history.from(l) <= place && place <= history.to(l) && l.y <= y && y < l.y + l.bytes);
     if (life)
-      showDetail("Allocation", `live k${names.indexOf(life.resource) % 6}`, [["Address", hex(life.start)], ["Size", size(life.bytes)], ["", exact(life.bytes)], ["From", duration(life.from)],
+      showDetail("Allocation", `live k${names.indexOf(life.resource) % COLOURS.length}`, [["Address", hex(life.start)], ["Size", size(life.bytes)], ["", exact(life.bytes)], ["From", duration(life.from)],
         ["To", life.open ? "still alive" : duration(life.to)], ["Lived", duration(life.to - life.from)], ["Resource", life.resource]]);
   });
   redraw.push(draw);
@@ -847,7 +927,7 @@ function historyCard(text) {
     make("h2", { id: "past-title" }, "History", make("small", {}, `${history.lives.length} allocations in ${duration(end)}, peak ${size(history.peak.bytes)} at ${duration(history.peak.time)}` +
       (history.failed ? `, ${history.failed} refused` : ""))),
     make("p", { class: "quiet" }, "Bytes in use"), curve, make("div", { class: "moment" }, make("label", {}, "Moment", slider, output), axis),
-    make("p", { class: "quiet" }, "Addresses in use; unused ones are left out"), places);
+    make("p", { class: "quiet" }, "Addresses in use; unused ones are left out"), places, key);
 }
 
 function prepare(canvas) {
@@ -894,10 +974,10 @@ function drawCurve(canvas, history, place) {
 
 function drawPlaces(canvas, history, names, place) {
   const { context, width, height } = prepare(canvas);
-  const colours = ["", "-2", "-3", "-4", "-5", "-6"].map((suffix) => colour(`--live${suffix}`));
+  const colours = COLOURS.map((suffix) => colour(`--live${suffix}`));
   for (const life of history.lives) {
     const tall = height * life.bytes / history.span;
-    context.fillStyle = colours[names.indexOf(life.resource) % 6];
+    context.fillStyle = colours[names.indexOf(life.resource) % COLOURS.length];
     const [from, to] = [width * history.from(life), width * history.to(life)];
     context.fillRect(from, height - height * life.y / history.span - tall, Math.max(to - from, 0.7), Math.max(tall - (tall > 3 ? 0.6 : 0), 0.6));
   }
@@ -914,9 +994,9 @@ function legend() {
 }
 
 function hatch() {
-  const pattern = make("pattern", { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-                       make("rect", { width: 6, height: 6, class: "hatch-ground" }), make("path", { d: "M0 0V6", class: "hatch-line", "stroke-width": 2 }));
-  document.body.append(make("svg", { width: 0, height: 0, style: "position:absolute", "aria-hidden": "true" }, make("defs", {}, pattern)));
+  const pattern = (id, angle) => make("pattern", { id, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: `rotate(${angle})` },
+                                      make("rect", { width: 6, height: 6, class: "hatch-ground" }), make("path", { d: "M0 0V6", class: `${id}-line`, "stroke-width": 2 }));
+  document.body.append(make("svg", { width: 0, height: 0, style: "position:absolute", "aria-hidden": "true" }, make("defs", {}, pattern("hatch", 45), pattern("gap", -45))));
 }
 
 function drawDevice(data, history) {
