@@ -30,20 +30,25 @@ static void check_mappings(const char *memory, CUdeviceptr from, size_t bytes) {
     assert_int_equal(found, bytes);
 }
 
-static void a_virtual_buffer_is_listed_as_it_is_mapped(void **state) {
-    (void)state;
-    open_library();
+static gpumem_resource *make_virtual(const gpumem_virtual_options *options) {
     gpumem_resource *resource;
-    gpumem_buffer *buffer;
     int has = 0;
+    open_library();
     OK(cu.cuDeviceGetAttribute(&has, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, dev));
     if (!has) {
         close_library();
         print_message("skip: the device has no virtual memory management\n");
         skip();
     }
-    DONE(gpumem_virtual_resource_create(
-        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .exact_growth = 1), &resource));
+    DONE(gpumem_virtual_resource_create(device, options, &resource));
+    return resource;
+}
+
+static void a_virtual_buffer_is_listed_as_it_is_mapped(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make_virtual(GPUMEM_VIRTUAL_OPTIONS(.capacity = 64 * MIB, .exact_growth = 1));
+    gpumem_buffer *buffer;
     DONE(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
     DONE(gpumem_buffer_grow(buffer, 10 * MIB, NULL));
     char *text = take();
@@ -58,6 +63,89 @@ static void a_virtual_buffer_is_listed_as_it_is_mapped(void **state) {
     assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
     assert_int_equal(json_count(json_find(text, "devices.0.resources")), 0);
     free(text);
+    close_library();
+}
+
+static CUresult is_mapped_at(CUdeviceptr address) {
+    CUmemGenericAllocationHandle handle = 0;
+    CUresult result = cu.cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)address);
+    if (result == CUDA_SUCCESS)
+        OK(cu.cuMemRelease(handle));
+    return result;
+}
+
+/* Where a chunk is listed the driver has memory, and where none is it has not. */
+static void holes_are_where_nothing_is_listed(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(
+        GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 4 * MIB, .exact_growth = 1));
+    gpumem_buffer *buffer;
+    DONE(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &buffer));
+    DONE(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL));
+    char *text = take();
+    const char *listed = json_find(text, "devices.0.resources.0.buffers.0.chunks");
+    assert_int_equal(json_count(listed), 2);
+    assert_int_equal(json_unsigned(json_find(listed, "0.offset")), 0);
+    assert_int_equal(json_unsigned(json_find(listed, "1.offset")), 12 * MIB);
+    for (size_t offset = 0; offset < 16 * MIB; offset += 4 * MIB) {
+        int hole = offset == 4 * MIB || offset == 8 * MIB;
+        CUresult result = is_mapped_at(gpumem_buffer_pointer(buffer) + offset);
+        assert_int_equal(result, hole ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);
+    }
+    free(text);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_resource_destroy(resource));
+    close_library();
+}
+
+static void freed_ranges_are_mapped_still(void **state) {
+    (void)state;
+    gpumem_resource *resource =
+        make_virtual(GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = 4 * MIB, .cache_bytes = 64 * MIB));
+    gpumem_buffer *buffer;
+    DONE(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    char *text = take();
+    const char *range = json_find(text, "devices.0.resources.0.freed.ranges.0");
+    assert_non_null(range);
+    assert_int_equal(json_unsigned(json_find(range, "address")), address);
+    assert_int_equal(json_unsigned(json_find(range, "committed_bytes")), 4 * MIB);
+    assert_int_equal(is_mapped_at(address), CUDA_SUCCESS);
+    free(text);
+    DONE(gpumem_resource_trim(resource, 0));
+    DONE(gpumem_device_trim(device, 1));
+    text = take();
+    assert_int_equal(json_count(json_find(text, "devices.0.resources.0.freed.ranges")), 0);
+    assert_int_equal(json_count(json_find(text, "devices.0.virtual_memory.mappings")), 0);
+    free(text);
+    DONE(gpumem_resource_destroy(resource));
+    close_library();
+}
+
+static void who_made_what_is_told(void **state) {
+    (void)state;
+    gpumem_resource *pinned, *tracking;
+    gpumem_buffer *buffer, *view;
+    open_library();
+    DONE(gpumem_pinned_resource_create(device, NULL, &pinned));
+    DONE(gpumem_tracking_resource_create(pinned, NULL, &tracking));
+    DONE(gpumem_buffer_allocate(tracking, 5000, NULL, &buffer));
+    DONE(gpumem_buffer_view(buffer, 1000, 2000, &view));
+    char *text = take();
+    const char *tracked = json_find(text, "devices.0.resources.0.tracked.0");
+    assert_non_null(tracked);
+    assert_int_equal(json_unsigned(json_find(tracked, "address")), gpumem_buffer_pointer(buffer));
+    assert_int_equal(json_unsigned(json_find(tracked, "bytes")), 5000);
+    assert_int_equal(json_count(json_find(tracked, "frames")), 1);
+    assert_true(json_is(json_find(text, "devices.0.resources.2.kind"), "view"));
+    assert_int_equal(json_unsigned(json_find(text, "devices.0.resources.2.buffers.0.offset")),
+                     1000);
+    free(text);
+    DONE(gpumem_buffer_free(view, NULL));
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_resource_destroy(tracking));
+    DONE(gpumem_resource_destroy(pinned));
     close_library();
 }
 
@@ -78,6 +166,9 @@ static void the_device_is_described(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_virtual_buffer_is_listed_as_it_is_mapped),
+        TEST(holes_are_where_nothing_is_listed),
+        TEST(freed_ranges_are_mapped_still),
+        TEST(who_made_what_is_told),
         TEST(the_device_is_described),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
