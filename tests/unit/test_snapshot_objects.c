@@ -2,6 +2,8 @@
  * moved buffers, views, memory of the program's, pools, captures, wrappers, watches. */
 #include "snapshot_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 static const char *virtual_of(const char *now) {
@@ -444,6 +446,81 @@ static void a_moved_buffer_stays_tracked(void **state) {
     OK(gpumem_resource_destroy(resource));
 }
 
+/* ---- While threads run ----------------------------------------------------------------------- */
+
+#define THREADS 3
+#define ROUNDS  300
+
+struct worker {
+    gpumem_resource *resource;
+    pthread_t thread;
+    int failed; /* line of the call */
+};
+
+static atomic_int ended;
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        if ((call) != GPUMEM_OK && !worker->failed)                                                \
+            worker->failed = __LINE__;                                                             \
+    } while (0)
+
+/* Whatever a snapshot tells of one buffer changes. */
+static void *change(void *data) {
+    struct worker *worker = data;
+    for (unsigned i = 0; i < ROUNDS && !worker->failed; i++) {
+        gpumem_buffer *buffer = NULL, *view = NULL, *foreign = NULL;
+        gpumem_watch *watch = NULL;
+        CUdeviceptr address;
+        TRY(gpumem_buffer_allocate(worker->resource, 8 * MIB, NULL, &buffer));
+        if (!buffer)
+            break;
+        TRY(gpumem_buffer_view(buffer, 0, MIB, &view));
+        TRY(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(buffer), MIB, NULL, &foreign));
+        TRY(gpumem_buffer_free(foreign, NULL));
+        TRY(gpumem_buffer_free(view, NULL));
+        TRY(gpumem_buffer_watch(buffer, heard, NULL, &watch));
+        TRY(gpumem_watch_end(watch));
+        TRY(gpumem_buffer_decommit(buffer, 2 * MIB, 2 * MIB, NULL, NULL));
+        TRY(gpumem_buffer_recommit(buffer, 0, 8 * MIB));
+        if (i % 4 == 0)
+            TRY(gpumem_buffer_move_to_capacity(buffer, 64 * MIB, NULL, &address));
+        TRY(gpumem_buffer_shrink(buffer, 4 * MIB, NULL));
+        TRY(gpumem_buffer_free(buffer, NULL));
+    }
+    atomic_fetch_add(&ended, 1);
+    return NULL;
+}
+
+static void it_is_valid_while_all_changes(void **state) {
+    (void)state;
+    gpumem_resource *resource = make_virtual(32 * MIB), *tracking, *trace;
+    struct worker workers[THREADS] = {0};
+    OK(gpumem_tracking_resource_create(resource, NULL, &tracking));
+    OK(gpumem_trace_resource_create(tracking, GPUMEM_TRACE_OPTIONS(.write = drop_text), &trace));
+    atomic_store(&ended, 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        workers[i].resource = trace;
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, change, &workers[i]), 0);
+    }
+    do {
+        take();
+    } while (atomic_load(&ended) < THREADS);
+    for (size_t i = 0; i < THREADS; i++) {
+        pthread_join(workers[i].thread, NULL);
+        assert_int_equal(workers[i].failed, 0);
+    }
+    OK(gpumem_device_trim(device, 1));
+    const char *now = take();
+    assert_int_equal(json_count(json_find(resource_of_kind(now, "tracking"), "tracked")), 0);
+    assert_int_equal(json_count(json_find(resource_of_kind(now, "view"), "buffers")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.mappings")), 0);
+    assert_int_equal(json_count(json_find(now, "virtual_memory.physical")), 0);
+    OK(gpumem_resource_destroy(trace));
+    OK(gpumem_resource_destroy(tracking));
+    OK(gpumem_resource_destroy(resource));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_device, teardown)
     const struct CMUnitTest tests[] = {
@@ -462,6 +539,7 @@ int main(void) {
         TEST(call_sites_are_told_where_tracked),
         TEST(traces_count_their_lines),
         TEST(a_moved_buffer_stays_tracked),
+        TEST(it_is_valid_while_all_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
