@@ -92,6 +92,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
     allocation->bytes = allocation->committed_bytes = allocation->capacity = bytes;
     allocation->cookie = (void *)(uintptr_t)made;
     gm_tally_count(&resource->tally, cell, allocation, 1);
+    gm_roll_add(buffer, stream);
     return buffer;
 }
 
@@ -130,12 +131,15 @@ static int give_back(gpumem_buffer *buffer, struct gm_tally_cell *cell) {
     CUstream stream = buffer->waits[0].stream;
     if (!is_usable(p->device, stream))
         return 0;
+    gm_roll_remove(buffer); /* the memory is somebody else's as soon as the driver has it */
     struct gm_relaxed relaxed;
     gm_relax(&relaxed, cu);
     CUresult result = cu->cuMemFreeAsync((CUdeviceptr)(uintptr_t)buffer->allocation.cookie, stream);
     gm_unrelax(&relaxed, cu);
-    if (wants_context(result))
+    if (wants_context(result)) {
+        gm_roll_add(buffer, stream);
         return 0;
+    }
     gm_tally_count(&resource->tally, cell, &buffer->allocation, -1);
     if (result != CUDA_SUCCESS)
         settle_refused(p, &buffer->allocation, stream, result);

@@ -22,7 +22,6 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
     if (!made)
         return NULL;
     made->serial = atomic_fetch_add(&serials, 1);
-    gm_rolls_init(made->rolls);
     made->generation = device->generation;
     made->device = device;
     made->upstream = upstream;
@@ -141,7 +140,6 @@ void gm_resource_discard(gpumem_resource *resource) {
             gm_current_leave(&current);
     }
     gm_pointers_discard(resource);
-    gm_rolls_destroy(resource->rolls);
     gm_tally_end(&resource->tally);
     gm_bury(resource);
 }

@@ -2,6 +2,8 @@
 
 #include "memory/objects.h"
 
+#include <sched.h>
+
 /* Threads are spread over the rolls in the order in which they first allocate. */
 static unsigned roll_of_thread(void) {
     static atomic_uint threads;
@@ -11,14 +13,16 @@ static unsigned roll_of_thread(void) {
     return mine - 1;
 }
 
-void gm_rolls_init(struct gm_roll *rolls) {
-    for (unsigned i = 0; i < GM_ROLLS; i++)
-        pthread_mutex_init(&rolls[i].lock, NULL);
+#define SPINS 100
+
+static inline void lock(struct gm_roll *roll) {
+    for (unsigned i = 1; atomic_exchange_explicit(&roll->locked, 1, memory_order_acquire); i++)
+        if (i % SPINS == 0)
+            sched_yield();
 }
 
-void gm_rolls_destroy(struct gm_roll *rolls) {
-    for (unsigned i = 0; i < GM_ROLLS; i++)
-        pthread_mutex_destroy(&rolls[i].lock);
+static inline void unlock(struct gm_roll *roll) {
+    atomic_store_explicit(&roll->locked, 0, memory_order_release);
 }
 
 void gm_roll_add(gpumem_buffer *buffer, CUstream stream) {
@@ -26,42 +30,42 @@ void gm_roll_add(gpumem_buffer *buffer, CUstream stream) {
     entry->roll = roll_of_thread();
     entry->stream = stream;
     struct gm_roll *roll = &buffer->resource->rolls[entry->roll];
-    pthread_mutex_lock(&roll->lock);
+    lock(roll);
     entry->next = roll->first;
     entry->link = &roll->first;
     if (roll->first)
         roll->first->listed.link = &entry->next;
     roll->first = buffer;
-    pthread_mutex_unlock(&roll->lock);
+    unlock(roll);
 }
 
 void gm_roll_remove(gpumem_buffer *buffer) {
     struct gm_roll_entry *entry = &buffer->listed;
     if (!entry->link)
         return;
-    pthread_mutex_t *lock = &buffer->resource->rolls[entry->roll].lock;
-    pthread_mutex_lock(lock);
+    struct gm_roll *roll = &buffer->resource->rolls[entry->roll];
+    lock(roll);
     *entry->link = entry->next;
     if (entry->next)
         entry->next->listed.link = entry->link;
     entry->link = NULL;
-    pthread_mutex_unlock(lock);
+    unlock(roll);
 }
 
 void gm_roll_lock(gpumem_buffer *buffer) {
-    pthread_mutex_lock(&buffer->resource->rolls[buffer->listed.roll].lock);
+    lock(&buffer->resource->rolls[buffer->listed.roll]);
 }
 
 void gm_roll_unlock(gpumem_buffer *buffer) {
-    pthread_mutex_unlock(&buffer->resource->rolls[buffer->listed.roll].lock);
+    unlock(&buffer->resource->rolls[buffer->listed.roll]);
 }
 
 void gm_rolls_visit(gpumem_resource *resource, void (*visit)(gpumem_buffer *, void *), void *data) {
     for (unsigned i = 0; i < GM_ROLLS; i++)
-        pthread_mutex_lock(&resource->rolls[i].lock);
+        lock(&resource->rolls[i]);
     for (unsigned i = 0; i < GM_ROLLS; i++)
         for (gpumem_buffer *b = resource->rolls[i].first; b; b = b->listed.next)
             visit(b, data);
     for (unsigned i = GM_ROLLS; i-- > 0;)
-        pthread_mutex_unlock(&resource->rolls[i].lock);
+        unlock(&resource->rolls[i]);
 }

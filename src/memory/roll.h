@@ -4,6 +4,10 @@
  * that allocate and free side by side do not meet at one lock; buffers that a resource hands out
  * many times (gm_fast_ops) are on none.
  *
+ * The lock is a flag, half as dear as a mutex: two are taken for each pair of an allocation and a
+ * free. It is held for a few stores; only a snapshot has it for longer, and who waits for that
+ * gives the processor up.
+ *
  * Lock order: a roll's lock comes after all others but those of inventory and JSON hooks, and no
  * driver call is made under it.
  */
@@ -11,15 +15,14 @@
 #define GM_MEMORY_ROLL_H
 
 #include <gpumem/types.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #define GM_ROLLS 8
 
 struct gm_roll {
-    pthread_mutex_t lock;
+    atomic_int locked;
     gpumem_buffer *first;
-    char apart[64 - (sizeof(pthread_mutex_t) + sizeof(void *)) % 64]; /* another cache line */
+    char apart[64 - 2 * sizeof(void *)]; /* another cache line */
 };
 
 enum gm_listed {
@@ -35,9 +38,6 @@ struct gm_roll_entry {
     atomic_int state; /* enum gm_listed */
     CUstream stream;  /* of allocation; GPUMEM_STREAM_NONE: none was named */
 };
-
-void gm_rolls_init(struct gm_roll *rolls);
-void gm_rolls_destroy(struct gm_roll *rolls);
 
 void gm_roll_add(gpumem_buffer *buffer, CUstream stream);
 /* Nothing happens when it is on none. */
