@@ -3,13 +3,25 @@
 #include "snapshot_subject.h"
 #include "sweep.h"
 
+static int add_bytes(void *user, const char *text, size_t bytes) {
+    (void)text;
+    *(size_t *)user += bytes;
+    return 0;
+}
+
 static int act(void *user) {
     struct held *held = user;
-    char *text = NULL;
+    char *text = NULL, *of_all = NULL;
+    size_t written[2] = {0};
     held->taken++;
-    if (gpumem_snapshot(device, NULL, &text) != GPUMEM_OK || !is_whole(text))
+    if (gpumem_snapshot(device, NULL, &text) != GPUMEM_OK || !is_whole(text) ||
+        gpumem_library_snapshot(library, NULL, &of_all) != GPUMEM_OK || !is_whole(of_all) ||
+        gpumem_snapshot_write(device, NULL, add_bytes, &written[0]) != GPUMEM_OK ||
+        gpumem_library_snapshot_write(library, NULL, add_bytes, &written[1]) != GPUMEM_OK ||
+        !written[0] || !written[1])
         held->wrong++;
     free(text);
+    free(of_all);
     return 0;
 }
 

@@ -29,7 +29,10 @@ const char cmd_map_usage[] =
     "  --demo           holds memory of every kind for a moment and draws that\n"
     "  --snapshot FILE  with --demo: writes the snapshot too\n"
     "  --driver CHOICE  with --demo: nvidia, softgpu, or a path\n"
-    "  --device N       with --demo: the device (0)\n";
+    "  --device N       with --demo: the device (0)\n\n"
+    "Exit status: 0 drawn, 2 wrong usage, 3 no driver or device, 4 the snapshot or the log cannot "
+    "be\n"
+    "read or is none, or the page's file cannot be made, 6 too little memory, 1 anything else.\n";
 
 struct arguments {
     const char *driver, *output, *log, *snapshot, *save;
