@@ -16,7 +16,7 @@ import operations  # noqa: E402
 SOURCE = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", SOURCE / "build"))
 # They repeat others under another schedule, in the other half of the faults, or sweep malloc.
-REPEATS = re.compile(r"test_(caching_sweeps_late_\w+|caching_host_memory|load_\w+|driver_sequences|graph_sweeps)$")
+REPEATS = re.compile(r"test_(caching_sweeps_late_\w+|(caching|snapshot)_host_memory|load_\w+|driver_sequences|graph_sweeps)$")
 # Functions whose comment names driver calls that they do not make themselves: who does. An entry that makes
 # one after all is a failure.
 LATER = {

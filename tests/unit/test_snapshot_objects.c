@@ -311,6 +311,41 @@ static void pools_say_what_they_are(void **state) {
     OK(gpumem_resource_destroy(current));
 }
 
+static void *free_it(void *buffer) {
+    return gpumem_buffer_free(buffer, NULL) == GPUMEM_OK ? NULL : buffer;
+}
+
+/* On a named stream a pool's buffers come and go by few steps, and their objects are used again. */
+static void a_pools_short_way_is_listed(void **state) {
+    (void)state;
+    gpumem_resource *pool;
+    gpumem_buffer *buffers[300];
+    CUstream stream;
+    pthread_t thread;
+    void *failed;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    for (size_t round = 0; round < 3; round++) {
+        for (size_t i = 0; i < COUNT(buffers); i++)
+            OK(gpumem_buffer_allocate(pool, 1000 + i, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                                      &buffers[i]));
+        for (size_t i = 0; i + 2 < COUNT(buffers); i++)
+            OK(gpumem_buffer_free(buffers[i], NULL));
+        assert_int_equal(pthread_create(&thread, NULL, free_it, buffers[COUNT(buffers) - 2]), 0);
+        pthread_join(thread, &failed);
+        assert_null(failed);
+        const char *listed = resource_of_kind(take(), "device_pool");
+        assert_int_equal(json_count(json_find(listed, "buffers")), 1);
+        const char *last = buffer_of(listed, buffers[COUNT(buffers) - 1]);
+        NUMBER(last, "bytes", 1000 + COUNT(buffers) - 1);
+        NUMBER(last, "stream", (uintptr_t)stream);
+        NUMBER(listed, "statistics.allocations", 1);
+        OK(gpumem_buffer_free(buffers[COUNT(buffers) - 1], NULL));
+    }
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
 static unsigned long long graph_blocks(const char *cache, const char **pool) {
     const char *segment = with(json_find(cache, "segments"), "kind", "capture");
     *pool = json_find(segment, "capture_pool");
@@ -534,6 +569,7 @@ int main(void) {
         TEST(foreign_memory_is_told_apart),
         TEST(watches_are_counted),
         TEST(pools_say_what_they_are),
+        TEST(a_pools_short_way_is_listed),
         TEST(memory_of_captures_is_the_graphs),
         TEST(limits_and_second_choices_are_told),
         TEST(call_sites_are_told_where_tracked),
