@@ -216,20 +216,19 @@ typedef struct gpumem_virtual_options {
      * 0: exactly the buffer's size, rounded up. It costs no memory. */
     size_t capacity;
     /* Physical handles. Large ones are far cheaper: giving access costs 26 us a handle, whatever
-     * its size. But exporting one of 1 GiB took 165 ms where 512 MiB took under 1 ms, and growing
-     * to 64 GiB took 112 ms and more in handles of 1 GiB and more where those of 512 MiB took 49;
-     * hence the default maximum. An allocation is cut into handles of the maximum and a rest. */
+     * its size. Exporting one of 1 GiB took 165 ms where 512 MiB took under 1 ms, hence the
+     * default maximum. An allocation is cut into handles of the maximum and a rest. */
     size_t chunk_minimum; /* bytes; 0: the granularity */
-    size_t chunk_maximum; /* bytes; 0: 512 MiB, or with handle type NONE give_back_bytes if set */
+    size_t chunk_maximum; /* bytes; 0: 512 MiB; with handle type NONE as give_back_bytes says */
     /* Growth by little takes a handle of up to this share of the buffer's memory instead, so that
      * many small steps do not make many small handles. Percent; 0: 50. */
     unsigned growth_percent;
     int exact_growth; /* 1: never more than was asked for, rounded up to chunk_minimum */
     /* In which units memory can be given back: no handle is larger, so that shrink and decommit
      * find handles that lie wholly behind or inside. A multiple of the granularity, no less than
-     * chunk_minimum; 0: no bound of its own. Memory of handle type NONE takes it for the size of
-     * large handles too: with 1 TiB each step of growth is one handle, however large, and a shrink
-     * into that step gives nothing of it back. */
+     * chunk_minimum; 0: no bound of its own. Memory of handle type NONE then comes in one handle a
+     * step of growth, whatever its size, which is the fastest, and a shrink into that step gives
+     * nothing of it back. */
     size_t give_back_bytes;
     /* Bytes of freed memory that are kept: whole ranges, mapped as they were, and single handles
      * from shrinks. An allocation of a size, capacity and alignment that were freed then makes no

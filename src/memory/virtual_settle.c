@@ -9,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* On an H200 the first export of a 1 GiB handle took 165 ms, of 512 MiB under 1 ms; and growing by
- * handles of 1 GiB and more took over twice as long as by those of 512 MiB (docs/h200.md). */
-#define DEFAULT_CHUNK_MAXIMUM  ((size_t)512 << 20)
+/* The first export of a 1 GiB handle took 165 ms on an H200, of 512 MiB under 1 ms. */
+#define EXPORTED_CHUNK_MAXIMUM ((size_t)512 << 20)
 #define DEFAULT_GROWTH_PERCENT 50u
 
 /* No address of 57 bits, the most that processors have, is a multiple of more. */
@@ -125,9 +124,9 @@ static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
 /* What nobody exports may be as large as it is wanted. */
 static size_t default_maximum(const struct gm_virtual_resource *v) {
     const gpumem_virtual_options *o = &v->options;
-    if (v->handle_type == GPUMEM_HANDLE_NONE && o->give_back_bytes)
+    if (v->handle_type == GPUMEM_HANDLE_NONE)
         return o->give_back_bytes;
-    return DEFAULT_CHUNK_MAXIMUM > o->chunk_minimum ? DEFAULT_CHUNK_MAXIMUM : o->chunk_minimum;
+    return EXPORTED_CHUNK_MAXIMUM > o->chunk_minimum ? EXPORTED_CHUNK_MAXIMUM : o->chunk_minimum;
 }
 
 static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
@@ -135,10 +134,10 @@ static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
     size_t unit = v->granularity;
     if (!o->chunk_minimum)
         o->chunk_minimum = unit;
-    if (!o->chunk_maximum)
-        o->chunk_maximum = default_maximum(v);
     if (!o->give_back_bytes)
         o->give_back_bytes = SIZE_MAX / unit * unit;
+    if (!o->chunk_maximum)
+        o->chunk_maximum = default_maximum(v);
     if (!o->growth_percent)
         o->growth_percent = DEFAULT_GROWTH_PERCENT;
     GM_REQUIRE(o->chunk_minimum % unit == 0 && o->chunk_maximum % unit == 0,

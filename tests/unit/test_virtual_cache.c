@@ -422,36 +422,13 @@ static void threads_never_get_each_others_memory(void **state) {
 
 /* ---- Chunks without a bound ------------------------------------------------------------------ */
 
-/* Whether it can be exported or not, and with one change of access a step. */
-static void doubling_takes_handles_of_512_mib(void **state) {
+static void doubling_takes_one_handle_a_step(void **state) {
     (void)state;
-    const gpumem_handle_type types[] = {GPUMEM_HANDLE_POSIX_FD, GPUMEM_HANDLE_NONE};
-    for (size_t i = 0; i < COUNT(types); i++) {
-        gpumem_resource *resource =
-            make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = types[i]));
-        gpumem_resource_properties properties = {.size = sizeof properties};
-        OK(gpumem_resource_get_properties(resource, &properties));
-        assert_int_equal(properties.chunk_maximum, 512 * MIB);
-        gpumem_buffer *buffer = allocate_with(resource, 512 * MIB, 2 * GIB, NULL);
-        assert_int_equal(gpumem_buffer_chunks(buffer), 1);
-        uint64_t before = soft->call_count("cuMemSetAccess");
-        OK(gpumem_buffer_grow(buffer, 2 * GIB, NULL));
-        assert_int_equal(gpumem_buffer_chunks(buffer), 4);
-        assert_int_equal(soft->call_count("cuMemSetAccess") - before, 1);
-        OK(gpumem_buffer_shrink(buffer, GIB, NULL));
-        assert_int_equal(gpumem_buffer_committed(buffer), GIB);
-        free_it(buffer);
-        OK(gpumem_resource_destroy(resource));
-    }
-}
-
-static void doubling_takes_one_handle_a_step_on_request(void **state) {
-    (void)state;
-    gpumem_resource *resource = make(GPUMEM_OPTIONS(
-        gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE, .give_back_bytes = 1024 * GIB));
+    gpumem_resource *resource =
+        make(GPUMEM_OPTIONS(gpumem_virtual_options, .handle_type = GPUMEM_HANDLE_NONE));
     gpumem_resource_properties properties = {.size = sizeof properties};
     OK(gpumem_resource_get_properties(resource, &properties));
-    assert_int_equal(properties.chunk_maximum, 1024 * GIB);
+    assert_int_equal(properties.chunk_maximum, 0);
     const size_t most = 2 * GIB;
     gpumem_buffer *buffer = allocate_with(resource, 64 * MIB, most, NULL);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -511,8 +488,7 @@ int main(void) {
         T(memory_of_the_cpu_is_handed_out_when_its_work_is_done),
         T(wrappers_pass_it_through),
         T(threads_never_get_each_others_memory),
-        T(doubling_takes_handles_of_512_mib),
-        T(doubling_takes_one_handle_a_step_on_request),
+        T(doubling_takes_one_handle_a_step),
         T(memory_is_given_back_in_the_unit_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
