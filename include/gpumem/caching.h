@@ -31,6 +31,10 @@ typedef struct gpumem_caching_options {
     size_t small_maximum;   /* largest allocation that threads keep; 0: 1 MiB, which is the most */
     size_t thread_bytes;    /* most that one thread keeps; 0: 32 MiB */
     uint64_t maximum_bytes; /* of all segments: more is OUT_OF_CAPACITY; 0: no limit */
+    /* Bytes of wholly free segments that stay when more memory is taken; others go back first, so
+     * that sizes which creep up do not leave a segment behind each. 0: a quarter of what is in use,
+     * and segment_bytes at least; SIZE_MAX: all stay until memory runs out or a trim. */
+    size_t idle_bytes;
 } gpumem_caching_options;
 #define GPUMEM_CACHING_OPTIONS(...) GPUMEM_OPTIONS(gpumem_caching_options, __VA_ARGS__)
 

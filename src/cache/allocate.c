@@ -84,6 +84,15 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
     return status;
 }
 
+/* What is in use at the end of a burst says little about the next: before more memory is taken,
+ * free segments beyond a bound go back. So sizes that creep up do not leave one behind each. */
+static void give_surplus_back(struct gm_cache *cache) {
+    pthread_mutex_lock(&cache->lock);
+    struct gm_segment *surplus = gm_lanes_surplus(cache, gm_lanes_keep(cache), 0);
+    pthread_mutex_unlock(&cache->lock);
+    gm_segments_release(cache, surplus);
+}
+
 gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *request,
                             struct gm_block **block) {
     *block = NULL;
@@ -97,5 +106,8 @@ gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *reques
     pthread_mutex_unlock(&cache->lock);
     if (!lane)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
-    return *block ? GPUMEM_OK : from_upstream(cache, lane, request, block);
+    if (*block)
+        return GPUMEM_OK;
+    give_surplus_back(cache);
+    return from_upstream(cache, lane, request, block);
 }

@@ -100,7 +100,7 @@ struct gm_cache {
     gpumem_resource *resource, *upstream;
     uint64_t serial;
     int host; /* the CPU writes the memory */
-    size_t segment_bytes, small_maximum, thread_bytes, granularity;
+    size_t segment_bytes, small_maximum, thread_bytes, idle_bytes, granularity;
     uint64_t maximum_bytes;
     CUstream stream;      /* where a stream-ordered resource is asked; NULL until then */
     pthread_mutex_t grow; /* one thread asks the wrapped resource; taken before `lock` */
@@ -218,6 +218,8 @@ void gm_lanes_join(struct gm_cache *cache);
  * its own that had the other kind of blocks. Returns whether there was one of at least `bytes`. */
 int gm_lane_adopt(struct gm_cache *cache, struct gm_lane *lane, int small, size_t bytes);
 
+/* Bytes of such that may stay when more memory is taken. The lock is held. */
+size_t gm_lanes_keep(const struct gm_cache *cache);
 /* Takes wholly free segments out of their lanes until at most `keep` bytes of such are left: those
  * whose streams have passed, or with `unpassed` all. The caller releases them, or brings them back;
  * until then their lanes stay. */

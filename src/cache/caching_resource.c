@@ -418,6 +418,7 @@ static struct gm_cache *make_cache(gpumem_resource *upstream,
     cache->segment_bytes = options->segment_bytes ? options->segment_bytes : DEFAULT_SEGMENT;
     cache->small_maximum = options->small_maximum ? options->small_maximum : GM_CLASS_MOST;
     cache->thread_bytes = options->thread_bytes ? options->thread_bytes : DEFAULT_THREAD;
+    cache->idle_bytes = options->idle_bytes;
     cache->granularity = unit > GM_CLASS_UNIT ? unit : GM_CLASS_UNIT;
     cache->maximum_bytes = options->maximum_bytes;
     cache->pending_end = &cache->pending;

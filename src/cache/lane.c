@@ -6,6 +6,10 @@
 
 #include <stdlib.h>
 
+/* Of the memory in use, so much may lie idle in free segments when more is taken: one part in this
+ * many. */
+#define IDLE_SHARE 4
+
 struct gm_lane *gm_lane_of(struct gm_cache *cache, CUstream stream) {
     if (cache->shared)
         return cache->shared;
@@ -191,6 +195,13 @@ static size_t free_bytes(const struct gm_cache *cache) {
             if (!segment->spans.used && !lane->pool)
                 sum += segment->spans.bytes;
     return sum;
+}
+
+size_t gm_lanes_keep(const struct gm_cache *cache) {
+    if (cache->idle_bytes)
+        return cache->idle_bytes;
+    size_t used = (size_t)cache->taken - free_bytes(cache);
+    return used / IDLE_SHARE > cache->segment_bytes ? used / IDLE_SHARE : cache->segment_bytes;
 }
 
 struct gm_segment *gm_lanes_surplus(struct gm_cache *cache, size_t keep, int unpassed) {

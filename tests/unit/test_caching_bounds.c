@@ -122,12 +122,41 @@ static void threads_that_grow_at_once_all_get_memory(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
+/* Each buffer a little larger than the last, which is freed: none fits where another was. */
+static size_t after_creeping_sizes(size_t idle_bytes) {
+    gpumem_resource *pool = make_pool(), *cache;
+    OK(gpumem_caching_resource_create(
+        pool, GPUMEM_CACHING_OPTIONS(.segment_bytes = 4 * MIB, .idle_bytes = idle_bytes), &cache));
+    gpumem_buffer *kept = allocate(cache, 8 * MIB, NULL), *buffer = NULL;
+    for (size_t i = 0; i < 20; i++) {
+        gpumem_buffer *larger = allocate(cache, (4 + i) * MIB, NULL);
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_stream_synchronize(device, NULL));
+        buffer = larger;
+    }
+    size_t taken = info_of(cache).segment_bytes;
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_buffer_free(kept, NULL));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(pool));
+    return taken;
+}
+
+static void sizes_that_creep_up_leave_no_segment_behind_each(void **state) {
+    (void)state;
+    const size_t in_use = (8 + 23 + 22) * MIB; /* at most, when the last is allocated */
+    assert_in_range(after_creeping_sizes(0), 31 * MIB, in_use + in_use / 4);
+    assert_in_range(after_creeping_sizes(16 * MIB), 31 * MIB, in_use + 16 * MIB);
+    assert_true(after_creeping_sizes(SIZE_MAX) > 200 * MIB);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frees_counted_first_raise_no_mark),
         cmocka_unit_test(a_thread_keeps_no_more_than_it_may),
         cmocka_unit_test(a_stream_that_stands_still_hides_no_other),
         cmocka_unit_test(threads_that_grow_at_once_all_get_memory),
+        cmocka_unit_test(sizes_that_creep_up_leave_no_segment_behind_each),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

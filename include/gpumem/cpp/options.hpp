@@ -102,6 +102,7 @@ struct caching_options {
     std::size_t small_maximum = 0;
     std::size_t thread_bytes = 0;
     std::uint64_t maximum_bytes = 0;
+    std::size_t idle_bytes = 0;
 };
 
 /* gpumem_tracking_options */
@@ -262,6 +263,7 @@ inline gpumem_caching_options in_c(const caching_options &from) noexcept {
     to.segment_bytes = from.segment_bytes;
     to.small_maximum = from.small_maximum;
     to.thread_bytes = from.thread_bytes;
+    to.idle_bytes = from.idle_bytes;
     to.maximum_bytes = from.maximum_bytes;
     return to;
 }
