@@ -10,9 +10,11 @@
 #include <gpumem/copy.h>
 #include <gpumem/dlpack.h>
 #include <gpumem/foreign.h>
+#include <gpumem/graph_memory.h>
 #include <gpumem/layout.h>
 #include <gpumem/library.h>
 #include <gpumem/load.h>
+#include <gpumem/managed.h>
 #include <gpumem/pool.h>
 #include <gpumem/resource.h>
 #include <gpumem/share.h>

@@ -16,9 +16,11 @@
 #include <gpumem/cpp/dlpack.hpp>
 #include <gpumem/cpp/error.hpp>
 #include <gpumem/cpp/foreign.hpp>
+#include <gpumem/cpp/graph_memory.hpp>
 #include <gpumem/cpp/handle.hpp>
 #include <gpumem/cpp/layout.hpp>
 #include <gpumem/cpp/load.hpp>
+#include <gpumem/cpp/managed.hpp>
 #include <gpumem/cpp/options.hpp>
 #include <gpumem/cpp/pool.hpp>
 #include <gpumem/cpp/resource.hpp>

@@ -34,7 +34,8 @@ typedef struct gpumem_pool_info {
     int mapped;             /* the pool of another process: nothing can be allocated */
     int device_accessible;  /* as in the resource's properties */
     int host_accessible;    /* likewise */
-    int device_id;          /* ordinal of the device whose memory it is; -1: host memory */
+    int device_id;          /* ordinal of the device whose memory it is; -1: host memory, or
+                               managed memory that prefers no device */
     int numa_node;          /* of host memory; -1: placed by the system */
     int has_uuid;           /* 1: `uuid` is set. Of pools with ipc, and of mapped ones that were
                                told: by their allocation handle or by gpumem_pool_register */
@@ -74,6 +75,42 @@ GPUMEM_API gpumem_status gpumem_pool_get_attribute(gpumem_resource *resource,
                                                    uint64_t *value);
 GPUMEM_API gpumem_status gpumem_pool_set_attribute(gpumem_resource *resource,
                                                    gpumem_pool_attribute attribute, uint64_t value);
+
+/*
+ * Gives memory that nothing uses back to the system, until the pool holds at most `keep_bytes`,
+ * what is in use counted among them: also of a pool that is not owned, which gpumem_resource_trim
+ * leaves alone. NOT_SUPPORTED: a mapped pool. May block in the driver. Driver: cuMemPoolTrimTo.
+ */
+GPUMEM_API gpumem_status gpumem_pool_trim(gpumem_resource *resource, uint64_t keep_bytes);
+
+/* ---- Who may use its memory ------------------------------------------------------------------ */
+
+/*
+ * What another device (ordinal) may do with all memory of the pool, what is allocated already
+ * included: READ_WRITE or NONE, since the driver's pools know nothing in between (READ is
+ * NOT_SUPPORTED). The resource's own device keeps its access: READ_WRITE changes nothing, NONE is
+ * INVALID_ARGUMENT. Whole or nothing. A pool that is not owned is changed for all who use it. Work
+ * that the other device has queued misses access that is taken away, and faults: it is for the
+ * caller to wait for it. NOT_SUPPORTED: a device that cannot reach the pool's. Of a pool of managed
+ * memory, which everybody reaches, access is advice that is told of its pages (ACCESSED_BY).
+ * Does not block. Driver: cuMemPoolSetAccess, cuMemPoolGetAccess.
+ */
+GPUMEM_API gpumem_status gpumem_pool_set_access(gpumem_resource *resource, int device,
+                                                gpumem_access access);
+
+/* What the driver says a device may do, the resource's own included. Driver: cuMemPoolGetAccess. */
+GPUMEM_API gpumem_status gpumem_pool_get_access(gpumem_resource *resource, int device,
+                                                gpumem_access *access);
+
+/* All other devices at once: those in `peers` (ordinals; the own one may be named and keeps what it
+ * has) can read and write, the rest nothing. `count` 0: no peers. Whole or nothing; as above. */
+GPUMEM_API gpumem_status gpumem_pool_set_peers(gpumem_resource *resource, const int *peers,
+                                               size_t count);
+
+/* The peers, as the driver has them now: their number, and the first `room` ordinals, rising.
+ * `peers` may be NULL with a `room` of 0. */
+GPUMEM_API gpumem_status gpumem_pool_get_peers(gpumem_resource *resource, int *peers, size_t room,
+                                               size_t *count);
 
 /* ---- Sharing a pool -------------------------------------------------------------------------- */
 

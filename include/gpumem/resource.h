@@ -160,19 +160,37 @@ typedef enum gpumem_managed_place {
     GPUMEM_MANAGED_ON_HOST = 2,
 } gpumem_managed_place;
 
+typedef enum gpumem_managed_method {
+    GPUMEM_MANAGED_ALLOCATED = 0, /* cuMemAllocManaged, for each buffer */
+    /* A pool of managed memory (drivers from 13.0 on), in stream order: see `pool`. Where the
+     * driver has none, ALLOCATED takes its place, which is not in stream order; properties' note
+     * then begins with "allocations in place of a pool of managed memory" and says why. More about
+     * it in gpumem/pool.h. */
+    GPUMEM_MANAGED_POOL = 1,
+} gpumem_managed_method;
+
 typedef struct gpumem_managed_options {
     size_t size;
     gpumem_managed_place preferred;
-    int read_mostly; /* 1: pages may have copies where they are read */
+    /* 1: pages may have copies where they are read (ALLOCATED only: the driver takes no advice
+     * about memory of a pool). */
+    int read_mostly;
+    gpumem_managed_method method;
+    /* POOL only: the driver's current or default pool of managed memory at the preferred place, or
+     * an own one. */
+    gpumem_pool_choice pool;
 } gpumem_managed_options;
 #define GPUMEM_MANAGED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_managed_options, __VA_ARGS__)
 
 /*
  * Memory at one address for the CPU and the devices, whose pages the driver moves to who uses them;
- * more of it than the device has can be used. Each buffer is an allocation of the driver's, and
- * giving one back waits for the work of the context. NOT_SUPPORTED where the device has none, or
- * keeps the CPU from it while the device works.
- * Driver: cuMemAllocManaged, cuMemAdvise, cuMemFree.
+ * more of it than the device has can be used. ALLOCATED: each buffer is an allocation of the
+ * driver's, and giving one back waits for the work of the context. POOL: the CPU may use a buffer
+ * once its stream has passed the allocation; a stream that is being captured is refused
+ * (NOT_SUPPORTED), since memory of a graph is the device's alone. NOT_SUPPORTED where the device
+ * has no managed memory, or keeps the CPU from it while the device works. Advice, prefetch, discard
+ * and questions about ranges are in gpumem/managed.h. Driver: cuMemAllocManaged, cuMemAdvise,
+ * cuMemFree; for a pool cuMemGetMemPool, cuMemGetDefaultMemPool, and those of the device pool.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_managed_resource_create(
     gpumem_device *device, const gpumem_managed_options *options, gpumem_resource **resource);

@@ -4,9 +4,12 @@
 #include "memory/current.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
+#include "memory/pool.h"
 #include "memory/resource.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* What the driver aligns allocations to. */
 #define MANAGED_ALIGNMENT ((size_t)256)
@@ -15,6 +18,7 @@ struct managed_resource {
     gpumem_device *device;
     gpumem_resource *resource;
     gpumem_managed_options options;
+    char note[192];
 };
 
 static void give_back(struct managed_resource *m, CUdeviceptr base, size_t bytes) {
@@ -82,6 +86,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->host_accessible = 1;
     out->location = m->options.preferred == GPUMEM_MANAGED_ON_HOST ? GPUMEM_LOCATION_HOST
                                                                    : GPUMEM_LOCATION_DEVICE;
+    memcpy(out->note, m->note, sizeof out->note);
 }
 
 static const gpumem_resource_ops ops = {
@@ -96,6 +101,14 @@ static const gpumem_resource_ops ops = {
 static gpumem_status check(const gpumem_device *device, const gpumem_managed_options *options) {
     GM_REQUIRE((unsigned)options->preferred <= GPUMEM_MANAGED_ON_HOST, "managed: unknown place %d",
                (int)options->preferred);
+    GM_REQUIRE((unsigned)options->method <= GPUMEM_MANAGED_POOL, "managed: unknown method %d",
+               (int)options->method);
+    GM_REQUIRE((unsigned)options->pool <= GPUMEM_POOL_OWN, "managed: unknown pool choice %d",
+               (int)options->pool);
+    GM_REQUIRE(!options->pool || options->method == GPUMEM_MANAGED_POOL,
+               "managed: `pool` is chosen, and the method is not GPUMEM_MANAGED_POOL");
+    GM_REQUIRE(!options->read_mostly || options->method != GPUMEM_MANAGED_POOL,
+               "managed: the driver takes no advice about memory of a pool (read_mostly)");
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "device %d has no managed memory (attribute MANAGED_MEMORY is 0)",
@@ -107,6 +120,41 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
                        "CONCURRENT_MANAGED_ACCESS is 0)",
                        device->ordinal);
     return GPUMEM_OK;
+}
+
+/* `note` is the properties'. */
+static gpumem_status create_allocated(gpumem_device *device, const gpumem_managed_options *options,
+                                      const char *note, gpumem_resource **resource) {
+    struct managed_resource *m = calloc(1, sizeof *m);
+    if (!m)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    m->device = device;
+    m->options = *options;
+    snprintf(m->note, sizeof m->note, "%s", note);
+    gpumem_status status = gm_resource_make(device, &ops, m, NULL, &m->resource);
+    if (status != GPUMEM_OK) {
+        free(m);
+        return status;
+    }
+    *resource = m->resource;
+    return GPUMEM_OK;
+}
+
+/* The driver's pool; or allocations, which say so, where there is none. */
+static gpumem_status create_pool(gpumem_device *device, const gpumem_managed_options *options,
+                                 gpumem_resource **resource) {
+    int absent = 0;
+    char note[sizeof((struct managed_resource *)NULL)->note];
+    struct gm_current current;
+    gpumem_status status = gm_current_enter(&current, device);
+    if (status != GPUMEM_OK)
+        return status;
+    status = gm_managed_pool_create(device, options, resource, &absent);
+    gm_current_leave(&current);
+    if (status == GPUMEM_OK || !absent)
+        return status;
+    snprintf(note, sizeof note, GM_NO_MANAGED_POOL "%s", gpumem_last_error()->message);
+    return create_allocated(device, options, note, resource);
 }
 
 gpumem_status gpumem_managed_resource_create(gpumem_device *device,
@@ -122,16 +170,6 @@ gpumem_status gpumem_managed_resource_create(gpumem_device *device,
         status = check(device, &options);
     if (status != GPUMEM_OK)
         return status;
-    struct managed_resource *m = calloc(1, sizeof *m);
-    if (!m)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
-    m->device = device;
-    m->options = options;
-    status = gm_resource_make(device, &ops, m, NULL, &m->resource);
-    if (status != GPUMEM_OK) {
-        free(m);
-        return status;
-    }
-    *resource = m->resource;
-    return GPUMEM_OK;
+    return options.method == GPUMEM_MANAGED_POOL ? create_pool(device, &options, resource)
+                                                 : create_allocated(device, &options, "", resource);
 }

@@ -106,6 +106,16 @@ void gm_pool_undo(struct gm_pool *p, CUdeviceptr made, size_t bytes, CUstream st
         gm_meter_quarantine_memory(&p->resource->meter, bytes);
 }
 
+/* Memory of a graph is plain memory of the device, whatever pool it was asked of. */
+static gpumem_status refuse_capture(const struct gm_pool *p, CUstream stream) {
+    if (!p->settings.managed ||
+        gm_capture_state(p->device->cu, stream, NULL) != GM_CAPTURE_UNDER_WAY)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                   "the stream is captured, and the driver makes no graph node of managed memory; "
+                   "allocate before the capture");
+}
+
 /* In order of the stream; for callers that name none the memory is there when this returns. */
 static gpumem_status take(struct gm_pool *p, size_t bytes, CUstream wanted, CUdeviceptr *base) {
     const gpumem_driver_api *cu = p->device->cu;
@@ -114,6 +124,8 @@ static gpumem_status take(struct gm_pool *p, size_t bytes, CUstream wanted, CUde
     gpumem_status status = GPUMEM_OK;
     if (wanted == GPUMEM_STREAM_NONE)
         status = gm_pool_stream(p, &stream);
+    if (status == GPUMEM_OK)
+        status = refuse_capture(p, stream);
     if (status == GPUMEM_OK)
         status = begin_pinning(p, bytes, &pinning);
     if (status != GPUMEM_OK)
@@ -158,7 +170,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     *allocation = (gpumem_allocation){
         .size = sizeof *allocation,
         .pointer = pointer,
-        .host_pointer = p->settings.host ? (void *)(uintptr_t)pointer : NULL,
+        .host_pointer = gm_pool_is_for_cpu(p) ? (void *)(uintptr_t)pointer : NULL,
         .bytes = request->bytes,
         .committed_bytes = bytes,
         .capacity = request->bytes,
@@ -242,7 +254,7 @@ void gm_pool_freed(struct gm_pool *p, const gpumem_allocation *allocation, CUstr
 static void properties(void *user, gpumem_resource_properties *out) {
     struct gm_pool *p = user;
     out->device_accessible = !p->settings.closed;
-    out->host_accessible = p->settings.host;
+    out->host_accessible = gm_pool_is_for_cpu(p);
     out->stream_ordered = !p->settings.mapped;
     out->location = p->settings.location;
     out->handle_type = p->settings.handle_type;
@@ -304,7 +316,8 @@ gpumem_status gm_pool_find(gpumem_resource *resource, const char *call, struct g
     if (*pool)
         return GPUMEM_OK;
     const char *note = resource->properties.note;
-    if (strncmp(note, GM_NO_HOST_POOL, strlen(GM_NO_HOST_POOL)) == 0)
+    if (strncmp(note, GM_NO_HOST_POOL, strlen(GM_NO_HOST_POOL)) == 0 ||
+        strncmp(note, GM_NO_MANAGED_POOL, strlen(GM_NO_MANAGED_POOL)) == 0)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: %s", call, note);
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: a %s resource is no pool of the driver",
                    call, resource->kind);

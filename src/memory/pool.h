@@ -13,6 +13,8 @@ struct gm_pool_settings {
     CUmemoryPool pool;
     int own; /* destroyed with the resource */
     int host;
+    int managed;
+    int nowhere;      /* managed, and at no place of its own */
     uint64_t maximum; /* of an own pool; 0: none */
     int mapped;       /* of another process */
     int closed;       /* host memory that the device has no access to */
@@ -46,6 +48,14 @@ struct gm_pool {
     int registered; /* under the registry's lock, and so is the rest */
     struct gm_pool *next;
 };
+
+/* Whether the CPU may use its buffers. */
+static inline int gm_pool_is_for_cpu(const struct gm_pool *pool) {
+    return pool->settings.host || pool->settings.managed;
+}
+
+/* How the note of allocations begins that stand in for a pool of managed memory. */
+#define GM_NO_MANAGED_POOL "allocations in place of a pool of managed memory: "
 
 /* How the note of slabs begins that stand in for a host pool. */
 #define GM_NO_HOST_POOL "slabs in place of the driver's host pool: "
@@ -105,5 +115,9 @@ void gm_pool_unregister(struct gm_pool *pool);
  */
 gpumem_status gm_host_pool_create(gpumem_device *device, const gpumem_pinned_options *options,
                                   gpumem_resource **resource, int *absent);
+
+/* The same for GPUMEM_MANAGED_POOL. */
+gpumem_status gm_managed_pool_create(gpumem_device *device, const gpumem_managed_options *options,
+                                     gpumem_resource **resource, int *absent);
 
 #endif

@@ -62,6 +62,8 @@ struct pinned_options {
 struct managed_options {
     gpumem_managed_place preferred = GPUMEM_MANAGED_ANYWHERE;
     bool read_mostly = false;
+    gpumem_managed_method method = GPUMEM_MANAGED_ALLOCATED;
+    gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
 };
 
 /* gpumem_virtual_options; `peers` with its count. */
@@ -217,6 +219,8 @@ inline gpumem_managed_options in_c(const managed_options &from) noexcept {
     to.size = sizeof to;
     to.preferred = from.preferred;
     to.read_mostly = from.read_mostly;
+    to.method = from.method;
+    to.pool = from.pool;
     return to;
 }
 

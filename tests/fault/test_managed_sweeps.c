@@ -1,0 +1,210 @@
+/* Whole or nothing for managed memory in use, its pools, who may use a pool, and graph memory. */
+#include "library_test.h"
+#include "sweep.h"
+
+static gpumem_resource *resource;
+static gpumem_buffer *buffer;
+static CUstream stream;
+
+static uint64_t quarantined(void *user) {
+    (void)user;
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_library_get_stats(library, &stats));
+    return stats.quarantined;
+}
+
+/* A refused cuCtxPopCurrent leaves the library's context current. */
+static void settle(void *user) {
+    (void)user;
+    CUcontext context = NULL;
+    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
+        cu->cuCtxPopCurrent_v2(&context);
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    cu->cuCtxSynchronize();
+    cu->cuCtxPopCurrent_v2(&context);
+    OK(gpumem_device_trim(device, 1));
+}
+
+static const char *last_message(void) {
+    return gpumem_last_error()->message;
+}
+
+static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
+    sweep_run(&(struct sweep){.name = name,
+                              .act = act,
+                              .recover = settle,
+                              .undo = undo,
+                              .may_succeed = true, /* leaving the context, what is released */
+                              .lost = quarantined,
+                              .explain = last_message});
+}
+
+static int make(gpumem_managed_method method, gpumem_pool_choice pool) {
+    resource = NULL;
+    return (int)gpumem_managed_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = method, .pool = pool), &resource);
+}
+
+static int take(void) {
+    return (int)gpumem_buffer_allocate(
+        resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer);
+}
+
+static void end_all(void *user) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    settle(user);
+    OK(gpumem_resource_destroy(resource));
+    settle(user);
+}
+
+/* What was told of pages ends with their allocation, so this is whole or nothing with it. */
+static int give_up(int result) {
+    if (result)
+        (void)gpumem_buffer_free(buffer, NULL);
+    return result;
+}
+
+static int use_a_range(void *user) {
+    (void)user;
+    gpumem_managed_range range = {.size = sizeof range};
+    int result = take();
+    if (result)
+        return result;
+    result = (int)gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
+                                       GPUMEM_LOCATION_DEVICE, 0);
+    if (!result)
+        result = (int)gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, stream);
+    if (!result)
+        result = (int)gpumem_buffer_discard(buffer, 0, MIB / 2, stream);
+    if (!result)
+        result = (int)gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0,
+                                                         stream);
+    if (!result)
+        result = (int)gpumem_buffer_get_managed_range(buffer, 0, MIB, &range);
+    return give_up(result);
+}
+
+static void free_it(void *user) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    settle(user);
+}
+
+static void ranges(void **state) {
+    (void)state;
+    assert_int_equal(make(GPUMEM_MANAGED_ALLOCATED, GPUMEM_POOL_CURRENT), 0);
+    sweep("advise, prefetch, discard and ask", use_a_range, free_it);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static int make_and_take(gpumem_pool_choice choice) {
+    int result = make(GPUMEM_MANAGED_POOL, choice);
+    if (result)
+        return result;
+    result = take();
+    if (result)
+        (void)gpumem_resource_destroy(resource);
+    return result;
+}
+
+static int from_the_current_pool(void *user) {
+    (void)user;
+    return make_and_take(GPUMEM_POOL_CURRENT);
+}
+
+static int from_an_own_pool(void *user) {
+    (void)user;
+    return make_and_take(GPUMEM_POOL_OWN);
+}
+
+static void pools(void **state) {
+    (void)state;
+    assert_int_equal(from_the_current_pool(NULL), 0); /* it is made when it is first asked for */
+    end_all(NULL);
+    sweep("allocate from the current pool", from_the_current_pool, end_all);
+    sweep("allocate from an own pool", from_an_own_pool, end_all);
+}
+
+/* ---- Who may use a pool ---------------------------------------------------------------------- */
+
+static gpumem_resource *pool;
+static const int both[] = {0, 1};
+
+static int give_access(void *user) {
+    (void)user;
+    return (int)gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE);
+}
+
+static int give_to_all(void *user) {
+    (void)user;
+    return (int)gpumem_pool_set_peers(pool, both, COUNT(both));
+}
+
+static void take_access(void *user) {
+    settle(user);
+    OK(gpumem_pool_set_peers(pool, NULL, 0));
+}
+
+static int read_peers(void *user) {
+    (void)user;
+    gpumem_access access;
+    size_t count;
+    int result = (int)gpumem_pool_get_access(pool, 1, &access);
+    return result ? result : (int)gpumem_pool_get_peers(pool, NULL, 0, &count);
+}
+
+static int trim_pool(void *user) {
+    (void)user;
+    return (int)gpumem_pool_trim(pool, 0);
+}
+
+static void peers(void **state) {
+    (void)state;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
+    sweep("give a device access", give_access, take_access);
+    sweep("give all devices access", give_to_all, take_access);
+    sweep("read who has access", read_peers, settle);
+    sweep("trim a pool", trim_pool, settle);
+    OK(gpumem_resource_destroy(pool));
+}
+
+static int use_graph_memory(void *user) {
+    (void)user;
+    uint64_t value;
+    int result =
+        (int)gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, &value);
+    if (!result)
+        result = (int)gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0);
+    return result ? result : (int)gpumem_graph_memory_trim(device);
+}
+
+static void graph_memory(void **state) {
+    (void)state;
+    sweep("ask, reset and trim", use_graph_memory, settle);
+}
+
+static int begin(void **state) {
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    if (open_device(state) != 0 || gpumem_stream_create(device, NULL, &stream) != GPUMEM_OK)
+        return -1;
+    sweep_with(soft);
+    return make_host_memory_file();
+}
+
+/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
+static int end(void **state) {
+    (void)state;
+    (void)gpumem_device_close(device);
+    (void)gpumem_close(library);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges),
+        cmocka_unit_test(pools),
+        cmocka_unit_test(peers),
+        cmocka_unit_test(graph_memory),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,0 +1,116 @@
+/* What the driver keeps for graphs: its numbers, their high-water marks, and giving it back. */
+#include "library_test.h"
+
+static uint64_t number(gpumem_graph_memory_attribute attribute) {
+    uint64_t value = 77;
+    OK(gpumem_graph_memory_get_attribute(device, attribute, &value));
+    return value;
+}
+
+/* A graph that allocates and frees `bytes`, launched once. */
+static void run_a_graph(size_t bytes) {
+    gpumem_resource *pool;
+    gpumem_buffer *buffer;
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                     CUDA_SUCCESS);
+    OK(gpumem_buffer_allocate(pool, bytes, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream),
+                              &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, bytes, 3, stream));
+    OK(gpumem_buffer_free(buffer, stream));
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphInstantiateWithFlags(&exec, graph, 0), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphLaunch(exec, stream), CUDA_SUCCESS);
+    synchronize(stream);
+    assert_int_equal(cu->cuGraphExecDestroy(exec), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void kept_counted_and_given_back(void **state) {
+    (void)state;
+    OK(gpumem_graph_memory_trim(device));
+    OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
+    OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(number((gpumem_graph_memory_attribute)i), 0);
+    run_a_graph(20 * MIB);
+    uint64_t reserved = number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
+    assert_true(reserved >= 20 * MIB);
+    assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH), reserved);
+    assert_true(number(GPUMEM_GRAPH_MEMORY_USED_HIGH) >= 20 * MIB);
+    OK(gpumem_graph_memory_trim(device));
+    assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT), 0);
+    assert_int_equal(number(GPUMEM_GRAPH_MEMORY_USED_CURRENT), 0);
+    assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH), reserved); /* until it is reset */
+    OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_RESERVED_HIGH, 0));
+    assert_int_equal(number(GPUMEM_GRAPH_MEMORY_RESERVED_HIGH), 0);
+    assert_true(number(GPUMEM_GRAPH_MEMORY_USED_HIGH) >= 20 * MIB); /* each by itself */
+    OK(gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 0));
+    assert_int_equal(number(GPUMEM_GRAPH_MEMORY_USED_HIGH), 0);
+}
+
+static void what_is_wrong_is_said(void **state) {
+    (void)state;
+    uint64_t value;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_graph_memory_get_attribute(device, (gpumem_graph_memory_attribute)4, &value));
+    SAYS("no attribute 4");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
+    SAYS("only read");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
+    SAYS("set to 0");
+    FAILS(INVALID_ARGUMENT, gpumem_graph_memory_trim(NULL));
+}
+
+/* Asking and giving back is no work of a capture, and does not spoil one. */
+static void a_capture_goes_on(void **state) {
+    (void)state;
+    CUstream stream;
+    CUgraph graph = NULL;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    (void)number(GPUMEM_GRAPH_MEMORY_RESERVED_CURRENT);
+    OK(gpumem_graph_memory_trim(device));
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void refusals_are_told(void **state) {
+    (void)state;
+    uint64_t value = 5;
+    soft->fault_arm("cuDeviceGetGraphMemAttribute", 1, CUDA_ERROR_NOT_SUPPORTED,
+                    SOFTGPU_FAULT_BEFORE);
+    FAILS(NOT_SUPPORTED,
+          gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, &value));
+    assert_int_equal(value, 5);
+    assert_int_equal(soft->fault_disarm(), 1);
+    soft->fault_arm("cuDeviceGraphMemTrim", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
+    FAILS(DRIVER, gpumem_graph_memory_trim(device));
+    assert_int_equal(soft->fault_disarm(), 1);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(kept_counted_and_given_back),
+        T(what_is_wrong_is_said),
+        T(a_capture_goes_on),
+        T(refusals_are_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,387 @@
+/* Managed memory in use: advice, prefetch, discard and questions, for ranges of buffers. */
+#include "library_test.h"
+
+#define ALLOCATED GPUMEM_MANAGED_ALLOCATED
+#define POOL      GPUMEM_MANAGED_POOL
+#define PAGE      ((size_t)4096)
+
+static gpumem_resource *resource;
+static gpumem_buffer *buffer;
+static CUstream stream;
+
+static void begin(gpumem_managed_method method, size_t bytes) {
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_managed_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = method), &resource));
+    OK(gpumem_buffer_allocate(resource, bytes,
+                              GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &buffer));
+    synchronize(stream);
+}
+
+static void end(void) {
+    OK(gpumem_buffer_free(buffer, NULL));
+    synchronize(stream);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static gpumem_managed_range range_of(size_t offset, size_t bytes) {
+    gpumem_managed_range range = {.size = sizeof range};
+    OK(gpumem_buffer_get_managed_range(buffer, offset, bytes, &range));
+    return range;
+}
+
+static void advise(size_t offset, size_t bytes, gpumem_advice advice, gpumem_location location,
+                   int id) {
+    OK(gpumem_buffer_advise(buffer, offset, bytes, advice, location, id));
+}
+
+static void advice_holds_for_its_range(void **state) {
+    (void)state;
+    begin(ALLOCATED, 4 * MIB);
+    gpumem_managed_range all = range_of(0, 4 * MIB);
+    assert_true(!all.read_mostly && !all.has_preferred && !all.has_prefetched);
+    assert_true(!all.accessed_by && !all.accessed_by_host);
+    assert_int_equal(all.preferred_id, -1);
+    advise(MIB, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
+    assert_int_equal(range_of(MIB, MIB).read_mostly, 1);
+    assert_int_equal(range_of(MIB - PAGE, MIB).read_mostly, 0);
+    assert_int_equal(range_of(2 * MIB, MIB).read_mostly, 0);
+    advise(MIB, MIB, GPUMEM_ADVICE_UNSET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
+    assert_int_equal(range_of(MIB, MIB).read_mostly, 0);
+
+    advise(0, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 1);
+    gpumem_managed_range first = range_of(0, 2 * MIB);
+    assert_int_equal(first.has_preferred, 1);
+    assert_int_equal(first.preferred, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(first.preferred_id, 1);
+    advise(2 * MIB, 2 * MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_HOST, 0);
+    assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred, GPUMEM_LOCATION_HOST);
+    assert_int_equal(range_of(2 * MIB, 2 * MIB).preferred_id, -1);
+    assert_int_equal(range_of(0, 4 * MIB).has_preferred, 0); /* nothing in common */
+    advise(0, 4 * MIB, GPUMEM_ADVICE_UNSET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 0);
+    assert_int_equal(range_of(2 * MIB, MIB).has_preferred, 0);
+
+    advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_DEVICE, 1);
+    advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);
+    first = range_of(0, MIB);
+    assert_int_equal(first.accessed_by, 1u << 1);
+    assert_int_equal(first.accessed_by_host, 1);
+    advise(0, MIB, GPUMEM_ADVICE_UNSET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);
+    assert_int_equal(range_of(0, MIB).accessed_by_host, 0);
+    assert_int_equal(range_of(0, MIB).accessed_by, 1u << 1);
+    end();
+}
+
+static void prefetched_in_order_of_the_stream(void **state) {
+    (void)state;
+    begin(ALLOCATED, 4 * MIB);
+    memset(gpumem_buffer_host_pointer(buffer), 6, 4 * MIB);
+    OK(gpumem_buffer_prefetch(buffer, MIB, MIB, GPUMEM_LOCATION_DEVICE, 0, stream));
+    OK(gpumem_buffer_prefetch(buffer, 2 * MIB, MIB, GPUMEM_LOCATION_HOST, 0, NULL));
+    synchronize(stream);
+    synchronize(NULL);
+    gpumem_managed_range range = range_of(MIB, MIB);
+    assert_int_equal(range.has_prefetched, 1);
+    assert_int_equal(range.prefetched, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(range.prefetched_id, 0);
+    assert_int_equal(range_of(2 * MIB, MIB).prefetched, GPUMEM_LOCATION_HOST);
+    assert_int_equal(range_of(0, MIB).has_prefetched, 0);
+    const unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
+    for (size_t i = 0; i < 4 * MIB; i += 1000)
+        assert_int_equal(bytes[i], 6); /* content is kept */
+    OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST_NUMA, 0, stream));
+    range = range_of(0, MIB);
+    assert_int_equal(range.prefetched, GPUMEM_LOCATION_HOST_NUMA);
+    assert_int_equal(range.prefetched_id, 0);
+    OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST_NUMA_CURRENT, 0, stream));
+    end();
+}
+
+/* The stream is named for the buffer: its memory stays as long as the prefetch is held. */
+static void a_free_waits_for_the_prefetch(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    begin(ALLOCATED, MIB);
+    OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(device_stats().deferred_frees, 1);
+    open_gate(gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(device_stats().deferred_frees, 0);
+    OK(gpumem_resource_destroy(resource));
+    OK(gpumem_stream_destroy(device, stream));
+    remove_gate(gate);
+}
+
+/* Whole pages in the range lose their content, those that it only touches keep theirs. */
+static void discarded_pages_and_their_neighbours(void **state) {
+    (void)state;
+    begin(ALLOCATED, 4 * MIB);
+    unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
+    memset(bytes, 6, 4 * MIB);
+    OK(gpumem_buffer_discard(buffer, MIB + 100, MIB, stream));
+    synchronize(stream);
+    assert_int_equal(bytes[MIB + 99], 6);
+    assert_int_equal(bytes[MIB + 100], 6);
+    assert_int_not_equal(bytes[MIB + PAGE], 6);
+    assert_int_not_equal(bytes[2 * MIB - 1], 6);
+    assert_int_equal(bytes[2 * MIB + 100], 6);
+    assert_int_equal(range_of(MIB, MIB).has_prefetched, 0);
+    OK(gpumem_buffer_discard_and_prefetch(buffer, 3 * MIB, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    synchronize(stream);
+    assert_int_not_equal(bytes[3 * MIB], 6);
+    assert_int_equal(range_of(3 * MIB, MIB).prefetched, GPUMEM_LOCATION_HOST);
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 9, stream)); /* it can be written again */
+    synchronize(stream);
+    assert_int_equal(bytes[MIB + PAGE], 9);
+    end();
+}
+
+static void views_and_foreign_memory_are_taken(void **state) {
+    (void)state;
+    gpumem_buffer *view, *whole, *foreign;
+    begin(ALLOCATED, 4 * MIB);
+    OK(gpumem_buffer_view(buffer, MIB, MIB, &view));
+    whole = buffer;
+    buffer = view;
+    advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 1, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
+                                                 GPUMEM_LOCATION_DEVICE, 0));
+    OK(gpumem_buffer_free(view, NULL));
+    buffer = whole;
+    assert_int_equal(range_of(MIB, MIB).read_mostly, 1);
+    assert_int_equal(range_of(0, PAGE).read_mostly, 0);
+    OK(gpumem_buffer_from_pointer(device, gpumem_buffer_pointer(whole) + 3 * MIB, MIB, NULL,
+                                  &foreign));
+    buffer = foreign;
+    advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_DEVICE, 0);
+    OK(gpumem_buffer_free(foreign, NULL));
+    buffer = whole;
+    assert_int_equal(range_of(3 * MIB, MIB).accessed_by, 1);
+    end();
+}
+
+static void what_is_wrong_is_said(void **state) {
+    (void)state;
+    gpumem_resource *plain;
+    gpumem_buffer *other;
+    gpumem_managed_range range = {.size = sizeof range};
+    const gpumem_advice mostly = GPUMEM_ADVICE_SET_READ_MOSTLY;
+    const gpumem_location here = GPUMEM_LOCATION_DEVICE;
+    begin(ALLOCATED, MIB);
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, MIB, 1, mostly, here, 0));
+    SAYS("do not fit");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 0, 1, (gpumem_advice)7, here, 0));
+    SAYS("unknown advice 7");
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY, here, 9));
+    SAYS("no peer device 9");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(buffer, 0, 1, GPUMEM_ADVICE_SET_ACCESSED_BY,
+                                                 GPUMEM_LOCATION_HOST_NUMA, 0));
+    SAYS("a device or the host");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, (gpumem_location)9, 0, stream));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST_NUMA, 999, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, 1, GPUMEM_LOCATION_HOST, 3, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(buffer, 0, MIB + 1, here, 0, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, NULL));
+    SAYS("legacy");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_LEGACY));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(buffer, 0, MIB, GPUMEM_STREAM_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(buffer, 0, 0, &range));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(buffer, 0, 1, NULL));
+    OK(gpumem_buffer_prefetch(buffer, MIB, 0, here, 0, stream)); /* nothing to do */
+    OK(gpumem_buffer_discard(buffer, 0, 0, stream));
+    OK(gpumem_buffer_advise(buffer, 0, 0, mostly, here, 0));
+    assert_int_equal(range_of(0, PAGE).read_mostly, 0);
+
+    OK(gpumem_device_pool_resource_create(device, NULL, &plain));
+    OK(gpumem_buffer_allocate(plain, MIB, NULL, &other));
+    char *before = soft->state_dump();
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(other, 0, MIB, mostly, here, 0));
+    SAYS("no managed memory");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(other, 0, MIB, here, 0, stream));
+    SAYS("no managed memory");
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(other, 0, MIB, stream));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(other, 0, MIB, &range));
+    SAME_STATE(before);
+    OK(gpumem_buffer_free(other, NULL));
+    OK(gpumem_resource_destroy(plain));
+    end();
+}
+
+/* A stream that captures is refused before the driver would spoil its capture; advice and questions
+ * go on beside one. */
+static void captures_are_left_whole(void **state) {
+    (void)state;
+    CUgraph graph = NULL;
+    begin(ALLOCATED, MIB);
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    SAYS("captured");
+    FAILS(NOT_SUPPORTED, gpumem_buffer_discard(buffer, 0, MIB, stream));
+    FAILS(NOT_SUPPORTED,
+          gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
+    assert_int_equal(range_of(0, MIB).read_mostly, 1);
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_non_null(graph);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    end();
+}
+
+/* ---- Pools ----------------------------------------------------------------------------------- */
+
+static void pool_memory_is_for_both_and_ordered(void **state) {
+    (void)state;
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    gpumem_pool_info info = {.size = sizeof info};
+    unsigned char back[64];
+    begin(POOL, 3 * MIB);
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_string_equal(properties.kind, "managed_pool");
+    assert_string_equal(properties.note, "");
+    assert_true(properties.stream_ordered && properties.host_accessible &&
+                properties.device_accessible);
+    OK(gpumem_pool_get_info(resource, &info));
+    assert_int_equal(info.owned, 0);
+    assert_int_equal(info.device_id, -1);
+    gpumem_buffer_attributes attributes = {.size = sizeof attributes};
+    OK(gpumem_buffer_get_attributes(buffer, &attributes));
+    assert_int_equal(attributes.managed, 1);
+    memset(gpumem_buffer_host_pointer(buffer), 7, 3 * MIB);
+    OK(gpumem_buffer_read_sync(buffer, 3 * MIB - 64, back, sizeof back, stream));
+    assert_int_equal(back[63], 7);
+    OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    assert_int_equal(range_of(0, MIB).prefetched, GPUMEM_LOCATION_HOST);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_advise(buffer, 0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY,
+                                              GPUMEM_LOCATION_DEVICE, 0));
+    SAYS("pool");
+    OK(gpumem_buffer_discard(buffer, 0, MIB, stream));
+    end();
+}
+
+static void own_pools_have_their_place(void **state) {
+    (void)state;
+    const gpumem_managed_place places[] = {GPUMEM_MANAGED_ANYWHERE, GPUMEM_MANAGED_ON_DEVICE,
+                                           GPUMEM_MANAGED_ON_HOST};
+    for (size_t i = 0; i < COUNT(places); i++) {
+        gpumem_pool_info info = {.size = sizeof info};
+        char *before = soft->state_dump();
+        OK(gpumem_managed_resource_create(device,
+                                          GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL,
+                                                         .pool = GPUMEM_POOL_OWN,
+                                                         .preferred = places[i]),
+                                          &resource));
+        OK(gpumem_buffer_allocate(
+            resource, MIB, GPUMEM_OPTIONS(gpumem_buffer_options, .stream = GPUMEM_STREAM_NONE),
+            &buffer));
+        OK(gpumem_pool_get_info(resource, &info));
+        assert_int_equal(info.owned, 1);
+        assert_int_equal(info.device_id, places[i] == GPUMEM_MANAGED_ON_DEVICE ? 0 : -1);
+        gpumem_managed_range range = range_of(0, MIB);
+        assert_int_equal(range.has_preferred, places[i] != GPUMEM_MANAGED_ANYWHERE);
+        if (range.has_preferred)
+            assert_int_equal(range.preferred, places[i] == GPUMEM_MANAGED_ON_HOST
+                                                  ? GPUMEM_LOCATION_HOST
+                                                  : GPUMEM_LOCATION_DEVICE);
+        OK(gpumem_buffer_free(buffer, NULL));
+        OK(gpumem_device_trim(device, 1));
+        OK(gpumem_resource_destroy(resource));
+        SAME_STATE(before);
+    }
+    OK(gpumem_managed_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL, .pool = GPUMEM_POOL_DEFAULT),
+        &resource));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_captured_stream_gets_no_pool_memory(void **state) {
+    (void)state;
+    CUgraph graph = NULL;
+    gpumem_buffer *none;
+    begin(POOL, MIB);
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    FAILS(NOT_SUPPORTED,
+          gpumem_buffer_allocate(resource, MIB,
+                                 GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &none));
+    SAYS("captured");
+    assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
+    end();
+}
+
+static void without_pools_allocations_take_their_place(void **state) {
+    (void)state;
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    gpumem_pool_info info = {.size = sizeof info};
+    soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_BEFORE);
+    begin(POOL, MIB);
+    assert_int_equal(soft->fault_disarm(), 1);
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_string_equal(properties.kind, "managed");
+    assert_int_equal(properties.stream_ordered, 0);
+    assert_non_null(strstr(properties.note, "allocations in place of a pool of managed memory"));
+    assert_non_null(strstr(properties.note, "CUDA_ERROR_NOT_SUPPORTED"));
+    FAILS(NOT_SUPPORTED, gpumem_pool_get_info(resource, &info));
+    advise(0, MIB, GPUMEM_ADVICE_SET_READ_MOSTLY, GPUMEM_LOCATION_DEVICE, 0);
+    end();
+    gpumem_resource *none;
+    soft->fault_arm("cuMemGetMemPool", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE);
+    FAILS(DRIVER, gpumem_managed_resource_create(
+                      device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL), &none));
+    soft->fault_disarm();
+    FAILS(INVALID_ARGUMENT,
+          gpumem_managed_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_managed_options, .pool = GPUMEM_POOL_OWN), &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_managed_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_managed_options, .method = POOL, .read_mostly = 1),
+              &none));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_managed_resource_create(
+              device, GPUMEM_OPTIONS(gpumem_managed_options, .method = 2), &none));
+}
+
+/* Before 12.3 the driver told places by ordinal alone. */
+static void an_older_driver_is_asked_as_it_understands(void **state) {
+    (void)state;
+    begin(ALLOCATED, MIB);
+    advise(0, MIB, GPUMEM_ADVICE_SET_PREFERRED_LOCATION, GPUMEM_LOCATION_DEVICE, 1);
+    advise(0, MIB, GPUMEM_ADVICE_SET_ACCESSED_BY, GPUMEM_LOCATION_HOST, 0);
+    OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
+    gpumem_managed_range now = range_of(0, MIB);
+    soft->fault_arm("cuMemRangeGetAttributes", 1, CUDA_ERROR_INVALID_VALUE, SOFTGPU_FAULT_BEFORE);
+    gpumem_managed_range older = range_of(0, MIB);
+    assert_int_equal(soft->fault_disarm(), 1);
+    assert_int_equal(older.preferred, GPUMEM_LOCATION_DEVICE);
+    assert_int_equal(older.preferred_id, 1);
+    assert_int_equal(older.prefetched, GPUMEM_LOCATION_HOST);
+    assert_int_equal(older.accessed_by_host, 1);
+    assert_memory_equal(&now, &older, sizeof now);
+    end();
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(advice_holds_for_its_range),
+        T(prefetched_in_order_of_the_stream),
+        T(a_free_waits_for_the_prefetch),
+        T(discarded_pages_and_their_neighbours),
+        T(views_and_foreign_memory_are_taken),
+        T(what_is_wrong_is_said),
+        T(captures_are_left_whole),
+        T(pool_memory_is_for_both_and_ordered),
+        T(own_pools_have_their_place),
+        T(a_captured_stream_gets_no_pool_memory),
+        T(without_pools_allocations_take_their_place),
+        T(an_older_driver_is_asked_as_it_understands),
+    };
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+/* Who may use a pool's memory, changed while it lives; and a pool that is asked to give back. */
+#include "library_test.h"
+
+static gpumem_resource *device_pool(gpumem_pool_choice choice) {
+    gpumem_resource *made;
+    OK(gpumem_device_pool_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = choice), &made));
+    return made;
+}
+
+static gpumem_resource *host_pool(void) {
+    gpumem_resource *made;
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options,
+                                                    .method = GPUMEM_PINNED_POOL,
+                                                    .pool = GPUMEM_POOL_OWN),
+                                     &made));
+    return made;
+}
+
+static gpumem_buffer *take(gpumem_resource *pool, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(pool, bytes, NULL, &buffer));
+    return buffer;
+}
+
+static gpumem_access access_of(gpumem_resource *pool, int ordinal) {
+    gpumem_access access = (gpumem_access)77;
+    OK(gpumem_pool_get_access(pool, ordinal, &access));
+    return access;
+}
+
+static size_t peers_of(gpumem_resource *pool, int *peers) {
+    size_t count = 77;
+    OK(gpumem_pool_get_peers(pool, peers, peers ? 8 : 0, &count));
+    return count;
+}
+
+/* What the other device may do, by doing it: its driver call's answer. */
+static CUresult other_sets(CUdeviceptr at, unsigned char value) {
+    CUcontext other;
+    assert_int_equal(cu->cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxPushCurrent_v2(other), CUDA_SUCCESS);
+    CUresult result = cu->cuMemsetD8_v2(at, value, 64);
+    assert_int_equal(cu->cuCtxSynchronize(), CUDA_SUCCESS);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(NULL), CUDA_SUCCESS);
+    assert_int_equal(cu->cuDevicePrimaryCtxRelease_v2(1), CUDA_SUCCESS);
+    return result;
+}
+
+static void check_bytes(gpumem_buffer *buffer, unsigned char value) {
+    unsigned char bytes[64];
+    OK(gpumem_buffer_read_sync(buffer, 0, bytes, sizeof bytes, NULL));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], value);
+}
+
+static void peers_come_and_go_while_buffers_live(void **state) {
+    (void)state;
+    gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
+    gpumem_buffer *early = take(pool, 4096);
+    int peers[8] = {77};
+    OK(gpumem_buffer_fill(early, 0, 4096, 1, NULL));
+    synchronize(NULL);
+    assert_int_equal(peers_of(pool, peers), 0);
+    assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(access_of(pool, 1), GPUMEM_ACCESS_NONE);
+    assert_int_equal(other_sets(gpumem_buffer_pointer(early), 9), CUDA_ERROR_INVALID_VALUE);
+    check_bytes(early, 1);
+    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    gpumem_buffer *late = take(pool, 40 * MIB); /* in another segment of the pool */
+    synchronize(NULL);
+    assert_int_equal(peers_of(pool, peers), 1);
+    assert_int_equal(peers[0], 1);
+    assert_int_equal(peers_of(pool, NULL), 1);
+    assert_int_equal(other_sets(gpumem_buffer_pointer(early), 2), CUDA_SUCCESS);
+    assert_int_equal(other_sets(gpumem_buffer_pointer(late), 3), CUDA_SUCCESS);
+    check_bytes(early, 2);
+    check_bytes(late, 3);
+    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(peers_of(pool, peers), 0);
+    assert_int_equal(other_sets(gpumem_buffer_pointer(late), 4), CUDA_ERROR_INVALID_VALUE);
+    check_bytes(late, 3);
+    OK(gpumem_buffer_free(early, NULL));
+    OK(gpumem_buffer_free(late, NULL));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void all_peers_at_once(void **state) {
+    (void)state;
+    gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
+    const int all[] = {0, 1, 1};
+    int peers[8];
+    OK(gpumem_pool_set_peers(pool, all, COUNT(all)));
+    assert_int_equal(peers_of(pool, peers), 1);
+    assert_int_equal(peers[0], 1);
+    uint64_t before = soft->call_count("cuMemPoolSetAccess");
+    OK(gpumem_pool_set_peers(pool, all, COUNT(all))); /* nothing to change */
+    assert_int_equal(soft->call_count("cuMemPoolSetAccess"), before);
+    OK(gpumem_pool_set_peers(pool, NULL, 0));
+    assert_int_equal(peers_of(pool, peers), 0);
+    assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void host_pools_have_peers_too(void **state) {
+    (void)state;
+    gpumem_resource *pool = host_pool();
+    gpumem_buffer *buffer = take(pool, 4096);
+    synchronize(NULL);
+    memset(gpumem_buffer_host_pointer(buffer), 1, 4096);
+    assert_int_equal(access_of(pool, 0), GPUMEM_ACCESS_READ_WRITE);
+    assert_int_equal(other_sets(gpumem_buffer_pointer(buffer), 9), CUDA_ERROR_INVALID_VALUE);
+    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    assert_int_equal(other_sets(gpumem_buffer_pointer(buffer), 5), CUDA_SUCCESS);
+    check_bytes(buffer, 5);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pool));
+}
+
+static void what_is_wrong_is_said(void **state) {
+    (void)state;
+    gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN), *plain;
+    const int wrong[] = {1, 9};
+    gpumem_access access;
+    size_t count;
+    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(plain, 1, GPUMEM_ACCESS_READ_WRITE));
+    SAYS("no pool of the driver");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 2, GPUMEM_ACCESS_READ_WRITE));
+    SAYS("no peer device 2");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, -1, GPUMEM_ACCESS_NONE));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 1, (gpumem_access)7));
+    FAILS(NOT_SUPPORTED, gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ));
+    SAYS("not reading alone");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_NONE));
+    SAYS("keeps access");
+    OK(gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, wrong, 2));
+    SAYS("no peer device 9");
+    FAILS(INVALID_ARGUMENT, gpumem_pool_set_peers(pool, NULL, 2));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 5, &access));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_get_access(pool, 1, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_get_peers(pool, NULL, 1, &count));
+    FAILS(INVALID_ARGUMENT, gpumem_pool_get_peers(pool, NULL, 0, NULL));
+    assert_int_equal(peers_of(pool, NULL), 0);
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* A refusal that did its work, since the driver reports earlier failures like that, is undone. */
+static void a_refused_change_leaves_what_was(void **state) {
+    (void)state;
+    gpumem_resource *pool = device_pool(GPUMEM_POOL_OWN);
+    const int peer = 1;
+    OK(gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ_WRITE));
+    char *before = soft->state_dump();
+    soft->fault_arm("cuMemPoolSetAccess", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER);
+    FAILS(DRIVER, gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_NONE));
+    assert_int_equal(soft->fault_disarm(), 1);
+    SAME_STATE(before);
+    OK(gpumem_pool_set_peers(pool, NULL, 0));
+    before = soft->state_dump();
+    soft->fault_arm("cuMemPoolSetAccess", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_AFTER);
+    FAILS(DRIVER, gpumem_pool_set_peers(pool, &peer, 1));
+    assert_int_equal(soft->fault_disarm(), 1);
+    SAME_STATE(before);
+    OK(gpumem_resource_destroy(pool));
+}
+
+static uint64_t number(gpumem_resource *pool, gpumem_pool_attribute attribute) {
+    uint64_t value;
+    OK(gpumem_pool_get_attribute(pool, attribute, &value));
+    return value;
+}
+
+/* A resource's trim leaves pools of others alone; this does what it says. */
+static void pools_of_others_give_back_when_asked(void **state) {
+    (void)state;
+    gpumem_resource *pool = device_pool(GPUMEM_POOL_CURRENT);
+    uint64_t threshold = number(pool, GPUMEM_POOL_RELEASE_THRESHOLD);
+    OK(gpumem_pool_set_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, UINT64_MAX));
+    gpumem_buffer *kept = take(pool, 4 * MIB), *freed = take(pool, 100 * MIB);
+    OK(gpumem_buffer_free(freed, NULL));
+    synchronize(NULL);
+    uint64_t reserved = number(pool, GPUMEM_POOL_RESERVED_CURRENT);
+    assert_true(reserved >= 104 * MIB);
+    OK(gpumem_resource_trim(pool, 0));
+    assert_int_equal(number(pool, GPUMEM_POOL_RESERVED_CURRENT), reserved);
+    OK(gpumem_pool_trim(pool, reserved));
+    assert_int_equal(number(pool, GPUMEM_POOL_RESERVED_CURRENT), reserved);
+    OK(gpumem_pool_trim(pool, 0));
+    assert_true(number(pool, GPUMEM_POOL_RESERVED_CURRENT) < reserved);
+    assert_true(number(pool, GPUMEM_POOL_RESERVED_CURRENT) >= 4 * MIB);
+    OK(gpumem_buffer_free(kept, NULL));
+    synchronize(NULL);
+    OK(gpumem_pool_trim(pool, 0));
+    assert_int_equal(number(pool, GPUMEM_POOL_RESERVED_CURRENT), 0);
+    OK(gpumem_pool_set_attribute(pool, GPUMEM_POOL_RELEASE_THRESHOLD, threshold));
+    OK(gpumem_resource_destroy(pool));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(peers_come_and_go_while_buffers_live),
+        T(all_peers_at_once),
+        T(host_pools_have_peers_too),
+        T(what_is_wrong_is_said),
+        T(a_refused_change_leaves_what_was),
+        T(pools_of_others_give_back_when_asked),
+    };
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
