@@ -6,6 +6,7 @@
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
+#include "memory/siblings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -112,6 +113,7 @@ static gpumem_status open_new(gpumem_library *library, int ordinal, gpumem_devic
         gm_device_attribute(made, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 0);
     if (made->has_virtual)
         made->granularity = granularity(made->cu, handle, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+    gm_siblings_join(made);
     *device = made;
     return GPUMEM_OK;
 }
@@ -214,6 +216,7 @@ static gpumem_status close_last(gpumem_device *device) {
         status = hidden_ended(device);
     if (status != GPUMEM_OK)
         return status;
+    gm_siblings_leave(device);
     struct gm_current current;
     if (gm_current_enter(&current, device) == GPUMEM_OK) {
         gm_drop_events(device);

@@ -65,6 +65,10 @@ struct gpumem_device {
     gpumem_export *exports;                   /* share/export.c */
     gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
 
+    gpumem_device *sibling; /* memory/siblings.c, under its lock, and the next two */
+    uint64_t sibling_number;
+    size_t sibling_visitors; /* threads of other openings: it must stay */
+
     atomic_size_t deferred_count; /* of that list: what every call looks at first */
     atomic_flag polled;           /* a thread goes through the list; others need not */
 };

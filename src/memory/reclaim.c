@@ -4,6 +4,7 @@
 #include "memory/current.h"
 #include "memory/deferred.h"
 #include "memory/resource.h"
+#include "memory/siblings.h"
 
 struct gm_reclaim gm_reclaim_for(const gpumem_resource *resource, uint64_t bytes) {
     return (struct gm_reclaim){.device = resource->device, .resource = resource, .bytes = bytes};
@@ -41,6 +42,23 @@ static int is_wanted(const gpumem_buffer *buffer, const void *data) {
     return reclaim->host ? !on_device || resource->properties.host_accessible : on_device;
 }
 
+/* What the device is short of, its other openings may have. A limit is that of one opening. */
+static void visit_others(const struct gm_reclaim *reclaim, void (*visit)(gpumem_device *, void *),
+                         void *data) {
+    if (!reclaim->within)
+        gm_siblings_visit(reclaim->device, visit, data);
+}
+
+struct sum {
+    const struct gm_reclaim *reclaim;
+    uint64_t bytes;
+};
+
+static void add_deferred(gpumem_device *device, void *data) {
+    struct sum *sum = data;
+    sum->bytes += gm_deferred_bytes(device, is_wanted, sum->reclaim);
+}
+
 /* Whether everything that is held back would do. Where the driver does not say what is free, it
  * may. */
 static int could_be_enough(const struct gm_reclaim *reclaim) {
@@ -49,7 +67,10 @@ static int could_be_enough(const struct gm_reclaim *reclaim) {
     uint64_t free_bytes = 0, total = 0;
     if (gpumem_device_get_memory(reclaim->device, &free_bytes, &total) != GPUMEM_OK)
         return 1;
-    return reclaim->bytes <= free_bytes + gm_deferred_bytes(reclaim->device, is_wanted, reclaim);
+    struct sum held_back = {.reclaim = reclaim};
+    add_deferred(reclaim->device, &held_back);
+    visit_others(reclaim, add_deferred, &held_back);
+    return reclaim->bytes <= free_bytes + held_back.bytes;
 }
 
 /* ---- Caches ---------------------------------------------------------------------------------- */
@@ -90,14 +111,21 @@ static void add_caching(gpumem_resource *resource, void *sum) {
     *(uint64_t *)sum += stats.committed_bytes;
 }
 
+static void add_held(gpumem_device *device, void *data) {
+    struct held *now = data;
+    gpumem_stats stats;
+    gm_resources_report(device);
+    gm_meter_read(&device->meter, &stats);
+    gm_resources_add_stats(device, &stats);
+    now->all += stats.cached_bytes + stats.committed_bytes;
+    gm_resources_visit(device, add_caching, &now->caching);
+}
+
 static struct held held(const struct gm_reclaim *reclaim) {
     struct held now = {0};
     gpumem_stats stats;
-    gm_resources_report(reclaim->device);
-    gm_meter_read(&reclaim->device->meter, &stats);
-    gm_resources_add_stats(reclaim->device, &stats);
-    now.all = stats.cached_bytes + stats.committed_bytes;
-    gm_resources_visit(reclaim->device, add_caching, &now.caching);
+    add_held(reclaim->device, &now);
+    visit_others(reclaim, add_held, &now);
     if (reclaim->within) {
         gm_meter_read(&reclaim->within->meter, &stats);
         now.within = stats.committed_bytes;
@@ -110,12 +138,18 @@ static int is_less_than(const struct gm_reclaim *reclaim, struct held before) {
     return now.all < before.all || now.caching < before.caching || now.within < before.within;
 }
 
+static void trim_other(gpumem_device *device, void *unused) {
+    (void)unused;
+    gm_trim_all(device);
+}
+
 /* Whether a cache became smaller. */
 static int trim(struct gm_reclaim *reclaim) {
     struct held before = held(reclaim);
     struct gm_current current;
     if (!reclaim->within) {
         gm_trim_all(reclaim->device);
+        visit_others(reclaim, trim_other, NULL);
     } else if (gm_current_enter(&current, reclaim->device) == GPUMEM_OK) {
         gm_resources_visit(reclaim->device, trim_counted, reclaim);
         gm_current_leave(&current);
@@ -143,6 +177,11 @@ void gm_settle_all(gpumem_device *device) {
     gm_current_leave(&current);
 }
 
+static void settle_other(gpumem_device *device, void *unused) {
+    (void)unused;
+    gm_settle_all(device);
+}
+
 /* Caching resources wait for their own frees, all at once. */
 static int settle(struct gm_reclaim *reclaim) {
     struct gm_current current;
@@ -152,20 +191,43 @@ static int settle(struct gm_reclaim *reclaim) {
     struct held before = held(reclaim);
     gm_resources_visit(reclaim->device, settle_one, reclaim);
     gm_current_leave(&current);
+    visit_others(reclaim, settle_other, NULL);
     trim(reclaim); /* what was waited for may be cached */
     return is_less_than(reclaim, before);
 }
 
 /* ---- Step by step ---------------------------------------------------------------------------- */
 
+static void work_off(gpumem_device *device, void *ended) {
+    *(size_t *)ended += gm_work_off(device);
+}
+
+struct wait {
+    const struct gm_reclaim *reclaim;
+    size_t ended;
+};
+
+static void wait_for_one(gpumem_device *device, void *data) {
+    struct wait *wait = data;
+    if (!wait->ended)
+        wait->ended = gm_wait_for_one(device, is_wanted, wait->reclaim);
+}
+
 /* What comes back may lie in a cache, and be of use only once that is emptied. */
 static int take_more(struct gm_reclaim *reclaim) {
-    size_t ended = gm_work_off(reclaim->device);
+    size_t ended = 0;
+    work_off(reclaim->device, &ended);
+    visit_others(reclaim, work_off, &ended);
     int trimmed = !reclaim->begun || ended ? trim(reclaim) : 0;
     reclaim->begun = 1;
     if (ended || trimmed)
         return 1;
-    if (!could_be_enough(reclaim) || !gm_wait_for_one(reclaim->device, is_wanted, reclaim))
+    struct wait wait = {.reclaim = reclaim};
+    if (could_be_enough(reclaim)) {
+        wait_for_one(reclaim->device, &wait);
+        visit_others(reclaim, wait_for_one, &wait);
+    }
+    if (!wait.ended)
         return settle(reclaim);
     trim(reclaim);
     return 1;
