@@ -104,16 +104,29 @@ typedef enum gpumem_pinned_method {
     GPUMEM_PINNED_POOL = 3,
 } gpumem_pinned_method;
 
+/* Which pages registered memory lies in: huge ones are touched and pinned several times faster. */
+typedef enum gpumem_huge_pages {
+    /* Transparent ones, as far as the system gives them to who asks. */
+    GPUMEM_HUGE_PAGES_TRANSPARENT = 0,
+    /* Those of 2 MiB that the system has set aside (MAP_HUGETLB, vm.nr_hugepages), for systems
+     * where transparent ones are off. A slab that finds too few of them gets transparent ones;
+     * gpumem_pinned_get_info tells how much that is, and why. They do not count against the memory
+     * control group of the process, but against one for huge pages. */
+    GPUMEM_HUGE_PAGES_RESERVED = 1,
+} gpumem_huge_pages;
+
 #define GPUMEM_PINNED_PORTABLE       0x1u /* cuMemHostAlloc's flags, same values */
 #define GPUMEM_PINNED_WRITE_COMBINED 0x4u /* ALLOCATED only */
 
 typedef struct gpumem_pinned_options {
     size_t size;
     gpumem_pinned_method method;
-    unsigned flags;         /* GPUMEM_PINNED_*; 0: none */
-    int numa_bind;          /* 1: memory from node `numa_node` only (not with ALLOCATED) */
-    int numa_node;          /* a node that exists and has memory; 0 without numa_bind */
-    unsigned touch_threads; /* 0: as many as the thread may use CPUs, at most 16 */
+    unsigned flags; /* GPUMEM_PINNED_*; 0: none */
+    int numa_bind;  /* 1: memory from node `numa_node` only (not with ALLOCATED) */
+    int numa_node;  /* a node that exists and has memory; 0 without numa_bind */
+    /* 0: as many as the thread may use CPUs, at most 16; or fewer, where a slab of 1 GiB or more
+     * has shown that more are no faster, in this process or another one (gpumem_pinned_info). */
+    unsigned touch_threads;
     /* Unit of pinning; 0: 64 MiB. Larger requests get a slab of their own, and slabs are smaller
      * where the maximum leaves no more. */
     size_t slab_bytes;
@@ -132,6 +145,7 @@ typedef struct gpumem_pinned_options {
      * device gets access to it, and keeps it. A driver that names none (before 13.0) gets an own
      * one; properties' note says so. */
     gpumem_pool_choice pool;
+    gpumem_huge_pages huge_pages; /* not with ALLOCATED and POOL */
 } gpumem_pinned_options;
 #define GPUMEM_PINNED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_pinned_options, __VA_ARGS__)
 
@@ -150,6 +164,41 @@ typedef struct gpumem_pinned_options {
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
     gpumem_device *device, const gpumem_pinned_options *options, gpumem_resource **resource);
+
+/* Where a number of threads comes from. */
+typedef enum gpumem_measured {
+    GPUMEM_MEASURED_NEVER = 0,  /* the option's, or the default */
+    GPUMEM_MEASURED_HERE = 1,   /* in this process, on a slab that it made */
+    GPUMEM_MEASURED_BEFORE = 2, /* in another process: from the calibration file */
+} gpumem_measured;
+
+typedef struct gpumem_pinned_info {
+    size_t size;
+    gpumem_pinned_method method; /* that it settled on: REGISTERED or ALLOCATED */
+    unsigned touch_threads;      /* for the next slab; 0 with ALLOCATED */
+    gpumem_measured touch_measured;
+    size_t slabs;
+    uint64_t pinned_bytes;      /* of all slabs */
+    uint64_t huge_bytes;        /* of those in reserved huge pages */
+    int transparent_huge_pages; /* 1: the system gives them to memory that asks, as slabs do */
+    /* "" or why the latest slab that asked for reserved huge pages has none. */
+    char reserved_reason[160];
+    char transparent_reason[96]; /* "" or why not */
+} gpumem_pinned_info;
+
+/*
+ * What a pinned resource has settled on, and how its memory came. `info->size` is to be set.
+ * NOT_SUPPORTED: a pool (gpumem_pool_get_info); INVALID_ARGUMENT: no pinned resource itself, or a
+ * wrapper around one. Thread-safe; reads small files. Driver: cuDeviceGetName.
+ *
+ * The calibration file: on the first slab of 1 GiB or more of a resource that left touch_threads to
+ * the library, parts of it are touched by different numbers of threads, and the smallest that is
+ * within 5 % of the fastest is kept: by CPU, driver and GPU in $XDG_CACHE_HOME/gpumem, or
+ * ~/.cache/gpumem, for later processes. Where that cannot be written, or holds what the library did
+ * not write, it is as if there were none. Set-uid programs do without. To measure anew, delete it.
+ */
+GPUMEM_API gpumem_status gpumem_pinned_get_info(gpumem_resource *resource,
+                                                gpumem_pinned_info *info);
 
 /* ---- Managed memory -------------------------------------------------------------------------- */
 

@@ -2,10 +2,12 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "memory/calibration.h"
 #include "memory/current.h"
 #include "memory/describe.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
+#include "memory/huge_pages.h"
 #include "memory/numa.h"
 #include "memory/pool.h"
 #include "memory/resource.h"
@@ -27,10 +29,11 @@ struct pinned_resource {
     char note[192];
     pthread_mutex_t lock;
     struct gm_slab *slabs;
-    pthread_cond_t made; /* or not: `making` has changed */
-    unsigned making;     /* slabs that threads are pinning just now */
-    size_t pinned;       /* of all slabs, and of those being made */
-    size_t empty;        /* of slabs without a piece in use */
+    pthread_cond_t made;   /* or not: `making` has changed */
+    unsigned making;       /* slabs that threads are pinning just now */
+    size_t pinned;         /* of all slabs, and of those being made */
+    size_t empty;          /* of slabs without a piece in use */
+    char huge_reason[160]; /* of the latest slab that did not get reserved huge pages */
 };
 
 /* ---- Slabs; the lock is held but where said -------------------------------------------------- */
@@ -143,6 +146,8 @@ static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t si
         slab->next = p->slabs;
         p->slabs = slab;
         p->empty += is_empty ? slab->bytes : 0;
+        if (!slab->huge && p->settings.reserved_huge_pages)
+            memcpy(p->huge_reason, slab->reason, sizeof p->huge_reason);
     } else {
         p->pinned -= size;
     }
@@ -303,6 +308,14 @@ static gpumem_status settle_method(struct pinned_resource *p) {
                        "device %d registers no host memory (attribute HOST_REGISTER_SUPPORTED is "
                        "0); choose GPUMEM_PINNED_ALLOCATED",
                        p->device->ordinal);
+    GM_REQUIRE(!o->huge_pages || (o->method != GPUMEM_PINNED_ALLOCATED &&
+                                  !(o->flags & GPUMEM_PINNED_WRITE_COMBINED)),
+               "pinned resource: the driver chooses the pages of memory that it allocates; "
+               "huge_pages is for registered memory");
+    if (o->huge_pages && !registers)
+        snprintf(
+            p->huge_reason, sizeof p->huge_reason,
+            "allocated by the driver, which chooses its pages: the device registers no memory");
     if (o->method == GPUMEM_PINNED_AUTO) {
         int allocated = !registers || (o->flags & GPUMEM_PINNED_WRITE_COMBINED);
         o->method = allocated ? GPUMEM_PINNED_ALLOCATED : GPUMEM_PINNED_REGISTERED;
@@ -333,14 +346,14 @@ static gpumem_status settle(struct pinned_resource *p) {
                (unsigned long long)o->maximum_bytes, PAGE);
     if (o->maximum_bytes && o->slab_bytes > o->maximum_bytes)
         o->slab_bytes = (size_t)o->maximum_bytes / PAGE * PAGE;
-    if (!o->touch_threads)
-        o->touch_threads = gm_slab_default_threads();
     p->settings = (struct gm_slab_settings){
         .method = o->method,
         .flags = o->flags,
         .numa_bind = o->numa_bind,
         .numa_node = o->numa_node,
         .threads = o->touch_threads,
+        .reserved_huge_pages =
+            o->huge_pages == GPUMEM_HUGE_PAGES_RESERVED && o->method == GPUMEM_PINNED_REGISTERED,
     };
     return GPUMEM_OK;
 }
@@ -403,6 +416,10 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
                (int)options.pool);
     GM_REQUIRE(!options.pool || options.method == GPUMEM_PINNED_POOL,
                "pinned resource: `pool` is chosen, and the method is not GPUMEM_PINNED_POOL");
+    GM_REQUIRE((unsigned)options.huge_pages <= GPUMEM_HUGE_PAGES_RESERVED,
+               "pinned resource: unknown huge_pages %d", (int)options.huge_pages);
+    GM_REQUIRE(!options.huge_pages || options.method != GPUMEM_PINNED_POOL,
+               "pinned resource: the driver chooses the pages of its pools (huge_pages)");
     if (options.numa_bind)
         status = gm_numa_check(options.numa_node, "pinned resource");
     struct gm_current current;
@@ -414,4 +431,39 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
                                                   : create_slabs(device, &options, "", resource);
     gm_current_leave(&current);
     return status;
+}
+
+/* ---- What it is ------------------------------------------------------------------------------ */
+
+static void fill_info(struct pinned_resource *p, gpumem_pinned_info *info) {
+    info->method = p->options.method;
+    if (info->method == GPUMEM_PINNED_REGISTERED) {
+        info->touch_threads = p->options.touch_threads;
+        if (!info->touch_threads)
+            info->touch_threads = gm_touch_threads(p->device, &info->touch_measured);
+        info->transparent_huge_pages =
+            gm_huge_transparent(info->transparent_reason, sizeof info->transparent_reason);
+    }
+    pthread_mutex_lock(&p->lock);
+    for (const struct gm_slab *slab = p->slabs; slab; slab = slab->next) {
+        info->slabs++;
+        info->pinned_bytes += slab->bytes;
+        info->huge_bytes += slab->huge ? slab->bytes : 0;
+    }
+    memcpy(info->reserved_reason, p->huge_reason, sizeof info->reserved_reason);
+    pthread_mutex_unlock(&p->lock);
+}
+
+gpumem_status gpumem_pinned_get_info(gpumem_resource *resource, gpumem_pinned_info *info) {
+    GM_UNCANCELLED;
+    GM_CHECK(resource, "gpumem_pinned_get_info");
+    if (gm_pool_of(resource))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "gpumem_pinned_get_info: the resource is a pool of the driver, which tells "
+                       "nothing of its pages; see gpumem_pool_get_info");
+    GM_REQUIRE(resource->ops.allocate == allocate,
+               "gpumem_pinned_get_info: a %s resource is no pinned one", resource->kind);
+    gpumem_pinned_info filled = {.size = sizeof filled};
+    fill_info(resource->user, &filled);
+    return gm_result_write("gpumem_pinned_info", info, &filled, sizeof filled);
 }

@@ -1,12 +1,15 @@
 #include "memory/slab.h"
 
+#include "memory/calibration.h"
 #include "memory/driver_error.h"
+#include "memory/huge_pages.h"
 #include "memory/numa.h"
 #include "memory/pinning.h"
 #include "memory/touch.h"
 
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -61,6 +64,22 @@ static gpumem_status bind_node(void *base, size_t bytes, int node) {
                           "mbind", "cannot bind pinned memory to NUMA node %d", node);
 }
 
+static int touch(gpumem_device *device, const struct gm_slab_settings *settings,
+                 const struct gm_slab *slab, enum gm_touch_way way) {
+    return settings->threads ? gm_touch(slab->base, slab->bytes, settings->threads, way)
+                             : gm_touch_measured(device, slab->base, slab->bytes, way);
+}
+
+/* Whoever stores where a node has no memory left is killed; the kernel's own way says so. */
+static enum gm_touch_way way_of(const struct gm_slab_settings *settings,
+                                const struct gm_slab *slab) {
+    if (slab->huge)
+        return GM_TOUCH_POPULATE_ONLY;
+    int short_of_memory =
+        settings->numa_bind && gm_numa_free(settings->numa_node) / 16 * 15 < slab->bytes;
+    return short_of_memory ? GM_TOUCH_POPULATE : GM_TOUCH_STORE;
+}
+
 static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab_settings *settings,
                                      struct gm_slab *slab) {
     if (settings->numa_bind) {
@@ -68,11 +87,7 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
         if (status != GPUMEM_OK)
             return status;
     }
-    /* Whoever stores where a node has no memory left is killed; the kernel's own way says so. */
-    int short_of_memory =
-        settings->numa_bind && gm_numa_free(settings->numa_node) / 16 * 15 < slab->bytes;
-    int error = gm_touch(slab->base, slab->bytes, settings->threads,
-                         short_of_memory ? GM_TOUCH_POPULATE : GM_TOUCH_STORE);
+    int error = touch(device, settings, slab, way_of(settings, slab));
     if (error)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, error, "madvise",
                               "no %zu bytes of host memory to pin", slab->bytes);
@@ -89,12 +104,9 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
     return GPUMEM_OK;
 }
 
-static gpumem_status make_registered(gpumem_device *device, const struct gm_slab_settings *settings,
-                                     struct gm_slab *slab) {
-    slab->base = map_aligned(slab->bytes);
-    if (!slab->base)
-        return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
-                              "no %zu bytes of host memory to pin", slab->bytes);
+/* Of memory that is mapped; unmapped where that fails. */
+static gpumem_status pin_mapped(gpumem_device *device, const struct gm_slab_settings *settings,
+                                struct gm_slab *slab) {
     slab->registered = 1;
     int error = keep_from_children(slab->base, slab->bytes);
     gpumem_status status =
@@ -105,6 +117,33 @@ static gpumem_status make_registered(gpumem_device *device, const struct gm_slab
     if (status != GPUMEM_OK)
         munmap(slab->base, slab->bytes);
     return status;
+}
+
+static gpumem_status make_registered(gpumem_device *device, const struct gm_slab_settings *settings,
+                                     struct gm_slab *slab) {
+    slab->base = map_aligned(slab->bytes);
+    if (!slab->base)
+        return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
+                              "no %zu bytes of host memory to pin", slab->bytes);
+    return pin_mapped(device, settings, slab);
+}
+
+/* Whether it was made: whatever is in the way, other pages are tried next, and the reason stays. */
+static int make_huge(gpumem_device *device, const struct gm_slab_settings *settings,
+                     struct gm_slab *slab) {
+    struct gm_error_record saved;
+    slab->base = gm_huge_map(slab->bytes, slab->reason, sizeof slab->reason);
+    if (!slab->base)
+        return 0;
+    gm_error_save(&saved);
+    slab->huge = 1;
+    if (pin_mapped(device, settings, slab) != GPUMEM_OK) {
+        slab->huge = 0;
+        snprintf(slab->reason, sizeof slab->reason, "%s: %s", gpumem_last_error()->call,
+                 gpumem_last_error()->message);
+    }
+    gm_error_restore(&saved);
+    return slab->huge;
 }
 
 static gpumem_status make_allocated(gpumem_device *device, const struct gm_slab_settings *settings,
@@ -137,8 +176,10 @@ gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_setting
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
     made->bytes = bytes;
-    gpumem_status status = gm_pinning_begin(bytes);
-    if (status == GPUMEM_OK) {
+    /* Reserved huge pages are set aside: what else is left of the host's memory does not matter. */
+    int huge = settings->reserved_huge_pages && make_huge(device, settings, made);
+    gpumem_status status = huge ? GPUMEM_OK : gm_pinning_begin(bytes);
+    if (status == GPUMEM_OK && !huge) {
         status = settings->method == GPUMEM_PINNED_ALLOCATED
                      ? make_allocated(device, settings, made)
                      : make_registered(device, settings, made);

@@ -12,14 +12,17 @@ struct gm_slab_settings {
     gpumem_pinned_method method; /* REGISTERED or ALLOCATED */
     unsigned flags;              /* GPUMEM_PINNED_* */
     int numa_bind, numa_node;
-    unsigned threads;
+    unsigned threads; /* 0: as measured (memory/calibration.h) */
+    int reserved_huge_pages;
 };
 
 struct gm_slab {
     void *base;
     size_t bytes;
     CUdeviceptr device_base;
-    int registered; /* or allocated by the driver */
+    int registered;   /* or allocated by the driver */
+    int huge;         /* in reserved huge pages */
+    char reason[160]; /* why it is not, where that was asked for */
     struct gm_spans spans;
     struct gm_slab *next;
 };

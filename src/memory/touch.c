@@ -33,10 +33,10 @@ static void store(const struct touch *touch, unsigned char *from, size_t bytes) 
 }
 
 static void touch_piece(struct touch *touch, unsigned char *from, size_t bytes) {
-    if (touch->way == GM_TOUCH_POPULATE) {
+    if (touch->way != GM_TOUCH_STORE) {
         if (madvise(from, bytes, MADV_POPULATE_WRITE) == 0)
             return;
-        if (errno != EINVAL) { /* of an older kernel */
+        if (errno != EINVAL || touch->way == GM_TOUCH_POPULATE_ONLY) { /* of an older kernel */
             atomic_store(&touch->error, errno);
             return;
         }

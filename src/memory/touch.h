@@ -13,6 +13,8 @@ enum gm_touch_way {
     GM_TOUCH_STORE,
     /* madvise(MADV_POPULATE_WRITE), which answers ENOMEM where there is no memory. */
     GM_TOUCH_POPULATE,
+    /* The same, and EINVAL of a kernel that does not know it, where POPULATE stores. */
+    GM_TOUCH_POPULATE_ONLY,
 };
 
 /* Writable, private, page-aligned memory; content is kept. 0 or an errno. Blocks. */

@@ -20,7 +20,8 @@ class PinnedOptions(ctypes.Structure):
                 ("numa_bind", ctypes.c_int), ("numa_node", ctypes.c_int),
                 ("touch_threads", ctypes.c_uint), ("slab_bytes", ctypes.c_size_t),
                 ("maximum_bytes", ctypes.c_uint64), ("keep_bytes", ctypes.c_uint64),
-                ("keep_nothing", ctypes.c_int), ("ipc", ctypes.c_int), ("pool", ctypes.c_int)]
+                ("keep_nothing", ctypes.c_int), ("ipc", ctypes.c_int), ("pool", ctypes.c_int),
+                ("huge_pages", ctypes.c_int)]
 
 
 def pin(method, mib, times):

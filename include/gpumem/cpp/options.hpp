@@ -56,6 +56,7 @@ struct pinned_options {
     bool keep_nothing = false;
     bool ipc = false;
     gpumem_pool_choice pool = GPUMEM_POOL_CURRENT;
+    gpumem_huge_pages huge_pages = GPUMEM_HUGE_PAGES_TRANSPARENT;
 };
 
 /* gpumem_managed_options */
@@ -211,6 +212,7 @@ inline gpumem_pinned_options in_c(const pinned_options &from) noexcept {
     to.keep_nothing = from.keep_nothing;
     to.ipc = from.ipc;
     to.pool = from.pool;
+    to.huge_pages = from.huge_pages;
     return to;
 }
 

@@ -52,6 +52,11 @@ class resource_ref : public borrowed<gpumem_resource> {
     result<void> try_trim(std::size_t keep_bytes = 0) const noexcept {
         return detail::checked(gpumem_resource_trim(get(), keep_bytes));
     }
+    /* Of a pinned resource; INVALID_ARGUMENT for others. */
+    result<gpumem_pinned_info> try_pinned_info() const noexcept {
+        return detail::fetched<gpumem_pinned_info>(
+            [this](auto *info) { return gpumem_pinned_get_info(get(), info); });
+    }
     /* Of a caching resource; INVALID_ARGUMENT for others. */
     result<gpumem_caching_info> try_caching_info() const noexcept {
         return detail::fetched<gpumem_caching_info>(
@@ -78,6 +83,9 @@ class resource_ref : public borrowed<gpumem_resource> {
     }
     void trim(std::size_t keep_bytes = 0) const {
         detail::require(gpumem_resource_trim(get(), keep_bytes));
+    }
+    gpumem_pinned_info pinned_info() const {
+        return or_throw(try_pinned_info());
     }
     gpumem_caching_info caching_info() const {
         return or_throw(try_caching_info());

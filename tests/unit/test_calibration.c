@@ -1,0 +1,172 @@
+/* How many threads touch pinned memory: measured once, kept for later processes, never in the way.
+ */
+#include "library_test.h"
+#include "planted_files.h"
+
+#include "memory/calibration.h"
+#include "memory/slab.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#define folder planted_root
+
+static int setup(void **state) {
+    if (planted_make() != 0 || open_device(state) != 0)
+        return -1;
+    setenv("XDG_CACHE_HOME", folder, 1);
+    gm_calibration_for_tests(64 * MIB, MIB); /* 64 MiB are enough to measure on */
+    return 0;
+}
+
+static int teardown(void **state) {
+    gm_calibration_for_tests(0, 0);
+    return close_device(state) | planted_remove();
+}
+
+static void the_smallest_that_is_fast_enough_is_chosen(void **state) {
+    (void)state;
+    const unsigned counts[] = {2, 4, 8, 16};
+    const uint64_t clear[] = {800, 400, 200, 100}, flat[] = {103, 104, 102, 100},
+                   middle[] = {800, 104, 100, 101}, worse[] = {800, 100, 150, 300},
+                   border[] = {900, 106, 105, 100};
+    assert_int_equal(gm_calibration_choose(counts, clear, 4), 16);
+    assert_int_equal(gm_calibration_choose(counts, flat, 4), 2);
+    assert_int_equal(gm_calibration_choose(counts, middle, 4), 4);
+    assert_int_equal(gm_calibration_choose(counts, worse, 4), 4);
+    assert_int_equal(gm_calibration_choose(counts, border, 4), 8);
+}
+
+static void candidates_end_at_the_most(void **state) {
+    (void)state;
+    const unsigned wanted[][5] = {
+        {1, 1}, {2, 1, 2}, {3, 1, 2, 3}, {6, 1, 2, 3, 6}, {16, 2, 4, 8, 16}};
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        unsigned counts[GM_MOST_CANDIDATES] = {0};
+        size_t count = gm_calibration_candidates(wanted[i][0], counts);
+        for (size_t j = 0; j < count; j++)
+            assert_int_equal(counts[j], wanted[i][1 + j]);
+        assert_int_equal(counts[count - 1], wanted[i][0]);
+    }
+}
+
+static gpumem_pinned_info pin(size_t bytes, unsigned threads) {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    gpumem_pinned_info info = {.size = sizeof info};
+    OK(gpumem_pinned_resource_create(
+        device,
+        GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_REGISTERED,
+                       .slab_bytes = 2 * MIB, .touch_threads = threads),
+        &resource));
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    OK(gpumem_buffer_fill(buffer, 0, bytes, 0x21, NULL));
+    synchronize(NULL);
+    for (size_t i = 0; i < bytes; i += 4096)
+        assert_int_equal(host[i], 0x21);
+    OK(gpumem_pinned_get_info(resource, &info));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    return info;
+}
+
+static size_t files_kept(char *name, size_t room) {
+    char path[TEMPORARY_ROOM + 16];
+    size_t count = 0;
+    snprintf(path, sizeof path, "%s/gpumem", folder);
+    DIR *open = opendir(path);
+    for (struct dirent *entry; open && (entry = readdir(open));)
+        if (entry->d_name[0] != '.' && ++count)
+            snprintf(name, room, "%s/%s", path, entry->d_name);
+    if (open)
+        closedir(open);
+    return count;
+}
+
+#define NEEDS_THREADS()                                                                            \
+    do {                                                                                           \
+        if (gm_slab_default_threads() < 2) {                                                       \
+            print_message("skip: one processor leaves nothing to choose\n");                       \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+
+static void measured_once_and_kept(void **state) {
+    (void)state;
+    NEEDS_THREADS();
+    char name[600];
+    gpumem_pinned_info info = pin(8 * MIB, 0);
+    assert_int_equal(info.touch_measured, GPUMEM_MEASURED_NEVER); /* too small to tell */
+    assert_int_equal(info.touch_threads, gm_slab_default_threads());
+    assert_int_equal(files_kept(name, sizeof name), 0);
+    info = pin(64 * MIB, 3);
+    assert_int_equal(info.touch_threads, 3); /* as was asked: nothing to measure */
+    assert_int_equal(info.touch_measured, GPUMEM_MEASURED_NEVER);
+    assert_int_equal(files_kept(name, sizeof name), 0);
+    info = pin(64 * MIB, 0);
+    assert_int_equal(info.touch_measured, GPUMEM_MEASURED_HERE);
+    assert_true(info.touch_threads >= 1 && info.touch_threads <= gm_slab_default_threads());
+    assert_int_equal(files_kept(name, sizeof name), 1);
+    unsigned threads = info.touch_threads;
+    gm_calibration_for_tests(64 * MIB, MIB); /* as another process */
+    info = pin(8 * MIB, 0);
+    assert_int_equal(info.touch_measured, GPUMEM_MEASURED_BEFORE);
+    assert_int_equal(info.touch_threads, threads);
+    info = pin(64 * MIB, 0);
+    assert_int_equal(info.touch_measured, GPUMEM_MEASURED_BEFORE);
+}
+
+/* The file says whose it is: of another machine, driver or GPU it is none, whatever its name. */
+static void another_machines_file_is_not_believed(void **state) {
+    (void)state;
+    NEEDS_THREADS();
+    char name[600], text[1000] = "";
+    (void)pin(64 * MIB, 0);
+    assert_int_equal(files_kept(name, sizeof name), 1);
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    assert_non_null(strstr(text, "\ncpu "));
+    assert_non_null(strstr(text, "\ndriver softgpu 1"));
+    assert_non_null(strstr(text, "\ngpu "));
+    char *gpu = strstr(text, "\ngpu ") + 5, sum[18];
+    gpu[0]++;
+    uint64_t hash = 0xcbf29ce484222325u; /* with a checksum that fits */
+    for (const char *at = text + 17; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    snprintf(sum, sizeof sum, "%016llx", (unsigned long long)hash);
+    memcpy(text, sum, 16);
+    fd = open(name, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    gm_calibration_for_tests(64 * MIB, MIB);
+    assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_NEVER);
+    assert_int_equal(pin(64 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE);
+    gm_calibration_for_tests(64 * MIB, MIB);
+    assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_BEFORE); /* replaced */
+}
+
+static void an_unwritable_home_is_fine(void **state) {
+    (void)state;
+    NEEDS_THREADS();
+    setenv("XDG_CACHE_HOME", "/proc/nowhere", 1);
+    assert_int_equal(pin(64 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE);
+    assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_HERE); /* in this process */
+    gm_calibration_for_tests(64 * MIB, MIB);
+    assert_int_equal(pin(8 * MIB, 0).touch_measured, GPUMEM_MEASURED_NEVER);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_smallest_that_is_fast_enough_is_chosen),
+        cmocka_unit_test(candidates_end_at_the_most),
+        T(measured_once_and_kept),
+        T(another_machines_file_is_not_believed),
+        T(an_unwritable_home_is_fine),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* Pinned memory in huge pages that the system has set aside, and what comes in their place. */
+#include "library_test.h"
+#include "planted_files.h"
+
+#include "base/host_memory.h"
+#include "memory/huge_pages.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static size_t reserve; /* huge pages that are left */
+static size_t mapped;
+
+/* Stands for the reserve: plain pages, so many of them. */
+static void *take_from_reserve(size_t bytes) {
+    if (bytes / GM_HUGE_PAGE > reserve) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    void *base = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    reserve -= bytes / GM_HUGE_PAGE;
+    mapped++;
+    return base;
+}
+
+/* As where a control group grants no huge pages: addresses are given, pages are not. */
+static void *give_addresses_alone(size_t bytes) {
+    void *base = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mapped++;
+    return base == MAP_FAILED ? NULL : base;
+}
+
+static int setup(void **state) {
+    if (planted_make() != 0 || open_device(state) != 0)
+        return -1;
+    mapped = 0;
+    reserve = 0;
+    plant("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n");
+    gm_huge_for_tests(take_from_reserve, planted_root);
+    return 0;
+}
+
+static int teardown(void **state) {
+    gm_huge_for_tests(NULL, "");
+    return close_device(state) | planted_remove();
+}
+
+static gpumem_resource *make(gpumem_pinned_method method) {
+    gpumem_resource *resource;
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options, .method = method,
+                                                    .slab_bytes = 4 * MIB,
+                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
+                                     &resource));
+    return resource;
+}
+
+static gpumem_buffer *take(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, bytes, 0x5c, NULL));
+    synchronize(NULL);
+    const unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    assert_int_equal(host[0], 0x5c);
+    assert_int_equal(host[bytes - 1], 0x5c);
+    return buffer;
+}
+
+static gpumem_pinned_info info_of(gpumem_resource *resource) {
+    gpumem_pinned_info info = {.size = sizeof info};
+    OK(gpumem_pinned_get_info(resource, &info));
+    return info;
+}
+
+static void reserved_pages_are_used_while_there_are_some(void **state) {
+    (void)state;
+    reserve = 3;
+    gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
+    gpumem_pinned_info info = info_of(resource);
+    assert_int_equal(info.method, GPUMEM_PINNED_REGISTERED);
+    assert_int_equal(info.slabs, 0);
+    gpumem_buffer *first = take(resource, 4 * MIB);
+    info = info_of(resource);
+    assert_int_equal(mapped, 1);
+    assert_int_equal(info.slabs, 1);
+    assert_int_equal(info.huge_bytes, 4 * MIB);
+    assert_int_equal(info.pinned_bytes, 4 * MIB);
+    assert_string_equal(info.reserved_reason, "");
+    gpumem_buffer *second = take(resource, 4 * MIB); /* one page is left, and two are wanted */
+    info = info_of(resource);
+    assert_int_equal(info.slabs, 2);
+    assert_int_equal(info.huge_bytes, 4 * MIB);
+    assert_int_equal(info.pinned_bytes, 8 * MIB);
+    assert_non_null(strstr(info.reserved_reason, "mmap gave no 2 reserved huge pages"));
+    assert_non_null(strstr(info.reserved_reason, "Cannot allocate memory"));
+    assert_int_equal(info.transparent_huge_pages, 1);
+    assert_string_equal(info.transparent_reason, "");
+    OK(gpumem_buffer_free(first, NULL));
+    OK(gpumem_buffer_free(second, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void pages_that_cannot_be_touched_are_given_back(void **state) {
+    (void)state;
+    gm_huge_for_tests(give_addresses_alone, planted_root);
+    gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
+    gpumem_buffer *buffer = take(resource, 4 * MIB);
+    gpumem_pinned_info info = info_of(resource);
+    assert_int_equal(mapped, 1);
+    assert_int_equal(info.huge_bytes, 0);
+    assert_non_null(strstr(info.reserved_reason, "madvise"));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_refused_registration_falls_back_too(void **state) {
+    (void)state;
+    reserve = 100;
+    gpumem_resource *resource = make(GPUMEM_PINNED_REGISTERED);
+    soft->fault_arm("cuMemHostRegister_v2", 1, CUDA_ERROR_NOT_SUPPORTED, SOFTGPU_FAULT_AFTER);
+    gpumem_buffer *buffer = take(resource, 4 * MIB);
+    assert_int_equal(soft->fault_disarm(), 1);
+    gpumem_pinned_info info = info_of(resource);
+    assert_int_equal(info.huge_bytes, 0);
+    assert_non_null(strstr(info.reserved_reason, "cuMemHostRegister"));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void odd_slabs_have_none(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    reserve = 100;
+    OK(gpumem_pinned_resource_create(device,
+                                     GPUMEM_OPTIONS(gpumem_pinned_options, .maximum_bytes = 3 * MIB,
+                                                    .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
+                                     &resource));
+    gpumem_buffer *buffer = take(resource, MIB);
+    assert_non_null(strstr(info_of(resource).reserved_reason, "no number of huge pages"));
+    assert_int_equal(mapped, 0);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* What is set aside is not what a control group of ordinary memory limits. */
+static void a_full_control_group_does_not_matter(void **state) {
+    (void)state;
+    plant("/proc/meminfo", "MemTotal: 67108864 kB\nMemAvailable: 1024 kB\n");
+    gm_host_memory_set_root(planted_root);
+    reserve = 2;
+    gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
+    gpumem_buffer *buffer = take(resource, 4 * MIB), *none;
+    FAILS(OUT_OF_HOST_MEMORY, gpumem_buffer_allocate(resource, 4 * MIB, NULL, &none));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    gm_host_memory_set_root("");
+}
+
+static void it_is_told_when_transparent_ones_are_off(void **state) {
+    (void)state;
+    gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
+    plant("/sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
+    gpumem_pinned_info info = info_of(resource);
+    assert_int_equal(info.transparent_huge_pages, 0);
+    assert_non_null(strstr(info.transparent_reason, "never"));
+    plant("/sys/kernel/mm/transparent_hugepage/enabled", "[always] madvise never\n");
+    assert_int_equal(info_of(resource).transparent_huge_pages, 1);
+    gm_huge_for_tests(take_from_reserve, "/nowhere");
+    info = info_of(resource);
+    assert_int_equal(info.transparent_huge_pages, 0);
+    assert_non_null(strstr(info.transparent_reason, "does not say"));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void what_is_wrong_is_said(void **state) {
+    (void)state;
+    gpumem_resource *none, *pool;
+    gpumem_pinned_info info = {.size = sizeof info};
+    const gpumem_pinned_options wrong[] = {
+        {.method = GPUMEM_PINNED_ALLOCATED, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED},
+        {.method = GPUMEM_PINNED_POOL, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED},
+        {.flags = GPUMEM_PINNED_WRITE_COMBINED, .huge_pages = GPUMEM_HUGE_PAGES_RESERVED},
+        {.huge_pages = (gpumem_huge_pages)2}};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        gpumem_pinned_options options = wrong[i];
+        options.size = sizeof options;
+        FAILS(INVALID_ARGUMENT, gpumem_pinned_resource_create(device, &options, &none));
+        SAYS("huge_pages");
+    }
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_OPTIONS(gpumem_pinned_options, .method = GPUMEM_PINNED_POOL), &pool));
+    FAILS(NOT_SUPPORTED, gpumem_pinned_get_info(pool, &info));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    FAILS(NOT_SUPPORTED, gpumem_pinned_get_info(pool, &info));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_virtual_resource_create(device, NULL, &pool));
+    FAILS(INVALID_ARGUMENT, gpumem_pinned_get_info(pool, &info));
+    OK(gpumem_resource_destroy(pool));
+}
+
+/* The system's own reserve, where there is one. */
+static void the_systems_own_pages(void **state) {
+    (void)state;
+    gm_huge_for_tests(NULL, "");
+    gpumem_resource *resource = make(GPUMEM_PINNED_AUTO);
+    gpumem_buffer *buffer = take(resource, 4 * MIB);
+    gpumem_pinned_info info = info_of(resource);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    assert_int_equal(info.huge_bytes == 0, info.reserved_reason[0] != 0);
+    if (!info.huge_bytes) {
+        print_message("skip: %s\n", info.reserved_reason);
+        skip();
+    }
+    assert_int_equal(info.huge_bytes, 4 * MIB);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(reserved_pages_are_used_while_there_are_some),
+        T(pages_that_cannot_be_touched_are_given_back),
+        T(a_refused_registration_falls_back_too),
+        T(odd_slabs_have_none),
+        T(a_full_control_group_does_not_matter),
+        T(it_is_told_when_transparent_ones_are_off),
+        T(what_is_wrong_is_said),
+        T(the_systems_own_pages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
