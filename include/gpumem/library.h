@@ -83,8 +83,8 @@ typedef struct gpumem_device_info {
     size_t size;
     int ordinal;
     char name[128];
-    unsigned char uuid[16];
-    char pci_bus_id[32]; /* "0000:3b:00.0"; "" where the driver has none */
+    unsigned char uuid[16]; /* zeros where the driver has none (GPUMEM_CAPABILITY_DEVICE_UUID) */
+    char pci_bus_id[32];    /* "0000:3b:00.0"; "" where the driver has none */
     int compute_major;
     int compute_minor;
     int host_numa_node;             /* nearest to the device, or -1 */
@@ -151,6 +151,10 @@ typedef enum gpumem_capability {
     GPUMEM_CAPABILITY_HOST_NATIVE_ATOMICS = 23,
     GPUMEM_CAPABILITY_MULTICAST = 24,
     GPUMEM_CAPABILITY_EVENT_IPC = 25, /* of the driver: no call here shares an event yet */
+    /* It has a UUID. Without one gpumem_device_open_uuid does not find it, gpumem_device_info.uuid
+     * is zero, and buffers are shared by its place on the PCI bus, which instances of one GPU have
+     * in common. */
+    GPUMEM_CAPABILITY_DEVICE_UUID = 26,
     GPUMEM_CAPABILITY_COUNT
 } gpumem_capability;
 

@@ -91,6 +91,13 @@ static gpumem_status probe_host_numa_pool_fd(gpumem_device *device) {
     return probe_pool(device, GPUMEM_LOCATION_HOST_NUMA, GPUMEM_HANDLE_POSIX_FD);
 }
 
+static gpumem_status probe_uuid(gpumem_device *device) {
+    CUuuid uuid;
+    CUresult result = device->cu->cuDeviceGetUuid_v2(&uuid, device->handle);
+    return result == CUDA_SUCCESS ? GPUMEM_OK
+                                  : gm_cu_fail(device->cu, result, "cuDeviceGetUuid", "no UUID");
+}
+
 #define NONE_NEEDED GPUMEM_FN_COUNT
 
 static const struct row {
@@ -156,6 +163,8 @@ static const struct row {
     ROW(EVENT_IPC, "event_ipc", IPC_EVENT_SUPPORTED, GPUMEM_FN_cuIpcGetEventHandle, NONE_NEEDED,
         NULL),
 #undef ROW
+    [GPUMEM_CAPABILITY_DEVICE_UUID] =
+        {"device_uuid", "", 0, {NONE_NEEDED, NONE_NEEDED}, probe_uuid},
 };
 
 const char *gpumem_capability_name(gpumem_capability capability) {
@@ -178,8 +187,10 @@ static int functions_present(const gpumem_device *device, const struct row *row,
 
 static void find_out(gpumem_device *device, const struct row *row,
                      gpumem_capability_report *report) {
-    CUresult result = device->cu->cuDeviceGetAttribute(
-        &report->value, (CUdevice_attribute)row->attribute, device->handle);
+    CUresult result = row->attribute
+                          ? device->cu->cuDeviceGetAttribute(
+                                &report->value, (CUdevice_attribute)row->attribute, device->handle)
+                          : CUDA_ERROR_NOT_FOUND;
     if (result != CUDA_SUCCESS)
         report->value = -1;
     if (!functions_present(device, row, report))
@@ -203,9 +214,12 @@ static void find_out(gpumem_device *device, const struct row *row,
     const char *hint = row->probe == probe_fabric && status == GPUMEM_ERROR_NOT_PERMITTED
                            ? " (no IMEX channel?)"
                            : "";
-    snprintf(report->reason, sizeof report->reason, "attribute %s is %d, but %s answered %s%s",
-             row->attribute_name, report->value, error->call,
-             gm_code_name(device->cu, (CUresult)error->driver_code), hint);
+    const char *answer = gm_code_name(device->cu, (CUresult)error->driver_code);
+    if (row->attribute)
+        snprintf(report->reason, sizeof report->reason, "attribute %s is %d, but %s answered %s%s",
+                 row->attribute_name, report->value, error->call, answer, hint);
+    else
+        snprintf(report->reason, sizeof report->reason, "%s answered %s", error->call, answer);
 }
 
 /* Remembered, but for what may be otherwise next time. */

@@ -142,14 +142,21 @@ gpumem_status gpumem_device_open_uuid(gpumem_library *library, const unsigned ch
     GM_UNCANCELLED;
     GM_CHECK(library, "gpumem_device_open_uuid");
     GM_REQUIRE(uuid && device, "gpumem_device_open_uuid: uuid or device is NULL");
+    int named = 0;
     for (int i = 0; i < library->device_count; i++) {
         CUdevice handle = 0;
         CUuuid found = {{0}};
-        if (library->cu->cuDeviceGet(&handle, i) == CUDA_SUCCESS &&
-            library->cu->cuDeviceGetUuid_v2(&found, handle) == CUDA_SUCCESS &&
-            memcmp(found.bytes, uuid, 16) == 0)
+        if (library->cu->cuDeviceGet(&handle, i) != CUDA_SUCCESS ||
+            library->cu->cuDeviceGetUuid_v2(&found, handle) != CUDA_SUCCESS)
+            continue;
+        named++;
+        if (memcmp(found.bytes, uuid, 16) == 0)
             return gpumem_device_open(library, i, device);
     }
+    if (!named)
+        return gm_fail(GPUMEM_ERROR_NO_DEVICE,
+                       "the driver tells no UUID of its %d devices; open them by ordinal",
+                       library->device_count);
     return gm_fail(GPUMEM_ERROR_NO_DEVICE, "none of the %d devices has the UUID %02x%02x%02x%02x-…",
                    library->device_count, uuid[0], uuid[1], uuid[2], uuid[3]);
 }

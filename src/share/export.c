@@ -2,6 +2,7 @@
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
+#include "memory/device.h"
 #include "memory/driver_error.h"
 #include "memory/vmm.h"
 #include "share/share.h"
@@ -12,9 +13,30 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+/* Where it sits, behind letters that begin no UUID of a version: what is left to tell devices of
+ * one machine apart. Instances of one GPU have one place; the driver refuses memory of another one.
+ */
+static gpumem_status place_of(const gpumem_device *device, CUresult why, unsigned char uuid[16]) {
+    static const unsigned char letters[4] = {'p', 'c', 'i', 0xff};
+    static const CUdevice_attribute numbers[] = {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID,
+                                                 CU_DEVICE_ATTRIBUTE_PCI_BUS_ID,
+                                                 CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID};
+    memcpy(uuid, letters, sizeof letters);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        int number = gm_device_attribute(device, numbers[i], -1);
+        if (number < 0)
+            return gm_cu_fail(device->cu, why, "cuDeviceGetUuid",
+                              "device %d has no UUID, and no place on a PCI bus", device->ordinal);
+        memcpy(uuid + sizeof letters + i * sizeof number, &number, sizeof number);
+    }
+    return GPUMEM_OK;
+}
+
 gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]) {
     CUuuid found = {{0}};
     CUresult result = device->cu->cuDeviceGetUuid_v2(&found, device->handle);
+    if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_FOUND)
+        return place_of(device, result, uuid);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuDeviceGetUuid", "device %d has no UUID",
                           device->ordinal);

@@ -24,6 +24,8 @@ struct gpumem_export {
 /* SYSTEM with EBADF when a descriptor of the export is not the export's any more. */
 gpumem_status gm_export_check_open(const gpumem_export *exported);
 
+/* What names the device for other processes: its UUID, or where there is none its place on the bus.
+ */
 gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]);
 
 /* Options with their defaults filled in. */

@@ -68,6 +68,22 @@ int device_attribute(CUdevice_attribute attribute) {
     return value;
 }
 
+bool pools_have_descriptors(void) {
+    CUmemPoolProps props = {
+        .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = dev},
+    };
+    CUmemoryPool pool;
+    CUresult result = cu.cuMemPoolCreate(&pool, &props);
+    if (result != CUDA_SUCCESS) {
+        assert_int_equal(result, CUDA_ERROR_INVALID_VALUE);
+        return false;
+    }
+    OK(cu.cuMemPoolDestroy(pool));
+    return true;
+}
+
 /* ---- The driver ----------------------------------------------------------------------------- */
 
 /* Puts the twin of a function where tests look for the function. */

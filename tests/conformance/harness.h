@@ -80,6 +80,30 @@ void skip_reason(const char *format, ...) __attribute__((format(printf, 1, 2)));
             SKIP("about the legacy default stream");                                               \
     } while (0)
 int device_attribute(CUdevice_attribute attribute);
+/* What a virtualised or divided device may lack. */
+#define NEEDS_DESCRIPTORS()                                                                        \
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED)
+#define NEEDS_POOL_DESCRIPTORS()                                                                   \
+    do {                                                                                           \
+        if (!pools_have_descriptors())                                                             \
+            SKIP("the driver makes no pools that descriptors are exported of");                    \
+    } while (0)
+#define NEEDS_PEERS()                                                                              \
+    do {                                                                                           \
+        int reaches_ = 0;                                                                          \
+        NEEDS_DEVICES(2);                                                                          \
+        OK(cu.cuDeviceCanAccessPeer(&reaches_, 0, 1));                                             \
+        if (!reaches_)                                                                             \
+            SKIP("the devices do not reach each other");                                           \
+    } while (0)
+#define NEEDS_UUID()                                                                               \
+    do {                                                                                           \
+        CUuuid uuid_;                                                                              \
+        if (cu.cuDeviceGetUuid_v2(&uuid_, 0) == CUDA_ERROR_NOT_SUPPORTED)                          \
+            SKIP("the devices have no UUID");                                                      \
+    } while (0)
+/* Attributes promise them where they are refused, so one is tried. */
+bool pools_have_descriptors(void);
 
 /* ---- Programs ------------------------------------------------------------------------------- */
 

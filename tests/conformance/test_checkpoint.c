@@ -102,6 +102,7 @@ static void arguments_are_checked(void **unused) {
 /* softgpu leaves memory where it is, so a device comes back as itself or not at all. */
 static void a_device_comes_back_as_itself(void **unused) {
     (void)unused;
+    NEEDS_UUID();
     NEEDS();
     int pid = getpid();
     CUcheckpointGpuPair pair;

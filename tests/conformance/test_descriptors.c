@@ -156,6 +156,8 @@ static void remove_folder(const char *folder) {
 
 static void none_is_a_standard_one(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
+    NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("where another driver puts its descriptors is its own choice");
     for (int closed = 0; closed < 8; closed++) {
         char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 8], bits[12];

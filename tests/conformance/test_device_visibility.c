@@ -77,6 +77,7 @@ static void visible_devices_are_honoured(void **state) {
 
 static void visible_devices_are_reordered(void **state) {
     (void)state;
+    NEEDS_UUID();
     NEEDS_SOFTGPU("its devices are numbered in their UUIDs");
     NEEDS_DEVICES(2);
     assert_int_equal(with("CUDA_VISIBLE_DEVICES", "1,0", "last-byte", "0", "1"), 0);

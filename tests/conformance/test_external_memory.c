@@ -159,6 +159,7 @@ static CUdeviceptr map_handle(CUmemGenericAllocationHandle handle) {
 
 static void the_driver_s_own_export(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
     int fd = exported(&handle);
     CUexternalMemory memory = import(fd, PAGE);

@@ -101,6 +101,7 @@ static void a_store_reaches_every_memory(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     struct team team = make_team();
     unsigned char bytes[300], copy[300];
     OK(cu.cuMemsetD32_v2(team.all, 0x11111111, SIZE / 4));
@@ -128,6 +129,7 @@ static void loads_are_refused(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     struct team team = make_team();
     unsigned word = 5;
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMemcpyDtoH_v2(&word, team.all, 4));
@@ -140,6 +142,7 @@ static void bound_by_address(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, 2 * SIZE);
     CUdeviceptr own = map(memory, 2 * SIZE, 0), all;
     OK(cu.cuMulticastAddDevice(object, 0));
@@ -164,6 +167,7 @@ static void unbound_as_it_was_bound(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     struct team team = make_team();
     CUmemGenericAllocationHandle other = memory_on(1, SIZE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastUnbind(team.object, 1, 0, PAGE));
@@ -202,6 +206,7 @@ static void a_store_to_nothing_is_a_fault(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     assert_int_equal(run_child("nothing_bound", NULL), 0);
 }
 
@@ -209,6 +214,7 @@ static void rights_are_given_to_members(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = make(1, SIZE), memory = memory_on(0, SIZE);
     CUdeviceptr all;
     OK(cu.cuMulticastAddDevice(object, 0));
@@ -229,6 +235,7 @@ static void arguments_are_checked(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = 5, memory = memory_on(0, SIZE);
     CUmulticastObjectProp prop = prop_of(2, SIZE);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastCreate(NULL, &prop));
@@ -274,6 +281,7 @@ static void a_device_joins_the_team(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle object = make(2, SIZE);
     char *before = soft->state_dump();
     assert_non_null(strstr(before, "0 of 2 devices"));
@@ -300,6 +308,7 @@ static void binding_waits_for_the_team(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_team(add_second);
     OK(cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));
@@ -319,6 +328,7 @@ static void binding_to_what_is_released_meanwhile_fails(void **state) {
     (void)state;
     NEEDS_TEAM;
     NEEDS_DEVICES(2);
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED);
     CUmemGenericAllocationHandle memory = memory_on(0, SIZE);
     pthread_t thread = start_team(release_it);
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuMulticastBindMem(waited_for, 0, memory, 0, SIZE, 0));

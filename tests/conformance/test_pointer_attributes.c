@@ -62,6 +62,7 @@ static void host_memory(void **state) {
 
 static void mappings(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemAccessDesc desc = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;

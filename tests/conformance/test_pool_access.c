@@ -55,7 +55,7 @@ static void host_pool_is_opened_to_the_device(void **state) {
 
 static void peer(void **state) {
     (void)state;
-    NEEDS_DEVICES(2);
+    NEEDS_PEERS();
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUcontext other;
     CUdeviceptr p = pool_take(pool, 4096, NULL);
@@ -200,7 +200,7 @@ static void between_contexts(struct ends *ends) {
 /* As on two H200s, before a grant and after it was taken back. */
 static void of_another_device_is_refused_without_access(void **state) {
     (void)state;
-    NEEDS_DEVICES(2);
+    NEEDS_PEERS();
     CUmemoryPool pool;
     struct ends ends = ends_make(&pool);
     unsigned char byte = 0;

@@ -42,6 +42,7 @@ static void host_node(void **state) {
 
 static void host_node_shareable(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
     check(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 

@@ -190,6 +190,7 @@ static void to_a_child(CUmemLocationType location) {
 
 static void device_pool(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
     to_a_child(CU_MEM_LOCATION_TYPE_DEVICE);
 }
 
@@ -214,6 +215,7 @@ static int exporter(int argc, char **argv) {
 
 static void exporter_dies(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
     struct offer offer;
     char number[16];
@@ -241,6 +243,7 @@ static void exporter_dies(void **state) {
 
 static void what_cannot_be_exported(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool plain = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUmemoryPool shared =
         pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
@@ -265,6 +268,7 @@ static void what_cannot_be_exported(void **state) {
 
 static void what_cannot_be_imported(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
     CUmemoryPool pool;
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -305,6 +309,7 @@ static int nearly_full(int argc, char **argv) {
 /* The file of a pool cannot shrink, and what was asked for in vain must not be in the way. */
 static void a_pool_takes_what_is_left(void **state) {
     (void)state;
+    NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("a device of 64 MiB");
     setenv("SOFTGPU_MEMORY", "64M", 1);
     int status = run_child("nearly_full", NULL);

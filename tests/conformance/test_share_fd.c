@@ -48,6 +48,7 @@ static unsigned word_at(CUdeviceptr p) {
 
 static void imported_here_it_is_the_same_memory(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD), imported, again;
     CUmemAllocationProp prop;
     int fd = -1, second = -1;
@@ -99,6 +100,7 @@ static int inheritable(int fd) {
 
 static void another_process_reads_and_writes(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = create(2 * PAGE, FD);
     CUdeviceptr p = map(handle, 2 * PAGE);
     char text[16];
@@ -137,6 +139,7 @@ static int exporter(int argc, char **argv) {
 
 static void it_outlives_the_exporter(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
     CUmemGenericAllocationHandle imported;
     int ends[2], pid = 0, number = 0;
@@ -166,6 +169,7 @@ static void it_outlives_the_exporter(void **state) {
 
 static void what_is_no_export(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
     int fd = -1, null = open("/dev/null", O_RDWR | O_CLOEXEC);
     int foreign = memfd_create("foreign", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -192,6 +196,7 @@ static void what_is_no_export(void **state) {
 /* The importer validates, and what is sealed cannot be cut off under it. */
 static void an_export_cannot_be_cut(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("the descriptor is a memory file only there");
     CUmemGenericAllocationHandle handle = create(PAGE, FD);
     int fd;

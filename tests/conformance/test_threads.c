@@ -60,6 +60,7 @@ static void *arm_and_disarm(void *argument) {
 
 static void faults_come_and_go_under_calls(void **state) {
     (void)state;
+    NEEDS_UUID();
     NEEDS_SOFTGPU("injects faults");
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, arm_and_disarm, NULL), 0);

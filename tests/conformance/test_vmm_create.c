@@ -68,6 +68,7 @@ static void bad_arguments(void **state) {
 
 static void host_locations(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_HOST, 0), got;
     OK(cu.cuMemCreate(&handle, PAGE, &prop, 0));
@@ -89,6 +90,7 @@ static void host_locations(void **state) {
 
 static void properties_are_told(void **state) {
     (void)state;
+    NEEDS_DESCRIPTORS();
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev), got;
     CUmemGenericAllocationHandle handle;
     prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

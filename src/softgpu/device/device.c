@@ -42,6 +42,8 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
         .limit = limit / SG_PAGE * SG_PAGE, /* what is free can be allocated, by pages */
         .multicast = profile->multicast,
         .fabric = profile->fabric,
+        .no_uuid = profile->no_uuid,
+        .no_pool_descriptors = profile->no_pool_descriptors,
         .context = profile->context,
         .kernels = profile->kernels,
     };

@@ -39,6 +39,7 @@ struct sg_device {
     bool has_attribute[SG_ATTRIBUTE_LIMIT];
     struct sg_links links[SG_MAX_DEVICES]; /* to the device of that ordinal */
     bool multicast, fabric;                /* the machine's devices can be teams, share by fabric */
+    bool no_uuid, no_pool_descriptors; /* the driver has none to give, whatever attributes say */
     struct sg_kernels kernels;
     struct sg_context_defaults context;
 

@@ -14,7 +14,7 @@
 struct reader {
     struct sg_profile *profile;
     /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
-    bool any, name, memory, pci;
+    bool any, name, memory, pci, uuid, pool_descriptors;
     bool links[5], multicast, fabric, ptx_registers, groups;
     bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
@@ -102,6 +102,18 @@ static int read_like(struct reader *reader, const char *value) {
     return 1;
 }
 
+/* 1, as where nothing is said, or 0: the driver has none. */
+static int read_lack(struct reader *reader, const char *key, const char *value, bool *given,
+                     bool *lacks) {
+    long number;
+    if (!first_time(reader, given, key))
+        return 0;
+    if (!parse_int(value, 0, 1, &number))
+        return wrong(reader, "%s = %s: wanted 0 or 1", key, value);
+    *lacks = number == 0;
+    return 1;
+}
+
 static int read_device(struct reader *reader, const char *key, const char *value) {
     struct sg_profile *profile = reader->profile;
     if (strcmp(key, "like") == 0)
@@ -132,7 +144,14 @@ static int read_device(struct reader *reader, const char *key, const char *value
         profile->has_pci = true;
         return 1;
     }
-    return wrong(reader, "[device] has no key %s: it has like, name, memory, pci", key);
+    if (strcmp(key, "uuid") == 0)
+        return read_lack(reader, key, value, &reader->uuid, &profile->no_uuid);
+    if (strcmp(key, "pool_descriptors") == 0)
+        return read_lack(reader, key, value, &reader->pool_descriptors,
+                         &profile->no_pool_descriptors);
+    return wrong(reader,
+                 "[device] has no key %s: it has like, name, memory, pci, uuid, pool_descriptors",
+                 key);
 }
 
 enum link_key { PEER_ACCESS, RANK, ATOMICS, PARTIAL, ARRAYS, LINK_KEYS };

@@ -27,6 +27,7 @@ struct sg_profile {
     struct sg_links links;
     struct sg_pair_links pairs[SG_MAX_DEVICES][SG_MAX_DEVICES]; /* the smaller number first */
     bool multicast, fabric;
+    bool no_uuid, no_pool_descriptors; /* refused, whatever attributes say */
     struct sg_kernels kernels;
     struct sg_context_defaults context;
 };

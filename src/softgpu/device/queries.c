@@ -39,6 +39,8 @@ CUresult sg_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice dev) {
         return CUDA_ERROR_INVALID_VALUE;
     if (!device)
         return CUDA_ERROR_INVALID_DEVICE;
+    if (device->no_uuid)
+        return CUDA_ERROR_NOT_SUPPORTED;
     *uuid = device->uuid;
     return CUDA_SUCCESS;
 }

@@ -81,6 +81,9 @@ CUresult sg_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
     /* As on H200 without an IMEX channel. */
     if ((prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0 && !sg_fabric_permitted())
         return CUDA_ERROR_NOT_PERMITTED;
+    if ((prop->requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0 &&
+        !sg_device(0)->attributes[CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED])
+        return CUDA_ERROR_NOT_SUPPORTED;
     struct sg_phys *phys;
     result = sg_phys_create(prop, size, &phys);
     return result == CUDA_SUCCESS ? sg_memory_new(phys, handle) : result;

@@ -1,4 +1,5 @@
 /* Pools: making, ending, and which is the default and the current one of a place. */
+#include "softgpu/device/device.h"
 #include "softgpu/ipc/fabric.h"
 #include "softgpu/managed/location.h"
 #include "softgpu/pool/internal.h"
@@ -54,6 +55,8 @@ static CUresult check_handle_types(const CUmemPoolProps *props) {
     unsigned types = (unsigned)props->handleTypes;
     if (types & ~known)
         return CUDA_ERROR_INVALID_VALUE;
+    if ((types & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) && sg_device(0)->no_pool_descriptors)
+        return CUDA_ERROR_INVALID_VALUE; /* as reported of WSL, where attributes promise them */
     /* Host memory without a node cannot be shared. */
     if (types != CU_MEM_HANDLE_TYPE_NONE && props->location.type == CU_MEM_LOCATION_TYPE_HOST)
         return CUDA_ERROR_INVALID_VALUE;

@@ -50,6 +50,20 @@ static void reads_every_section(void **state) {
     assert_false(profile.context.has_limit[CU_LIMIT_PRINTF_FIFO_SIZE]);
 }
 
+static void lacks_are_said(void **state) {
+    (void)state;
+    assert_true(parse(GOOD));
+    assert_false(profile.no_uuid || profile.no_pool_descriptors);
+    assert_true(parse("[device]\nuuid = 0\npool_descriptors = 0\n" GOOD));
+    assert_true(profile.no_uuid && profile.no_pool_descriptors);
+    assert_true(parse("[device]\nuuid = 1\n" GOOD));
+    assert_false(profile.no_uuid);
+    assert_false(parse("[device]\nuuid = 2\n" GOOD));
+    assert_string_equal(message, "here:2: uuid = 2: wanted 0 or 1");
+    assert_false(parse("[device]\nuuid = 0\nuuid = 0\n" GOOD));
+    assert_string_equal(message, "here:3: uuid is given twice");
+}
+
 static void says_line_and_mistake(void **state) {
     (void)state;
     static const struct {
@@ -62,8 +76,8 @@ static void says_line_and_mistake(void **state) {
          "here: [attributes] COMPUTE_CAPABILITY_MAJOR is missing"},
         {"name = x\n", "here:1: name comes before the first [section]"},
         {"[gpu]\nname = x\n", "here:2: there is no section [gpu]"},
-        {"[device]\ncolour = x\n",
-         "here:2: [device] has no key colour: it has like, name, memory, pci"},
+        {"[device]\ncolour = x\n", "here:2: [device] has no key colour: it has like, name, memory, "
+                                   "pci, uuid, pool_descriptors"},
         {"[device]\nname = x\nname = y\n", "here:3: name is given twice"},
         {"[device]\nname =\n", "here:2: name must have 1 to 255 characters"},
         {"[device]\nmemory = 1M\n",
@@ -228,6 +242,7 @@ static void pci_forms(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_every_section),
+        cmocka_unit_test(lacks_are_said),
         cmocka_unit_test(says_line_and_mistake),
         cmocka_unit_test(first_mistake_is_reported),
         cmocka_unit_test(pairs_of_devices_differ),

@@ -1,0 +1,68 @@
+/* A device without a UUID, as an instance of a GPU may be: it is shared by its place. */
+#include "library_test.h"
+
+static gpumem_capability_report ask(gpumem_capability capability) {
+    gpumem_capability_report report = {.size = sizeof report};
+    OK(gpumem_device_get_capability(device, capability, &report));
+    return report;
+}
+
+static void no_uuid_is_told(void **state) {
+    (void)state;
+    const unsigned char zeros[16] = {0};
+    gpumem_device_info info = {.size = sizeof info};
+    gpumem_device *none;
+    gpumem_capability_report report = ask(GPUMEM_CAPABILITY_DEVICE_UUID);
+    assert_int_equal(report.supported, 0);
+    assert_int_equal(report.value, -1);
+    assert_string_equal(report.reason, "cuDeviceGetUuid answered CUDA_ERROR_NOT_SUPPORTED");
+    OK(gpumem_device_get_info(device, &info));
+    assert_memory_equal(info.uuid, zeros, sizeof zeros);
+    FAILS(NO_DEVICE, gpumem_device_open_uuid(library, zeros, &none));
+    SAYS("tells no UUID");
+    SAYS("by ordinal");
+}
+
+static void buffers_are_shared_by_the_devices_place(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer, *imported;
+    gpumem_export *exported;
+    unsigned char last = 0;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource));
+    OK(gpumem_buffer_allocate(resource, 4 * MIB, NULL, &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, 4 * MIB, 7, NULL));
+    synchronize(NULL);
+    OK(gpumem_export_create(buffer, &exported));
+    const void *description;
+    size_t bytes;
+    int fd;
+    assert_int_equal(gpumem_export_descriptor_count(exported), 1);
+    OK(gpumem_export_get_description(exported, &description, &bytes));
+    OK(gpumem_export_get_descriptor(exported, 0, &fd));
+    OK(gpumem_import_create(device, description, bytes, &fd, 1, NULL, &imported));
+    OK(gpumem_buffer_read_sync(imported, 4 * MIB - 1, &last, 1, NULL));
+    assert_int_equal(last, 7);
+    OK(gpumem_buffer_free(imported, NULL));
+    /* Memory of a device elsewhere is still told apart. */
+    gpumem_device *other;
+    OK(gpumem_device_open(library, 1, &other));
+    FAILS(NO_DEVICE, gpumem_import_create(other, description, bytes, &fd, 1, NULL, &imported));
+    OK(gpumem_device_close(other));
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_device_trim(device, 1));
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(no_uuid_is_told),
+        T(buffers_are_shared_by_the_devices_place),
+    };
+    setenv("SOFTGPU_PROFILE", "mig", 1);
+    setenv("SOFTGPU_DEVICES", "2", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* A platform without descriptors, as WSL: what can be done is done, what cannot says why. */
+#include "library_test.h"
+
+static gpumem_capability_report ask(gpumem_capability capability) {
+    gpumem_capability_report report = {.size = sizeof report};
+    OK(gpumem_device_get_capability(device, capability, &report));
+    return report;
+}
+
+static void what_is_missing_is_told(void **state) {
+    (void)state;
+    gpumem_capability_report fd = ask(GPUMEM_CAPABILITY_HANDLE_POSIX_FD),
+                             pool = ask(GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
+    assert_int_equal(fd.supported, 0);
+    assert_string_equal(fd.reason, "attribute HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED is 0");
+    assert_int_equal(pool.supported, 0);
+    assert_string_equal(pool.reason, "attribute MEMPOOL_SUPPORTED_HANDLE_TYPES is 9, but "
+                                     "cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE");
+    assert_int_equal(ask(GPUMEM_CAPABILITY_MANAGED_CONCURRENT).supported, 0);
+    assert_int_equal(ask(GPUMEM_CAPABILITY_DEVICE_UUID).supported, 1);
+}
+
+static void virtual_memory_goes_on_unshared(void **state) {
+    (void)state;
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    gpumem_export *none;
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    unsigned char last = 0;
+    OK(gpumem_virtual_resource_create(device, NULL, &resource)); /* whose default is to share */
+    OK(gpumem_resource_get_properties(resource, &properties));
+    assert_int_equal(properties.handle_type, GPUMEM_HANDLE_NONE);
+    assert_int_equal(properties.exportable, 0);
+    assert_non_null(strstr(properties.note, "no posix_fd handles: cuMemCreate answered"));
+    OK(gpumem_buffer_allocate(resource, MIB, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB), &buffer));
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 3, NULL));
+    OK(gpumem_buffer_grow(buffer, 32 * MIB, NULL));
+    OK(gpumem_buffer_read_sync(buffer, MIB - 1, &last, 1, NULL));
+    assert_int_equal(last, 3);
+    FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(resource));
+    FAILS(NOT_SUPPORTED, gpumem_virtual_resource_create(
+                             device, GPUMEM_VIRTUAL_OPTIONS(.handle_strict = 1), &resource));
+}
+
+static void pools_say_what_refused_them(void **state) {
+    (void)state;
+    gpumem_resource *pool;
+    FAILS(DRIVER,
+          gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
+    SAYS("cuMemPoolCreate answered CUDA_ERROR_INVALID_VALUE");
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    OK(gpumem_resource_destroy(pool));
+    FAILS(NOT_SUPPORTED, gpumem_managed_resource_create(device, NULL, &pool));
+    SAYS("CONCURRENT_MANAGED_ACCESS is 0");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, open_device, close_device)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(what_is_missing_is_told),
+        T(virtual_memory_goes_on_unshared),
+        T(pools_say_what_refused_them),
+    };
+    setenv("SOFTGPU_PROFILE", "wsl", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
