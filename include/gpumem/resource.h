@@ -191,9 +191,10 @@ typedef struct gpumem_pinned_info {
  * NOT_SUPPORTED: a pool (gpumem_pool_get_info); INVALID_ARGUMENT: no pinned resource itself, or a
  * wrapper around one. Thread-safe; reads small files. Driver: cuDeviceGetName.
  *
- * The calibration file: on the first slab of 1 GiB or more of a resource that left touch_threads to
- * the library, parts of it are touched by different numbers of threads, and the smallest that is
- * within 5 % of the fastest is kept: by CPU, driver and GPU in $XDG_CACHE_HOME/gpumem, or
+ * The calibration file: on the first slab of 4 GiB or more of a resource that left touch_threads to
+ * the library, parts of it are touched by different numbers of threads. Where fewer than the most
+ * are faster by more than 5 %, they are used from then on. The number is kept: by CPU, driver and
+ * GPU in $XDG_CACHE_HOME/gpumem, or
  * ~/.cache/gpumem, for later processes. Where that cannot be written, or holds what the library did
  * not write, it is as if there were none. Set-uid programs do without. To measure anew, delete it.
  */

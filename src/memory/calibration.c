@@ -10,9 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What is tried takes half of the smallest slab at most, so that a slow count costs little. */
-#define LEAST  ((size_t)1 << 30)
-#define PART   ((size_t)64 << 20)
+/* Parts so large that starting the threads is little of their time, and so few that what is tried
+ * takes half of the smallest slab at most. */
+#define LEAST  ((size_t)4 << 30)
+#define PART   ((size_t)256 << 20)
 #define ROUNDS ((size_t)2)
 
 static size_t least = LEAST, part = PART;
@@ -164,14 +165,11 @@ size_t gm_calibration_candidates(unsigned most, unsigned counts[GM_MOST_CANDIDAT
 }
 
 unsigned gm_calibration_choose(const unsigned *counts, const uint64_t *times, size_t count) {
-    uint64_t fastest = UINT64_MAX;
+    size_t fastest = count - 1, most = count - 1;
     for (size_t i = 0; i < count; i++)
-        if (times[i] < fastest)
-            fastest = times[i];
-    for (size_t i = 0; i < count; i++)
-        if (times[i] - fastest <= fastest / 20)
-            return counts[i];
-    return counts[count - 1];
+        if (times[i] < times[fastest])
+            fastest = i;
+    return counts[times[most] - times[fastest] > times[fastest] / 20 ? fastest : most];
 }
 
 static uint64_t now(void) {

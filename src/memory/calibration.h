@@ -22,7 +22,8 @@ int gm_touch_measured(gpumem_device *device, void *base, size_t bytes, enum gm_t
 /* Counts of threads that are worth trying where `most` is the greatest: halves of it, rising. */
 size_t gm_calibration_candidates(unsigned most, unsigned counts[GM_MOST_CANDIDATES]);
 
-/* The smallest count whose time is within 5 % of the least; times are of equal work. */
+/* The greatest count, which is the last, unless another one is more than 5 % faster: then that.
+ * Times are of equal work. */
 unsigned gm_calibration_choose(const unsigned *counts, const uint64_t *times, size_t count);
 
 /* For tests alone: forgets what the process knows, and measures on slabs of `least` bytes in parts
