@@ -124,8 +124,8 @@ typedef struct gpumem_pinned_options {
     unsigned flags; /* GPUMEM_PINNED_*; 0: none */
     int numa_bind;  /* 1: memory from node `numa_node` only (not with ALLOCATED) */
     int numa_node;  /* a node that exists and has memory; 0 without numa_bind */
-    /* 0: as many as the thread may use CPUs, at most 16; or fewer, where a slab of 1 GiB or more
-     * has shown that more are no faster, in this process or another one (gpumem_pinned_info). */
+    /* 0: as many as the thread may use CPUs, at most 16; or fewer, where a slab of 4 GiB or more
+     * has shown that fewer are faster, in this process or another one (gpumem_pinned_info). */
     unsigned touch_threads;
     /* Unit of pinning; 0: 64 MiB. Larger requests get a slab of their own, and slabs are smaller
      * where the maximum leaves no more. */

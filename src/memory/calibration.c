@@ -165,7 +165,10 @@ size_t gm_calibration_candidates(unsigned most, unsigned counts[GM_MOST_CANDIDAT
 }
 
 unsigned gm_calibration_choose(const unsigned *counts, const uint64_t *times, size_t count) {
-    size_t fastest = count - 1, most = count - 1;
+    if (count == 0 || count > GM_MOST_CANDIDATES)
+        return 1;
+    const size_t most = count - 1;
+    size_t fastest = most;
     for (size_t i = 0; i < count; i++)
         if (times[i] < times[fastest])
             fastest = i;
@@ -184,7 +187,7 @@ static int measure(unsigned char *base, enum gm_touch_way way, size_t *done, uns
     unsigned counts[GM_MOST_CANDIDATES];
     uint64_t best[GM_MOST_CANDIDATES];
     size_t count = gm_calibration_candidates(gm_slab_default_threads(), counts);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < GM_MOST_CANDIDATES; i++)
         best[i] = UINT64_MAX;
     for (size_t i = 0; i < ROUNDS * count; i++) {
         size_t which = i % count;
