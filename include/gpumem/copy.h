@@ -162,6 +162,7 @@ typedef struct gpumem_event_options {
     size_t size;
     int timing;        /* 1: for gpumem_event_elapsed; slower */
     int blocking_wait; /* 1: gpumem_event_synchronize sleeps instead of spinning */
+    int interprocess;  /* 1: can be exported (gpumem/share.h); not together with timing */
 } gpumem_event_options;
 #define GPUMEM_EVENT_OPTIONS(...) GPUMEM_OPTIONS(gpumem_event_options, __VA_ARGS__)
 

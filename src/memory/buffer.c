@@ -396,8 +396,11 @@ void gm_buffer_take_over(gpumem_buffer *buffer, const gpumem_allocation *changed
     struct gm_meter *meter = &buffer->resource->meter;
     const gpumem_allocation *before = &buffer->allocation;
     move_meter(meter, GM_IN_USE, before->bytes, changed->bytes);
-    move_meter(meter, GM_COMMITTED, before->committed_bytes, changed->committed_bytes);
+    if (!buffer->resource->imported)
+        move_meter(meter, GM_COMMITTED, before->committed_bytes, changed->committed_bytes);
     buffer->layout += before->committed_bytes != changed->committed_bytes;
+    buffer->epoch +=
+        changed->bytes < before->bytes || changed->committed_bytes < before->committed_bytes;
     gm_roll_lock(buffer);
     buffer->allocation.bytes = changed->bytes;
     buffer->allocation.committed_bytes = changed->committed_bytes;
@@ -623,6 +626,8 @@ gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer) {
 
 gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->root ? buffer->root->resource : buffer->resource;
-    int hidden = resource->foreign || resource == resource->device->import_resource;
+    const gpumem_device *device = resource->device;
+    int hidden = resource->foreign || resource == device->import_resource ||
+                 resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
     return hidden ? NULL : resource;
 }

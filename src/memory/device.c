@@ -174,7 +174,8 @@ static int holders(gpumem_device *device, char *text, size_t size) {
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s resource (%zu buffers)",
                                      used ? ", " : "", r->kind, gm_resource_owned(r));
-    size_t imported = owned_of(device->import_resource);
+    size_t imported =
+        owned_of(device->import_resource) + owned_of(device->hidden[GM_HIDDEN_IMPORTED_POOL]);
     if (imported && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%zu imported buffers",
                                  used ? ", " : "", imported);

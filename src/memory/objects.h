@@ -33,6 +33,7 @@ enum gm_hidden {
     GM_HIDDEN_VIEW,            /* memory/view.c */
     GM_HIDDEN_FOREIGN,         /* memory/foreign.c */
     GM_HIDDEN_FOREIGN_ORDERED, /* the same, given back in the order of a stream */
+    GM_HIDDEN_IMPORTED_POOL,   /* share/import_pool.c: memory of other processes' pools */
     GM_HIDDEN_COUNT,
 };
 
@@ -60,6 +61,7 @@ struct gpumem_device {
     uint64_t deferred_number;                /* of the last one */
     pthread_cond_t worked;                   /* a buffer of that list was looked at, or ended */
     struct gm_import *imports;               /* share/import.c */
+    struct gm_shared_pool *shared_pools;     /* share/import_pool.c */
     gpumem_resource *import_resource;
     gpumem_resource *hidden[GM_HIDDEN_COUNT]; /* made when they are first needed, listed nowhere */
     gpumem_export *exports;                   /* share/export.c */
@@ -228,6 +230,7 @@ struct gpumem_buffer {
     pthread_mutex_t lock; /* waits */
     unsigned char id[16]; /* random, made at the first export */
     uint64_t layout;      /* counts the changes of its chunks */
+    uint64_t epoch;       /* counts those that were more than new chunks at the end */
     struct gm_roll_entry listed;
     /* In the device's deferred list, under the device's lock. */
     gpumem_buffer *next, *previous;

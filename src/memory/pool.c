@@ -363,7 +363,8 @@ static gpumem_status make(gpumem_device *device, const struct gm_pool_settings *
     if (settings->handle_type != GPUMEM_HANDLE_NONE && !settings->mapped)
         status = name_pool(&p->settings);
     if (status == GPUMEM_OK)
-        status = gm_resource_make(device, &ops, p, NULL, &p->resource);
+        status = settings->hidden ? gm_resource_make_hidden(device, &ops, p, &p->resource)
+                                  : gm_resource_make(device, &ops, p, NULL, &p->resource);
     if (status != GPUMEM_OK) {
         end(p);
         return status;

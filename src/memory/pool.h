@@ -17,6 +17,7 @@ struct gm_pool_settings {
     int nowhere;      /* managed, and at no place of its own */
     uint64_t maximum; /* of an own pool; 0: none */
     int mapped;       /* of another process */
+    int hidden;       /* listed nowhere: its buffers belong to another resource */
     int closed;       /* host memory that the device has no access to */
     gpumem_location location;
     int numa_node; /* of host memory; -1: the system's choice */
@@ -82,6 +83,19 @@ struct gm_pool *gm_pool_of(const gpumem_resource *resource);
 
 /* The same for the public door: says why there is none. */
 gpumem_status gm_pool_find(gpumem_resource *resource, const char *call, struct gm_pool **pool);
+
+/* The pool that a buffer is of, also through the library's wrappers; else NULL. */
+struct gm_pool *gm_pool_behind(const gpumem_buffer *buffer);
+
+/* gpumem_pool_from_share_handle, once its arguments are known to be there. One that is hidden is
+ * given back by gm_resource_discard. */
+gpumem_status gm_pool_map(gpumem_device *device, const gpumem_pool_share_handle *handle, int hidden,
+                          gpumem_resource **resource);
+
+/* Maps what another process has exported of a mapped pool, or counts one more over it: to be ended
+ * by gm_pool_import_end. DATA for what is no buffer of the pool, or not as large as it says. */
+gpumem_status gm_pool_import(struct gm_pool *pool, const gpumem_pool_share_buffer *shared,
+                             CUdeviceptr *base);
 
 /* The pool's own stream, made at the first use. The device's context is current. */
 gpumem_status gm_pool_stream(struct gm_pool *pool, CUstream *stream);

@@ -189,48 +189,59 @@ static gpumem_status open_import(gpumem_device *device, struct gm_pool_settings 
     return GPUMEM_OK;
 }
 
-gpumem_status gpumem_pool_from_share_handle(gpumem_device *device,
-                                            const gpumem_pool_share_handle *given,
-                                            gpumem_resource **resource) {
-    GM_UNCANCELLED;
+/* The context is current. */
+static gpumem_status make_mapped(gpumem_device *device, const gpumem_pool_share_handle *handle,
+                                 int hidden, gpumem_resource **resource) {
+    int host = handle->location != GPUMEM_LOCATION_DEVICE;
+    struct gm_pool_settings settings = {
+        .kind = host ? "pinned_pool" : "device_pool",
+        .own = 1,
+        .hidden = hidden,
+        .host = host,
+        .mapped = 1,
+        .location = handle->location,
+        .numa_node = host ? handle->numa_node : -1,
+        .handle_type = handle->type,
+        .has_uuid = memcmp(handle->uuid, nameless, sizeof nameless) != 0,
+    };
+    memcpy(settings.uuid, handle->uuid, sizeof settings.uuid);
+    gpumem_status status = import_pool(device, handle, &settings.pool);
+    if (status != GPUMEM_OK)
+        return status;
+    status = open_import(device, &settings);
+    if (status == GPUMEM_OK)
+        return gm_pool_resource(device, &settings, resource);
+    gm_pool_discard(device, settings.pool);
+    return status;
+}
+
+gpumem_status gm_pool_map(gpumem_device *device, const gpumem_pool_share_handle *given, int hidden,
+                          gpumem_resource **resource) {
     gpumem_pool_share_handle handle;
-    GM_CHECK(device, "gpumem_pool_from_share_handle");
-    GM_REQUIRE(resource, "gpumem_pool_from_share_handle: resource is NULL");
     gpumem_status status = read_handle(given, &handle);
     struct gm_current current;
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
         return status;
-    int host = handle.location != GPUMEM_LOCATION_DEVICE;
-    struct gm_pool_settings settings = {
-        .kind = host ? "pinned_pool" : "device_pool",
-        .own = 1,
-        .host = host,
-        .mapped = 1,
-        .location = handle.location,
-        .numa_node = host ? handle.numa_node : -1,
-        .handle_type = handle.type,
-        .has_uuid = memcmp(handle.uuid, nameless, sizeof nameless) != 0,
-    };
-    memcpy(settings.uuid, handle.uuid, sizeof settings.uuid);
-    status = import_pool(device, &handle, &settings.pool);
-    if (status == GPUMEM_OK) {
-        status = open_import(device, &settings);
-        if (status == GPUMEM_OK)
-            status = gm_pool_resource(device, &settings, resource);
-        else
-            gm_pool_discard(device, settings.pool);
-    }
+    status = make_mapped(device, &handle, hidden, resource);
     gm_current_leave(&current);
     return status;
 }
 
+gpumem_status gpumem_pool_from_share_handle(gpumem_device *device,
+                                            const gpumem_pool_share_handle *given,
+                                            gpumem_resource **resource) {
+    GM_UNCANCELLED;
+    GM_CHECK(device, "gpumem_pool_from_share_handle");
+    GM_REQUIRE(resource, "gpumem_pool_from_share_handle: resource is NULL");
+    return gm_pool_map(device, given, 0, resource);
+}
+
 /* ---- Exporting a buffer ---------------------------------------------------------------------- */
 
-/* The pool that the buffer is of, also through the library's wrappers, which hand its allocations
- * on as they are. A cache cuts them. */
-static struct gm_pool *pool_behind(const gpumem_buffer *buffer) {
+/* A cache cuts the pool's allocations; the library's wrappers hand them on as they are. */
+struct gm_pool *gm_pool_behind(const gpumem_buffer *buffer) {
     const gpumem_resource *resource = buffer->resource;
     while (resource->upstream && !resource->apart && !resource->fast)
         resource = resource->upstream;
@@ -256,7 +267,7 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
     GM_CHECK(buffer, "gpumem_pool_export_buffer");
     GM_REQUIRE(!(buffer->freed & GM_FREED), "gpumem_pool_export_buffer: the buffer was freed");
     const gpumem_buffer *inner = gm_buffer_innermost(buffer);
-    struct gm_pool *p = inner ? pool_behind(inner) : NULL;
+    struct gm_pool *p = inner ? gm_pool_behind(inner) : NULL;
     if (!p || inner->allocation.pointer != buffer->allocation.pointer)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "a buffer of the %s resource is none of a pool of the driver",
@@ -409,8 +420,8 @@ void gm_pool_import_end(struct gm_pool *p, CUdeviceptr base) {
         free(import);
 }
 
-static gpumem_status import_into(struct gm_pool *p, const gpumem_pool_share_buffer *shared,
-                                 CUdeviceptr *base) {
+gpumem_status gm_pool_import(struct gm_pool *p, const gpumem_pool_share_buffer *shared,
+                             CUdeviceptr *base) {
     struct gm_current current;
     struct gm_pool_import *fresh = calloc(1, sizeof *fresh);
     if (!fresh)
@@ -475,7 +486,7 @@ gpumem_status gpumem_pool_import_buffer(gpumem_resource *resource,
     if (status != GPUMEM_OK)
         return status;
     CUdeviceptr base = 0;
-    status = import_into(p, &shared, &base);
+    status = gm_pool_import(p, &shared, &base);
     if (status != GPUMEM_OK) {
         gm_buffer_discard(made);
         return status;

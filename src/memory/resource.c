@@ -105,7 +105,7 @@ gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
         status = gm_resource_make_hidden(device, ops, device, &made);
     if (status == GPUMEM_OK && made) {
         made->imported = 1;
-        made->foreign = 1;
+        made->foreign = which != GM_HIDDEN_IMPORTED_POOL;
         device->hidden[which] = made;
     }
     *resource = device->hidden[which];

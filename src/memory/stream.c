@@ -121,7 +121,8 @@ static gpumem_status make_event(gpumem_device *device, const gpumem_event_option
                                 CUevent *event) {
     const gpumem_driver_api *cu = device->cu;
     unsigned flags = (options->timing ? 0u : CU_EVENT_DISABLE_TIMING) |
-                     (options->blocking_wait ? CU_EVENT_BLOCKING_SYNC : 0u);
+                     (options->blocking_wait ? CU_EVENT_BLOCKING_SYNC : 0u) |
+                     (options->interprocess ? CU_EVENT_INTERPROCESS : 0u);
     CUevent made = NULL;
     CUresult result = cu->cuEventCreate(&made, flags);
     if (result == CUDA_SUCCESS) {
@@ -142,6 +143,9 @@ gpumem_status gpumem_event_create(gpumem_device *device, const gpumem_event_opti
     GM_CHECK(device, "gpumem_event_create");
     GM_REQUIRE(event, "gpumem_event_create: event is NULL");
     gpumem_status status = gm_options_read("gpumem_event_options", given, &options, sizeof options);
+    if (status == GPUMEM_OK && options.interprocess && options.timing)
+        status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                         "gpumem_event_create: an event for other processes has no timing");
     struct gm_current current;
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, device);

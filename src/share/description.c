@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VERSION 1u
+#define VERSION 2u
 static const char magic[8] = {'g', 'p', 'u', 'm', 'e', 'm', '-', 'd'};
 
-_Static_assert(sizeof(struct gm_description_head) == 80, "the layout is a protocol");
+_Static_assert(sizeof(struct gm_description_head) == 88, "the layout is a protocol");
 
 void *gm_description_write(const gpumem_buffer *buffer, size_t size, const unsigned char uuid[16],
                            const struct gm_chunk *chunks, size_t count, size_t *bytes) {
@@ -17,6 +17,7 @@ void *gm_description_write(const gpumem_buffer *buffer, size_t size, const unsig
         .head_bytes = sizeof head,
         .chunk_count = (uint32_t)count,
         .layout = buffer->layout,
+        .epoch = buffer->epoch,
         .bytes = size,
     };
     memcpy(head.magic, magic, sizeof magic);
@@ -35,6 +36,21 @@ void *gm_description_write(const gpumem_buffer *buffer, size_t size, const unsig
     return data;
 }
 
+void *gm_description_tail(const void *whole, size_t first, size_t *bytes) {
+    struct gm_description_head head;
+    memcpy(&head, whole, sizeof head);
+    head.first = (uint32_t)first;
+    size_t sizes = (head.chunk_count - first) * sizeof(uint64_t);
+    *bytes = sizeof head + sizes;
+    unsigned char *data = malloc(*bytes);
+    if (!data)
+        return NULL;
+    memcpy(data, &head, sizeof head);
+    memcpy(data + sizeof head,
+           (const unsigned char *)whole + sizeof head + first * sizeof(uint64_t), sizes);
+    return data;
+}
+
 uint64_t gm_description_chunk(const unsigned char *chunks, size_t index) {
     uint64_t bytes;
     memcpy(&bytes, chunks + index * sizeof bytes, sizeof bytes);
@@ -45,7 +61,8 @@ static gpumem_status refuse(const char *why) {
     return gm_fail(GPUMEM_ERROR_DATA, "not a description of shared memory: %s", why);
 }
 
-static gpumem_status check_head(const struct gm_description_head *head, size_t bytes) {
+static gpumem_status check_head(const struct gm_description_head *head, size_t bytes,
+                                const struct gm_known_chunks *known) {
     if (memcmp(head->magic, magic, sizeof magic) != 0)
         return refuse("it does not begin like one");
     if (head->version != VERSION || head->head_bytes != sizeof *head)
@@ -54,24 +71,29 @@ static gpumem_status check_head(const struct gm_description_head *head, size_t b
                        head->version, VERSION);
     if (head->chunk_count == 0 || head->chunk_count > GM_DESCRIPTION_MOST_CHUNKS)
         return refuse("the number of handles is out of range");
-    if (bytes != sizeof *head + head->chunk_count * sizeof(uint64_t))
+    if (head->first != (known ? known->count : 0))
+        return refuse(known ? "it does not go on where the import ends"
+                            : "it begins in the middle: it is of growth");
+    if (head->chunk_count < head->first)
+        return refuse("handles that were there are missing");
+    if (bytes != sizeof *head + (size_t)(head->chunk_count - head->first) * sizeof(uint64_t))
         return refuse("its length and its number of handles disagree");
     return GPUMEM_OK;
 }
 
 gpumem_status gm_description_read(const void *data, size_t bytes, size_t granularity,
-                                  uint64_t maximum, struct gm_description_head *head,
-                                  const unsigned char **chunks) {
+                                  uint64_t maximum, const struct gm_known_chunks *known,
+                                  struct gm_description_head *head, const unsigned char **chunks) {
     struct gm_description_head read;
     if (!data || bytes < sizeof read)
         return refuse("it is too short");
     memcpy(&read, data, sizeof read);
-    gpumem_status status = check_head(&read, bytes);
+    gpumem_status status = check_head(&read, bytes, known);
     if (status != GPUMEM_OK)
         return status;
     const unsigned char *sizes = (const unsigned char *)data + sizeof read;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < read.chunk_count; i++) {
+    uint64_t sum = known ? known->committed : 0;
+    for (size_t i = 0; i < read.chunk_count - read.first; i++) {
         uint64_t size = gm_description_chunk(sizes, i);
         if (size == 0 || size % granularity)
             return refuse("a handle's size is no multiple of the granularity");

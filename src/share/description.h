@@ -4,19 +4,30 @@
 
 #include "memory/objects.h"
 
-/* As sent; both sides are on one machine, so that byte order is no matter. */
+/*
+ * Of memory that is mapped in chunks, as sent; both sides are on one machine, so that byte order is
+ * no matter. A whole description has all chunks. One of growth has those from `first` on, for an
+ * importer that has the others; counts and sums are those of the whole.
+ */
 struct gm_description_head {
     char magic[8];
     uint32_t version;
     uint32_t head_bytes;
-    uint32_t chunk_count;
-    uint32_t zero;
+    uint32_t chunk_count;     /* of the buffer */
+    uint32_t first;           /* that follows */
     unsigned char device[16]; /* UUID */
     unsigned char buffer[16]; /* random; equal for exports of one buffer */
     uint64_t layout;          /* differs when the buffer's chunks do */
+    uint64_t epoch;           /* as long as it is the same, chunks were only added at the end */
     uint64_t bytes;           /* of the buffer */
     uint64_t committed;       /* of all chunks */
-    /* uint64_t chunk_bytes[chunk_count] follows */
+    /* uint64_t chunk_bytes[chunk_count - first] follows */
+};
+
+/* What an importer has already. */
+struct gm_known_chunks {
+    size_t count;
+    uint64_t committed;
 };
 
 /* What the wire may ask us to remember: 1 Mi handles are 2 TiB in the smallest chunks. */
@@ -28,15 +39,21 @@ struct gm_description_head {
 void *gm_description_write(const gpumem_buffer *buffer, size_t size, const unsigned char uuid[16],
                            const struct gm_chunk *chunks, size_t count, size_t *bytes);
 
+/* The description of growth from chunk `first` on, of a whole one of our own. Malloced; NULL
+ * without memory. */
+void *gm_description_tail(const void *whole, size_t first, size_t *bytes);
+
 /*
  * Checks everything that can be checked: DATA if it is no description, if sizes do not add up, are
- * no multiples of `granularity` or are more than `maximum`. On success *head is a copy and *chunks
- * points into `data`, unaligned.
+ * no multiples of `granularity` or are more than `maximum`. `known` is NULL for a whole one; else
+ * what it says must go on where that ends. On success *head is a copy and *chunks points into
+ * `data`, unaligned, to the size of chunk head->first.
  */
 gpumem_status gm_description_read(const void *data, size_t bytes, size_t granularity,
-                                  uint64_t maximum, struct gm_description_head *head,
-                                  const unsigned char **chunks);
+                                  uint64_t maximum, const struct gm_known_chunks *known,
+                                  struct gm_description_head *head, const unsigned char **chunks);
 
+/* Counted from where `chunks` points to. */
 uint64_t gm_description_chunk(const unsigned char *chunks, size_t index);
 
 #endif

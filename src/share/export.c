@@ -1,9 +1,12 @@
+/* Exports: what is shared, made by the owner. */
 #include "base/cancel.h"
-#include "base/options.h"
+#include "base/descriptor.h"
+#include "base/object.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
+#include "memory/pool.h"
 #include "memory/vmm.h"
 #include "share/share.h"
 
@@ -61,20 +64,20 @@ static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffe
     return GPUMEM_OK;
 }
 
-static gpumem_status check(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
+static int is_imported(const gpumem_resource *resource) {
+    const gpumem_device *device = resource->device;
+    return resource == device->import_resource ||
+           resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
+}
+
+static gpumem_status check_chunks(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
-    if (buffer->freed & GM_FREED)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "gpumem_export_create: the buffer was freed");
-    if (resource == resource->device->import_resource)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "an imported buffer is exported by the process that allocated it");
     gpumem_status status = resource->properties.exportable ? check_inner(buffer, inner) : GPUMEM_OK;
     if (status != GPUMEM_OK || (resource->properties.exportable && inner->resource->chunks))
         return status;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "buffers of the %s resource cannot be exported by descriptor%s%s; use a virtual "
-                   "resource with GPUMEM_HANDLE_POSIX_FD, or for a pool with ipc "
-                   "gpumem_pool_export_buffer",
+                   "buffers of the %s resource cannot be exported%s%s; use a virtual resource with "
+                   "GPUMEM_HANDLE_POSIX_FD, or a pool of the driver with ipc",
                    resource->kind, resource->properties.note[0] ? ": " : "",
                    resource->properties.note);
 }
@@ -104,7 +107,7 @@ static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inne
 
 /* What is complete is listed, for snapshots. */
 static void list(gpumem_export *made) {
-    gpumem_device *device = made->buffer->resource->device;
+    gpumem_device *device = made->device;
     pthread_mutex_lock(&device->lock);
     made->next = device->exports;
     made->link = &device->exports;
@@ -115,7 +118,7 @@ static void list(gpumem_export *made) {
 }
 
 static void unlist(gpumem_export *made) {
-    gpumem_device *device = made->buffer->resource->device;
+    gpumem_device *device = made->device;
     pthread_mutex_lock(&device->lock);
     if (made->link)
         *made->link = made->next;
@@ -125,16 +128,17 @@ static void unlist(gpumem_export *made) {
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Ends the export. The wrapper that holds the inner buffer may free it in the last line. */
+/* Gives the buffer up, and the descriptors. The wrapper that holds the inner buffer may free it in
+ * the last line. */
 static void let_go(gpumem_export *made) {
     gpumem_buffer *buffer = made->buffer, *inner = made->inner;
     unlist(made);
     for (size_t i = 0; i < made->count; i++)
         gm_kept_file_close(&made->files[i]);
-    free(made->fds);
-    free(made->files);
-    free(made->description);
-    gm_bury(made);
+    made->count = 0;
+    made->buffer = made->inner = NULL;
+    if (!buffer)
+        return;
     if (inner != buffer) {
         gm_meter_subtract(&inner->resource->meter, GM_EXPORTS, 1);
         gm_buffer_unref(inner);
@@ -143,42 +147,68 @@ static void let_go(gpumem_export *made) {
     gm_buffer_unref(buffer);
 }
 
-/* The next descriptor, and what it is. */
-static gpumem_status add_descriptor(gpumem_export *made, gpumem_device *device,
-                                    CUmemGenericAllocationHandle handle) {
-    int fd = -1;
-    gpumem_status status = gm_vmm_export_fd(device, handle, &fd);
-    if (status != GPUMEM_OK)
-        return status;
-    if (!gm_kept_file_set(fd, &made->files[made->count])) {
+static void end_export(gpumem_export *made) {
+    let_go(made);
+    free(made->fds);
+    free(made->files);
+    free(made->description);
+    pthread_mutex_destroy(&made->lock);
+    gm_bury(made);
+}
+
+static gpumem_status make_export(gpumem_device *device, gpumem_export **exported) {
+    gpumem_export *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+    made->generation = device->generation;
+    made->device = device;
+    pthread_mutex_init(&made->lock, NULL);
+    *exported = made;
+    return GPUMEM_OK;
+}
+
+/* ---- Descriptors ----------------------------------------------------------------------------- */
+
+static gpumem_status make_room(gpumem_export *made, size_t count) {
+    if (count <= made->room)
+        return GPUMEM_OK;
+    int *fds = realloc(made->fds, count * sizeof *fds);
+    if (fds)
+        made->fds = fds;
+    struct gm_kept_file *files = fds ? realloc(made->files, count * sizeof *files) : NULL;
+    if (!files)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu descriptors", count);
+    made->files = files;
+    made->room = count;
+    return GPUMEM_OK;
+}
+
+/* The next one, which becomes the export's; there is room. */
+static gpumem_status keep(gpumem_export *made, int fd) {
+    if (fd < 0 || !gm_kept_file_set(fd, &made->files[made->count])) {
         int error = errno;
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "fstat", "cannot keep a descriptor");
     }
     made->fds[made->count++] = fd;
     return GPUMEM_OK;
 }
 
-static gpumem_status fill(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
-    gpumem_buffer *buffer = made->inner;
-    gpumem_device *device = buffer->resource->device;
-    unsigned char uuid[16];
-    if (count > GM_DESCRIPTION_MOST_CHUNKS)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%zu handles are too many to export", count);
-    gpumem_status status = name_buffer(buffer);
-    if (status == GPUMEM_OK)
-        status = gm_device_uuid(device, uuid);
-    if (status != GPUMEM_OK)
-        return status;
-    made->bytes = made->buffer->allocation.bytes;
-    made->description =
-        gm_description_write(buffer, made->bytes, uuid, chunks, count, &made->description_bytes);
-    made->fds = malloc(count * sizeof *made->fds);
-    made->files = malloc(count * sizeof *made->files);
-    if (!made->description || !made->fds || !made->files)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+static gpumem_status add_chunk(gpumem_export *made, CUmemGenericAllocationHandle handle) {
+    int fd = -1;
+    gpumem_status status = gm_vmm_export_fd(made->device, handle, &fd);
+    return status == GPUMEM_OK ? keep(made, fd) : status;
+}
+
+/* Those from made->count on; on failure none more than before. */
+static gpumem_status add_chunks(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
+    size_t before = made->count;
+    gpumem_status status = make_room(made, count);
     while (made->count < count && status == GPUMEM_OK)
-        status = add_descriptor(made, device, chunks[made->count].handle);
+        status = add_chunk(made, chunks[made->count].handle);
+    while (status != GPUMEM_OK && made->count > before)
+        gm_kept_file_close(&made->files[--made->count]);
     return status;
 }
 
@@ -190,12 +220,75 @@ static gpumem_status check_open(const gpumem_export *exported, size_t index) {
                           exported->fds[index]);
 }
 
-gpumem_status gm_export_check_open(const gpumem_export *exported) {
+/* ---- What is sent ---------------------------------------------------------------------------- */
+
+static gpumem_status not_detached(const gpumem_export *exported) {
+    if (!exported->detached)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                   "the export was detached: what was imported of it stays as it is, and to share "
+                   "the buffer again it has to be exported and imported anew");
+}
+
+static gpumem_status copy_description(const gpumem_export *exported, size_t first,
+                                      struct gm_outgoing *out) {
+    if (first) {
+        out->description =
+            gm_description_tail(exported->description, first, &out->description_bytes);
+    } else {
+        out->description = malloc(exported->description_bytes);
+        out->description_bytes = exported->description_bytes;
+        if (out->description)
+            memcpy(out->description, exported->description, exported->description_bytes);
+    }
+    if (out->description)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to send an export");
+}
+
+static gpumem_status copy_descriptors(const gpumem_export *exported, size_t first,
+                                      struct gm_outgoing *out) {
     gpumem_status status = GPUMEM_OK;
-    for (size_t i = 0; i < exported->count && status == GPUMEM_OK; i++)
-        status = check_open(exported, i);
+    out->count = exported->count - first;
+    out->fds = malloc((out->count + 1) * sizeof *out->fds);
+    if (!out->fds)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to send an export");
+    for (size_t i = 0; i < out->count && status == GPUMEM_OK; i++) {
+        status = check_open(exported, first + i);
+        out->fds[i] = exported->fds[first + i];
+    }
     return status;
 }
+
+static void free_outgoing(struct gm_outgoing *out) {
+    free(out->description);
+    free(out->fds);
+    *out = (struct gm_outgoing){.count = 0};
+}
+
+gpumem_status gm_export_take(gpumem_export *exported, size_t first, struct gm_outgoing *out) {
+    *out = (struct gm_outgoing){.count = 0};
+    pthread_mutex_lock(&exported->lock);
+    gpumem_status status = not_detached(exported);
+    if (status == GPUMEM_OK)
+        status = copy_description(exported, first, out);
+    if (status == GPUMEM_OK)
+        status = copy_descriptors(exported, first, out);
+    exported->sending += status == GPUMEM_OK;
+    pthread_mutex_unlock(&exported->lock);
+    if (status != GPUMEM_OK)
+        free_outgoing(out);
+    return status;
+}
+
+void gm_export_put(gpumem_export *exported, struct gm_outgoing *out) {
+    pthread_mutex_lock(&exported->lock);
+    exported->sending--;
+    pthread_mutex_unlock(&exported->lock);
+    free_outgoing(out);
+}
+
+/* ---- Memory in chunks ------------------------------------------------------------------------ */
 
 /* Memory that others will map is all there, and no work of former users is left on it. */
 static gpumem_status prepare_memory(const gpumem_buffer *inner) {
@@ -208,26 +301,146 @@ static gpumem_status prepare_memory(const gpumem_buffer *inner) {
     return mapped->share(allocation);
 }
 
+/* The export as the buffer is now: at first, and when it has grown. Whole or nothing. */
+static gpumem_status take_in(gpumem_export *made) {
+    gpumem_buffer *inner = made->inner;
+    unsigned char uuid[16];
+    const struct gm_chunk *chunks = NULL;
+    gpumem_status status = prepare_memory(inner);
+    size_t count = inner->resource->chunks(&inner->allocation, &chunks), bytes = 0;
+    if (status == GPUMEM_OK && count > GM_DESCRIPTION_MOST_CHUNKS)
+        status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%zu handles are too many to export", count);
+    if (status == GPUMEM_OK)
+        status = gm_device_uuid(made->device, uuid);
+    if (status != GPUMEM_OK)
+        return status;
+    size_t size = made->buffer->allocation.bytes;
+    void *description = gm_description_write(inner, size, uuid, chunks, count, &bytes);
+    if (!description)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+    status = add_chunks(made, chunks, count);
+    if (status != GPUMEM_OK) {
+        free(description);
+        return status;
+    }
+    free(made->description);
+    made->description = description;
+    made->description_bytes = bytes;
+    made->bytes = size;
+    return GPUMEM_OK;
+}
+
+static gpumem_status fill_chunks(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inner) {
+    gpumem_status status = check_chunks(buffer, inner);
+    if (status != GPUMEM_OK)
+        return status;
+    hold(made, buffer, inner);
+    made->grows = 1;
+    status = name_buffer(inner);
+    return status == GPUMEM_OK ? take_in(made) : status;
+}
+
+gpumem_status gpumem_export_update(gpumem_export *exported) {
+    GM_UNCANCELLED;
+    GM_CHECK(exported, "gpumem_export_update");
+    if (!exported->grows)
+        return GPUMEM_OK;
+    pthread_mutex_lock(&exported->lock);
+    gpumem_status status = not_detached(exported);
+    if (status == GPUMEM_OK)
+        status = take_in(exported);
+    pthread_mutex_unlock(&exported->lock);
+    return status;
+}
+
+/* ---- Memory of pools, and events ------------------------------------------------------------- */
+
+static gpumem_status describe_pool(gpumem_export *made, struct gm_pool *pool,
+                                   gpumem_pool_share_handle *handle) {
+    unsigned char uuid[16];
+    gpumem_pool_share_buffer shared = {.size = sizeof shared};
+    gpumem_status status = gpumem_pool_get_share_handle(pool->resource, handle);
+    if (status == GPUMEM_OK && handle->type != GPUMEM_HANDLE_POSIX_FD)
+        status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                         "a fabric handle is no descriptor: send the bytes of "
+                         "gpumem_pool_share_handle and gpumem_pool_share_buffer");
+    if (status == GPUMEM_OK)
+        status = gpumem_pool_export_buffer(made->buffer, &shared);
+    if (status == GPUMEM_OK)
+        status = gm_device_uuid(made->device, uuid);
+    if (status != GPUMEM_OK)
+        return status;
+    made->bytes = made->buffer->allocation.bytes;
+    made->description = gm_pool_description_write(handle, &shared, uuid, &made->description_bytes);
+    if (!made->description)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+    return GPUMEM_OK;
+}
+
+static gpumem_status fill_pool(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inner,
+                               struct gm_pool *pool) {
+    gpumem_pool_share_handle handle = {.size = sizeof handle};
+    hold(made, buffer, inner);
+    gpumem_status status = describe_pool(made, pool, &handle);
+    if (status == GPUMEM_OK)
+        status = make_room(made, 1);
+    return status == GPUMEM_OK ? keep(made, gm_fd_duplicate(handle.descriptor)) : status;
+}
+
+static gpumem_status fill_event(gpumem_export *made, CUevent event) {
+    gpumem_device *device = made->device;
+    CUipcEventHandle handle = {{0}};
+    unsigned char uuid[16];
+    struct gm_current current;
+    gpumem_status status = gm_device_uuid(device, uuid);
+    if (status == GPUMEM_OK)
+        status = gm_current_enter(&current, device);
+    if (status != GPUMEM_OK)
+        return status;
+    CUresult result = device->cu->cuIpcGetEventHandle(&handle, event);
+    if (result != CUDA_SUCCESS)
+        status = gm_cu_fail(device->cu, result, "cuIpcGetEventHandle",
+                            "the event cannot be exported; make it with gpumem_event_create and "
+                            "interprocess");
+    gm_current_leave(&current);
+    if (status != GPUMEM_OK)
+        return status;
+    _Static_assert(sizeof handle == 64, "the driver's 64 bytes");
+    made->description =
+        gm_event_description_write(uuid, (const unsigned char *)&handle, &made->description_bytes);
+    if (!made->description)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
+    return GPUMEM_OK;
+}
+
+/* ---- The public door ------------------------------------------------------------------------- */
+
+static gpumem_status fill(gpumem_export *made, gpumem_buffer *buffer) {
+    gpumem_buffer *inner = gm_buffer_innermost(buffer);
+    struct gm_pool *pool = inner ? gm_pool_behind(inner) : NULL;
+    if (pool && inner->allocation.pointer == buffer->allocation.pointer)
+        return fill_pool(made, buffer, inner, pool);
+    return fill_chunks(made, buffer, inner);
+}
+
 gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **exported) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_export_create");
     GM_REQUIRE(exported, "gpumem_export_create: exported is NULL");
-    gpumem_buffer *inner = gm_buffer_innermost(buffer);
-    gpumem_status status = check(buffer, inner);
+    GM_REQUIRE(!(buffer->freed & GM_FREED), "gpumem_export_create: the buffer was freed");
+    if (is_imported(buffer->resource))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "an imported buffer is exported by the process that allocated it");
+    gpumem_export *made = NULL;
+    gpumem_status status = make_export(buffer->resource->device, &made);
     if (status != GPUMEM_OK)
         return status;
-    gpumem_export *made = calloc(1, sizeof *made);
-    if (!made)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an export");
-    made->generation = buffer->generation;
-    hold(made, buffer, inner);
-    status = prepare_memory(inner);
-    const struct gm_chunk *chunks = NULL;
-    size_t count = inner->resource->chunks(&inner->allocation, &chunks);
-    if (status == GPUMEM_OK)
-        status = fill(made, chunks, count);
+    status = fill(made, buffer);
     if (status != GPUMEM_OK) {
-        let_go(made);
+        struct gm_error_record saved;
+        gm_error_save(&saved);
+        end_export(made);
+        gm_error_restore(&saved);
         return status;
     }
     list(made);
@@ -235,21 +448,68 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
     return GPUMEM_OK;
 }
 
+gpumem_status gpumem_export_create_event(gpumem_device *device, CUevent event,
+                                         gpumem_export **exported) {
+    GM_UNCANCELLED;
+    GM_CHECK(device, "gpumem_export_create_event");
+    GM_REQUIRE(event && exported, "gpumem_export_create_event: event or exported is NULL");
+    gpumem_export *made = NULL;
+    gpumem_status status = make_export(device, &made);
+    if (status != GPUMEM_OK)
+        return status;
+    status = fill_event(made, event);
+    if (status != GPUMEM_OK) {
+        end_export(made);
+        return status;
+    }
+    *exported = made;
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_export_detach(gpumem_export *exported) {
+    GM_UNCANCELLED;
+    GM_CHECK(exported, "gpumem_export_detach");
+    if (!exported->grows)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "only mapped memory is detached: events and memory of pools stay until "
+                       "their importers have let go");
+    gpumem_status status = GPUMEM_OK;
+    pthread_mutex_lock(&exported->lock);
+    if (exported->sending)
+        status = gm_fail(GPUMEM_ERROR_BUSY, "cannot detach: %u thread%s still sending the export",
+                         exported->sending, exported->sending == 1 ? " is" : "s are");
+    else
+        exported->detached = 1;
+    pthread_mutex_unlock(&exported->lock);
+    if (status == GPUMEM_OK)
+        let_go(exported); /* nobody begins to send any more */
+    return status;
+}
+
 gpumem_status gpumem_export_destroy(gpumem_export *exported) {
     GM_UNCANCELLED;
     if (!exported)
         return GPUMEM_OK;
     GM_CHECK(exported, "gpumem_export_destroy");
-    let_go(exported);
+    end_export(exported);
     return GPUMEM_OK;
 }
 
+/* Getters of an export that another thread may be updating. */
+static size_t read_size(const gpumem_export *exported, const size_t *member) {
+    pthread_mutex_t *lock = &((gpumem_export *)(uintptr_t)exported)->lock;
+    pthread_mutex_lock(lock);
+    size_t value = *member;
+    pthread_mutex_unlock(lock);
+    return value;
+}
+
 size_t gpumem_export_size(const gpumem_export *exported) {
-    return exported->bytes;
+    return read_size(exported, &exported->bytes);
 }
 
 size_t gpumem_export_descriptor_count(const gpumem_export *exported) {
-    return exported->count;
+    return read_size(exported, &exported->count);
 }
 
 gpumem_status gpumem_export_get_description(const gpumem_export *exported, const void **description,
@@ -257,6 +517,9 @@ gpumem_status gpumem_export_get_description(const gpumem_export *exported, const
     GM_UNCANCELLED;
     GM_CHECK(exported, "gpumem_export_get_description");
     GM_REQUIRE(description && bytes, "gpumem_export_get_description: an output is NULL");
+    gpumem_status status = not_detached(exported);
+    if (status != GPUMEM_OK)
+        return status;
     *description = exported->description;
     *bytes = exported->description_bytes;
     return GPUMEM_OK;

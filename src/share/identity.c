@@ -18,6 +18,68 @@ static gpumem_status read_file(struct gm_file *file, int fd, uint64_t bytes) {
     return GPUMEM_OK;
 }
 
+static int compare_files(const void *a, const void *b) {
+    const struct gm_file *x = a, *y = b;
+    if (x->type != y->type)
+        return x->type < y->type ? -1 : 1;
+    if (x->device != y->device)
+        return x->device < y->device ? -1 : 1;
+    return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+/* One memory at two places of a buffer is no buffer that anybody exported. Of devices and anonymous
+ * inodes nothing tells two memories from one. */
+static gpumem_status check_distinct(const struct gm_file *files, size_t count) {
+    struct gm_file *sorted = malloc(count * sizeof *sorted);
+    if (!sorted)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu handles", count);
+    memcpy(sorted, files, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_files);
+    size_t i = 1;
+    while (i < count && (sorted[i].type != S_IFREG || compare_files(&sorted[i - 1], &sorted[i])))
+        i++;
+    free(sorted);
+    return i < count
+               ? gm_fail(GPUMEM_ERROR_DATA, "two of the %zu handles are the same memory", count)
+               : GPUMEM_OK;
+}
+
+/* Files of the chunks from identity->count on, behind those that are there. */
+static gpumem_status read_files(struct gm_identity *identity, struct gm_file *files, size_t count,
+                                const unsigned char *chunks, const int *fds) {
+    for (size_t i = identity->count; i < count; i++) {
+        size_t at = i - identity->count;
+        gpumem_status status = read_file(&files[i], fds[at], gm_description_chunk(chunks, at));
+        if (status != GPUMEM_OK)
+            return status;
+    }
+    return check_distinct(files, count);
+}
+
+gpumem_status gm_identity_extend(struct gm_identity *identity,
+                                 const struct gm_description_head *head,
+                                 const unsigned char *chunks, const int *fds) {
+    size_t count = head->chunk_count;
+    struct gm_file *files = malloc(count * sizeof *files);
+    if (!files)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu handles", count);
+    if (identity->count)
+        memcpy(files, identity->files, identity->count * sizeof *files);
+    gpumem_status status = read_files(identity, files, count, chunks, fds);
+    if (status != GPUMEM_OK) {
+        free(files);
+        return status;
+    }
+    free(identity->files);
+    identity->files = files;
+    identity->count = count;
+    return GPUMEM_OK;
+}
+
+void gm_identity_cut(struct gm_identity *identity, size_t count) {
+    identity->count = count;
+}
+
 gpumem_status gm_identity_init(struct gm_identity *identity, const struct gm_description_head *head,
                                const unsigned char *chunks, const int *fds, gpumem_access access,
                                const struct gm_peer *peer) {
@@ -26,24 +88,11 @@ gpumem_status gm_identity_init(struct gm_identity *identity, const struct gm_des
         .bytes = head->bytes,
         .committed = head->committed,
         .access = access,
-        .count = head->chunk_count,
-        .files = calloc(head->chunk_count, sizeof *identity->files),
     };
-    if (!identity->files)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %u handles",
-                       head->chunk_count);
     if (peer)
         identity->peer = *peer;
     memcpy(identity->buffer, head->buffer, sizeof identity->buffer);
-    for (size_t i = 0; i < identity->count; i++) {
-        gpumem_status status =
-            read_file(&identity->files[i], fds[i], gm_description_chunk(chunks, i));
-        if (status != GPUMEM_OK) {
-            gm_identity_destroy(identity);
-            return status;
-        }
-    }
-    return GPUMEM_OK;
+    return gm_identity_extend(identity, head, chunks, fds);
 }
 
 void gm_identity_destroy(struct gm_identity *identity) {

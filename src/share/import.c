@@ -1,28 +1,16 @@
 /* Imports: another process's memory, mapped once in this one however often it is received. */
+#include "share/import.h"
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
 #include "memory/describe.h"
 #include "memory/driver_error.h"
-#include "memory/extent.h"
 #include "memory/resource.h"
 #include "memory/vmm.h"
-#include "share/share.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* One mapping, shared by all buffers over it. Linked and counted under the device's lock; without a
- * peer it is in no list, and of one buffer only. */
-struct gm_import {
-    struct gm_identity identity;
-    struct gm_extent extent;
-    CUmemAccessDesc access[2];
-    int host_accessible;
-    unsigned references;
-    struct gm_import *next;
-};
 
 /* ---- The hidden resource that imported buffers belong to ------------------------------------- */
 
@@ -160,7 +148,7 @@ static void attach(gpumem_buffer *buffer, struct gm_import *import) {
         .host_pointer = import->host_accessible ? (void *)(uintptr_t)address : NULL,
         .bytes = (size_t)import->identity.bytes,
         .committed_bytes = import->extent.committed,
-        .capacity = (size_t)import->identity.bytes,
+        .capacity = import->grows ? import->extent.capacity : (size_t)import->identity.bytes,
         .cookie = import,
     };
     atomic_fetch_add(&buffer->resource->live, 1);
@@ -202,30 +190,42 @@ static gpumem_status one_location(const gpumem_device *device, const struct gm_c
     return status;
 }
 
-static gpumem_status settle_access(struct gm_import *import, const struct gm_chunk *chunk) {
+static gpumem_status settle_access(struct gm_import *import) {
     gpumem_device *device = import->extent.device;
-    CUmemLocation location = {0};
-    gpumem_status status = one_location(device, chunk, import->identity.count, &location);
-    if (status != GPUMEM_OK)
-        return status;
     CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
     CUmemAccess_flags flags = gm_vmm_access_flags(import->identity.access);
     import->access[0] = (CUmemAccessDesc){.location = own, .flags = flags};
     import->extent.access_count = 1;
-    if (location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
-        if (location.id != device->handle)
+    if (import->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
+        if (import->location.id != device->handle)
             return gm_fail(GPUMEM_ERROR_NO_DEVICE,
                            "the memory is on device %d, and is to be used on device %d",
-                           location.id, device->handle);
+                           import->location.id, device->handle);
         return GPUMEM_OK;
     }
-    import->access[1] = (CUmemAccessDesc){.location = location, .flags = flags};
+    import->access[1] = (CUmemAccessDesc){.location = import->location, .flags = flags};
     import->extent.access_count = 2;
     import->host_accessible = 1;
     return GPUMEM_OK;
 }
 
-static void release_handles(struct gm_import *import, const struct gm_chunk *chunk, size_t count) {
+/* Of the first chunks it decides who has access, and how; later ones must lie there too. */
+static gpumem_status check_place(struct gm_import *import, const struct gm_chunk *chunk,
+                                 size_t count) {
+    CUmemLocation location = {0};
+    gpumem_status status = one_location(import->extent.device, chunk, count, &location);
+    if (status != GPUMEM_OK)
+        return status;
+    if (!import->extent.count) {
+        import->location = location;
+        return settle_access(import);
+    }
+    if (location.type == import->location.type && location.id == import->location.id)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_DATA, "what was added is memory of another place than the rest");
+}
+
+void gm_import_release(struct gm_import *import, const struct gm_chunk *chunk, size_t count) {
     struct gm_error_record saved;
     gm_error_save(&saved);
     while (count--)
@@ -233,40 +233,49 @@ static void release_handles(struct gm_import *import, const struct gm_chunk *chu
     gm_error_restore(&saved);
 }
 
-static gpumem_status import_handles(struct gm_import *import, const int *fds,
-                                    struct gm_chunk *out) {
-    size_t i = 0, count = import->identity.count;
+gpumem_status gm_import_handles(struct gm_import *import, const struct gm_file *files, size_t count,
+                                const int *fds, struct gm_chunk *out) {
+    size_t i = 0;
     gpumem_status status = GPUMEM_OK;
-    for (; i < count && status == GPUMEM_OK; i++) {
-        out[i].bytes = (size_t)import->identity.files[i].bytes;
+    for (; i < count; i++) {
+        out[i].bytes = (size_t)files[i].bytes;
         status =
             gm_vmm_import_fd(import->extent.device, import->extent.meter, fds[i], &out[i].handle);
         if (status != GPUMEM_OK)
             break;
     }
     if (status == GPUMEM_OK)
-        status = settle_access(import, out);
+        status = check_place(import, out, count);
     if (status != GPUMEM_OK)
-        release_handles(import, out, i);
+        gm_import_release(import, out, i);
     return status;
+}
+
+/* Growth may be as far away as the reserved addresses reach. */
+static size_t reserve_for(const struct gm_import *import, size_t capacity) {
+    size_t unit = import->extent.device->granularity, committed = import->identity.committed;
+    if (capacity > SIZE_MAX - unit)
+        return SIZE_MAX / unit * unit; /* which no driver has */
+    capacity = (capacity + unit - 1) / unit * unit;
+    return capacity > committed ? capacity : committed;
 }
 
 /* The chunks become the import's; on failure they are given back. */
 static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk, size_t count,
-                         size_t committed) {
-    gpumem_status status =
-        gm_extent_init(&import->extent, committed, import->extent.device->granularity, 0);
+                         size_t capacity) {
+    gpumem_status status = gm_extent_init(&import->extent, reserve_for(import, capacity),
+                                          import->extent.device->granularity, 0);
     if (status == GPUMEM_OK) {
         status = gm_extent_adopt(&import->extent, chunk, count);
         if (status != GPUMEM_OK)
             gm_extent_destroy(&import->extent);
     }
     if (status != GPUMEM_OK) {
-        release_handles(import, chunk, count);
+        gm_import_release(import, chunk, count);
         return status;
     }
-    gm_meter_add(import->extent.meter, GM_RESERVED, committed);
-    gm_meter_add(import->extent.meter, GM_IMPORTED, committed);
+    gm_meter_add(import->extent.meter, GM_RESERVED, import->extent.capacity);
+    gm_meter_add(import->extent.meter, GM_IMPORTED, import->extent.committed);
     return GPUMEM_OK;
 }
 
@@ -274,20 +283,20 @@ static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk,
  * Imports the descriptors, and maps them unless what they are is mapped already. The cache is asked
  * after they were imported, never instead: it would answer for descriptors that nobody looked at.
  */
-static gpumem_status find_or_map(struct gm_import *import, const int *fds, int *mapped,
-                                 struct gm_import **out) {
+static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_t capacity,
+                                 int *mapped, struct gm_import **out) {
     gpumem_device *device = import->extent.device;
     size_t count = import->identity.count;
     struct gm_chunk *chunk = calloc(count, sizeof *chunk);
     if (!chunk)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu handles", count);
-    gpumem_status status = import_handles(import, fds, chunk);
+    gpumem_status status = gm_import_handles(import, import->identity.files, count, fds, chunk);
     struct gm_import *known = status == GPUMEM_OK ? find(device, &import->identity) : NULL;
     if (known) {
-        release_handles(import, chunk, count);
+        gm_import_release(import, chunk, count);
         *out = known;
     } else if (status == GPUMEM_OK) {
-        status = map(import, chunk, count, (size_t)import->identity.committed);
+        status = map(import, chunk, count, capacity);
         *mapped = status == GPUMEM_OK;
         if (*mapped)
             *out = publish(device, import);
@@ -296,13 +305,24 @@ static gpumem_status find_or_map(struct gm_import *import, const int *fds, int *
     return status;
 }
 
+/* One that can grow is nobody else's, and so its identity has no peer. */
+static void note_growth(struct gm_import *import, const struct gm_description_head *head,
+                        const struct gm_import_terms *terms) {
+    import->grows = terms->capacity != 0;
+    import->epoch = head->epoch;
+    import->connection = terms->connection;
+    if (terms->peer)
+        import->peer = *terms->peer;
+}
+
 static gpumem_status make_import(gpumem_resource *resource, const struct gm_description_head *head,
-                                 const unsigned char *sizes, const int *fds, gpumem_access access,
-                                 const struct gm_peer *peer, struct gm_import **out) {
+                                 const unsigned char *sizes, const int *fds,
+                                 const struct gm_import_terms *terms, struct gm_import **out) {
     struct gm_import *import = calloc(1, sizeof *import);
     if (!import)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an import");
-    gpumem_status status = gm_identity_init(&import->identity, head, sizes, fds, access, peer);
+    gpumem_status status = gm_identity_init(&import->identity, head, sizes, fds, terms->access,
+                                            terms->capacity ? NULL : terms->peer);
     if (status != GPUMEM_OK) {
         free(import);
         return status;
@@ -311,8 +331,9 @@ static gpumem_status make_import(gpumem_resource *resource, const struct gm_desc
     import->extent.meter = &resource->meter;
     import->extent.access = import->access;
     import->references = 1;
+    note_growth(import, head, terms);
     int mapped = 0;
-    status = find_or_map(import, fds, &mapped, out);
+    status = find_or_map(import, fds, terms->capacity, &mapped, out);
     if (!mapped) {
         gm_identity_destroy(&import->identity);
         free(import);
@@ -321,8 +342,8 @@ static gpumem_status make_import(gpumem_resource *resource, const struct gm_desc
 }
 
 gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_head *head,
-                            const unsigned char *sizes, const int *fds, gpumem_access access,
-                            const struct gm_peer *peer, gpumem_buffer **buffer) {
+                            const unsigned char *sizes, const int *fds,
+                            const struct gm_import_terms *terms, gpumem_buffer **buffer) {
     gpumem_buffer *made;
     gpumem_status status = make_buffer(device, &made);
     if (status != GPUMEM_OK)
@@ -331,7 +352,7 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
     struct gm_import *import = NULL;
     status = gm_current_enter(&current, device);
     if (status == GPUMEM_OK) {
-        status = make_import(made->resource, head, sizes, fds, access, peer, &import);
+        status = make_import(made->resource, head, sizes, fds, terms, &import);
         gm_current_leave(&current);
     }
     if (status != GPUMEM_OK) {
@@ -341,6 +362,13 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
     attach(made, import);
     *buffer = made;
     return GPUMEM_OK;
+}
+
+struct gm_import *gm_import_that_grows(const gpumem_buffer *buffer) {
+    if (buffer->resource != buffer->resource->device->import_resource)
+        return NULL;
+    struct gm_import *import = buffer->allocation.cookie;
+    return import->grows ? import : NULL;
 }
 
 /* ---- The public door, without a socket ------------------------------------------------------- */
@@ -368,42 +396,24 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
                                    gpumem_buffer **buffer) {
     GM_UNCANCELLED;
     gpumem_share_options options;
+    struct gm_incoming incoming;
     GM_CHECK(device, "gpumem_import_create");
     GM_REQUIRE(description && descriptors && buffer, "gpumem_import_create: an argument is NULL");
-    gpumem_status status = gm_vmm_supported(device);
+    gpumem_status status = gm_share_options(device, given, &options);
     if (status == GPUMEM_OK)
-        status = gm_share_options(device, given, &options);
-    struct gm_description_head head;
-    const unsigned char *sizes;
-    if (status == GPUMEM_OK)
-        status = gm_description_read(description, description_bytes, device->granularity,
-                                     options.maximum_bytes, &head, &sizes);
-    if (status == GPUMEM_OK)
-        status = gm_import_check_device(device, &head);
+        status = gm_incoming_read(device, description, description_bytes, options.maximum_bytes,
+                                  &incoming);
     if (status != GPUMEM_OK)
         return status;
-    if (descriptor_count != head.chunk_count)
-        return gm_fail(GPUMEM_ERROR_DATA, "the description names %u descriptors, %zu are given",
-                       head.chunk_count, descriptor_count);
+    size_t wanted = gm_incoming_descriptors(&incoming);
+    if (descriptor_count != wanted)
+        return gm_fail(GPUMEM_ERROR_DATA, "the description names %zu descriptors, %zu are given",
+                       wanted, descriptor_count);
     /* Who exported it is not known here: it is mapped anew. */
+    const struct gm_import_terms terms = {.access = options.access, .capacity = options.capacity};
     gpumem_buffer *made;
-    status = gm_import_map(device, &head, sizes, descriptors, options.access, NULL, &made);
+    status = gm_incoming_map(device, &incoming, descriptors, &terms, &made);
     if (status == GPUMEM_OK)
         *buffer = made;
     return status;
-}
-
-gpumem_status gm_import_check_device(const gpumem_device *device,
-                                     const struct gm_description_head *head) {
-    unsigned char uuid[16];
-    gpumem_status status = gm_device_uuid(device, uuid);
-    if (status != GPUMEM_OK)
-        return status;
-    if (memcmp(uuid, head->device, sizeof uuid) == 0)
-        return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                   "the memory is on the device with UUID %02x%02x%02x%02x-..., and device %d is "
-                   "another",
-                   head->device[0], head->device[1], head->device[2], head->device[3],
-                   device->ordinal);
 }

@@ -2,9 +2,11 @@
 
 #include "base/descriptor.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Field 22 of /proc/PID/stat; 0 when it cannot be read. The name, field 2, may hold blanks and
  * brackets. */
@@ -38,4 +40,17 @@ struct gm_peer gm_peer_of(const struct gm_sender *sender) {
 
 int gm_peer_equal(const struct gm_peer *a, const struct gm_peer *b) {
     return a->pid && a->pid == b->pid && a->uid == b->uid && a->start == b->start;
+}
+
+gpumem_status gm_connection_of(int socket, struct gm_connection *connection) {
+    struct stat about;
+    if (fstat(socket, &about) != 0)
+        return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, errno, "fstat",
+                              "descriptor %d is no connected Unix socket", socket);
+    *connection = (struct gm_connection){about.st_dev, about.st_ino};
+    return GPUMEM_OK;
+}
+
+int gm_connection_equal(const struct gm_connection *a, const struct gm_connection *b) {
+    return a->inode && a->inode == b->inode && a->device == b->device;
 }

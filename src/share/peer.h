@@ -17,4 +17,14 @@ struct gm_peer gm_peer_of(const struct gm_sender *sender);
 /* Never of an unknown peer. */
 int gm_peer_equal(const struct gm_peer *a, const struct gm_peer *b);
 
+/* Which connection: while this end of it is open, no other socket has its number. */
+struct gm_connection {
+    dev_t device;
+    ino_t inode; /* 0: none */
+};
+
+/* INVALID_ARGUMENT for what is no open descriptor. */
+gpumem_status gm_connection_of(int socket, struct gm_connection *connection);
+int gm_connection_equal(const struct gm_connection *a, const struct gm_connection *b);
+
 #endif

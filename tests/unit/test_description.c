@@ -7,7 +7,7 @@
 static const struct gm_chunk chunks[CHUNKS] = {{1, 2 * MIB}, {2, 4 * MIB}, {3, 2 * MIB}};
 
 static unsigned char *write_good(size_t *bytes) {
-    gpumem_buffer buffer = {.allocation = {.bytes = 7 * MIB}, .layout = 5};
+    gpumem_buffer buffer = {.allocation = {.bytes = 7 * MIB}, .layout = 5, .epoch = 9};
     const unsigned char uuid[16] = {1, 2, 3};
     unsigned char *data = gm_description_write(&buffer, 7 * MIB, uuid, chunks, CHUNKS, bytes);
     if (!data || !*bytes)
@@ -18,7 +18,7 @@ static unsigned char *write_good(size_t *bytes) {
 static gpumem_status read_it(const void *data, size_t bytes, uint64_t maximum) {
     struct gm_description_head head;
     const unsigned char *sizes;
-    gpumem_status status = gm_description_read(data, bytes, 2 * MIB, maximum, &head, &sizes);
+    gpumem_status status = gm_description_read(data, bytes, 2 * MIB, maximum, NULL, &head, &sizes);
     if (status != GPUMEM_OK)
         return status;
     assert_int_equal(bytes, sizeof head + head.chunk_count * sizeof(uint64_t));
@@ -39,11 +39,13 @@ static void what_is_written_can_be_read(void **state) {
     unsigned char *data = write_good(&bytes);
     struct gm_description_head head;
     const unsigned char *sizes;
-    OK(gm_description_read(data, bytes, 2 * MIB, GIB, &head, &sizes));
+    OK(gm_description_read(data, bytes, 2 * MIB, GIB, NULL, &head, &sizes));
     assert_int_equal(head.chunk_count, CHUNKS);
     assert_int_equal(head.bytes, 7 * MIB);
     assert_int_equal(head.committed, 8 * MIB);
     assert_int_equal(head.layout, 5);
+    assert_int_equal(head.epoch, 9);
+    assert_int_equal(head.first, 0);
     assert_int_equal(head.device[2], 3);
     assert_int_equal(gm_description_chunk(sizes, 1), 4 * MIB);
     free(data);
@@ -71,6 +73,41 @@ static void sums_do_not_overflow(void **state) {
     for (size_t i = 0; i < 2; i++)
         memcpy(data + sizeof(struct gm_description_head) + i * 8, &half, 8);
     FAILS(DATA, read_it(data, bytes, UINT64_MAX));
+    free(data);
+}
+
+/* The description of growth goes on exactly where an importer's memory ends. */
+static void growth_goes_on_where_an_import_ends(void **state) {
+    (void)state;
+    size_t bytes, rest;
+    unsigned char *data = write_good(&bytes), *tail = gm_description_tail(data, 1, &rest);
+    struct gm_description_head head;
+    const unsigned char *sizes;
+    const struct gm_known_chunks known = {1, 2 * MIB}, fewer = {0, 0}, more = {2, 6 * MIB},
+                                 all = {3, 8 * MIB}, beyond = {4, 8 * MIB}, other = {1, 4 * MIB};
+    assert_non_null(tail);
+    assert_int_equal(rest, bytes - sizeof(uint64_t));
+    OK(gm_description_read(tail, rest, 2 * MIB, GIB, &known, &head, &sizes));
+    assert_int_equal(head.chunk_count, CHUNKS);
+    assert_int_equal(head.first, 1);
+    assert_int_equal(gm_description_chunk(sizes, 0), 4 * MIB);
+    FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, NULL, &head, &sizes));
+    SAYS("of growth");
+    FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &fewer, &head, &sizes));
+    FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &more, &head, &sizes));
+    SAYS("does not go on where the import ends");
+    FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &other, &head, &sizes));
+    SAYS("do not add up");
+    FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, 8 * MIB - 1, &known, &head, &sizes));
+    FAILS(DATA, gm_description_read(tail, rest - 8, 2 * MIB, GIB, &known, &head, &sizes));
+    free(tail);
+    tail = gm_description_tail(data, 3, &rest); /* nothing but a size */
+    OK(gm_description_read(tail, rest, 2 * MIB, GIB, &all, &head, &sizes));
+    const uint32_t four = 4;
+    memcpy(tail + offsetof(struct gm_description_head, first), &four, sizeof four);
+    FAILS(DATA, gm_description_read(tail, rest, 2 * MIB, GIB, &beyond, &head, &sizes));
+    SAYS("missing");
+    free(tail);
     free(data);
 }
 
@@ -105,6 +142,7 @@ int main(void) {
         cmocka_unit_test(what_is_written_can_be_read),
         cmocka_unit_test(lengths_and_limits_are_checked),
         cmocka_unit_test(sums_do_not_overflow),
+        cmocka_unit_test(growth_goes_on_where_an_import_ends),
         cmocka_unit_test(damage_is_refused_or_harmless),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void pool_memory_can_be_aligned(void **state) {
                                  &none));
     gpumem_export *exported;
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &exported));
-    SAYS("virtual resource");
+    SAYS("with ipc"); /* says what would do */
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(pool));
 }

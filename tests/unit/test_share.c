@@ -293,7 +293,7 @@ static void descriptors_that_are_no_memory_are_refused(void **state) {
     memcpy(lie, description, bytes);
     uint64_t size = 4 * MIB, committed = 8 * MIB;
     memcpy(lie + bytes - 8, &size, sizeof size);
-    memcpy(lie + 72, &committed, sizeof committed);
+    memcpy(lie + 80, &committed, sizeof committed);
     OK(gpumem_export_get_descriptor(exported, 2, &fds[2]));
     assert_int_not_equal(gpumem_import_create(device, lie, bytes, fds, 3, NULL, &none), GPUMEM_OK);
     assert_non_null(strstr(gpumem_last_error()->message, "cuMemMap"));
@@ -356,7 +356,7 @@ static void descriptors_of_an_empty_packet_are_closed(void **state) {
     struct {
         char magic[8];
         uint32_t version, description_bytes;
-    } offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 1, (uint32_t)bytes};
+    } offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 2, (uint32_t)bytes};
     assert_int_equal(send(sockets[1], &offer, sizeof offer, 0), sizeof offer);
     assert_int_equal(send(sockets[1], description, bytes, 0), bytes);
     union {

@@ -100,8 +100,8 @@ static void an_importer_ends_in_time(void **state) {
     gpumem_buffer *none = buffer;
     struct {
         struct offer offer;
-        unsigned char description[808]; /* of 91 handles */
-    } message = {{{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 1, 808}, {0}};
+        unsigned char description[808]; /* of 90 handles */
+    } message = {{{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 2, 808}, {0}};
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     struct dripper dripper = {.socket = sockets[1],
                               .data = (void *)&message,
@@ -126,7 +126,7 @@ static void many_short_waits_are_one_long_one(void **state) {
     size_t bytes;
     static unsigned char message[16 + 1024];
     OK(gpumem_export_get_description(exported, &description, &bytes));
-    struct offer offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 1, (uint32_t)bytes};
+    struct offer offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 2, (uint32_t)bytes};
     memcpy(message, &offer, sizeof offer);
     memcpy(message + sizeof offer, description, bytes);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);

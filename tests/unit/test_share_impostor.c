@@ -64,7 +64,7 @@ struct description {
 };
 
 static int offer_description(int socket, const struct description *d) {
-    struct offer offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 1, d->bytes};
+    struct offer offer = {{'g', 'p', 'u', 'm', 'e', 'm', '-', 'o'}, 2, d->bytes};
     return send(socket, &offer, sizeof offer, 0) == sizeof offer &&
            send(socket, d->data, d->bytes, 0) == (ssize_t)d->bytes;
 }

@@ -130,6 +130,7 @@ struct stream_options {
 struct event_options {
     bool timing = false;
     bool blocking_wait = false;
+    bool interprocess = false;
 };
 
 /* gpumem_reservation_options */
@@ -153,6 +154,7 @@ struct share_options {
     int timeout_ms = 0;
     gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
     std::size_t maximum_bytes = 0;
+    std::size_t capacity = 0;
 };
 
 /* gpumem_dlpack_options; `shape` with its count, and `strides` none or as many. */
@@ -303,6 +305,7 @@ inline gpumem_event_options in_c(const event_options &from) noexcept {
     to.size = sizeof to;
     to.timing = from.timing;
     to.blocking_wait = from.blocking_wait;
+    to.interprocess = from.interprocess;
     return to;
 }
 
@@ -332,6 +335,7 @@ inline gpumem_share_options in_c(const share_options &from) noexcept {
     to.timeout_ms = from.timeout_ms;
     to.access = from.access;
     to.maximum_bytes = from.maximum_bytes;
+    to.capacity = from.capacity;
     return to;
 }
 

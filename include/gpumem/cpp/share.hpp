@@ -6,17 +6,32 @@
 #define GPUMEM_CPP_SHARE_HPP
 
 #include <gpumem/cpp/buffer.hpp>
+#include <gpumem/cpp/stream.hpp>
 #include <gpumem/share.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
 
-/* Owns the export of a buffer as it was when that was made. */
+/* Owns the export of a buffer as it was when that was made or updated, or of an event. */
 class exported : public owner<exported, borrowed<gpumem_export>> {
   public:
     static result<exported> try_create(buffer_ref buffer) noexcept {
         return detail::created<exported>(
             [&](auto *made) { return gpumem_export_create(buffer.get(), made); });
+    }
+    /* Made with `.interprocess`. */
+    static result<exported> try_create_event(event_ref event) noexcept {
+        return detail::created<exported>([&](auto *made) {
+            return gpumem_export_create_event(event.device().get(), event.get(), made);
+        });
+    }
+    /* Takes in what the buffer has grown. */
+    result<void> try_update() const noexcept {
+        return detail::checked(gpumem_export_update(get()));
+    }
+    /* The buffer may shrink again; importers are refused what is new. */
+    result<void> try_detach() const noexcept {
+        return detail::checked(gpumem_export_detach(get()));
     }
     std::size_t size() const noexcept {
         return gpumem_export_size(get());
@@ -43,12 +58,29 @@ class exported : public owner<exported, borrowed<gpumem_export>> {
         const gpumem_share_options in_c = detail::in_c(options);
         return detail::checked(gpumem_export_send(get(), socket, &in_c));
     }
+    /* Waits for an importer to ask what is new, and answers. */
+    result<void> try_answer(int socket, const share_options &options = {}) const noexcept {
+        const gpumem_share_options in_c = detail::in_c(options);
+        return detail::checked(gpumem_export_answer(get(), socket, &in_c));
+    }
     static gpumem_status give_back(gpumem_export *handle) noexcept {
         return gpumem_export_destroy(handle);
     }
 #if GPUMEM_CPP_EXCEPTIONS
     static exported create(buffer_ref buffer) {
         return or_throw(try_create(buffer));
+    }
+    static exported create_event(event_ref event) {
+        return or_throw(try_create_event(event));
+    }
+    void update() const {
+        or_throw(try_update());
+    }
+    void detach() const {
+        or_throw(try_detach());
+    }
+    void answer(int socket, const share_options &options = {}) const {
+        or_throw(try_answer(socket, options));
     }
     std::span<const std::byte> description() const {
         return or_throw(try_description());
@@ -81,7 +113,63 @@ inline result<buffer> try_import_buffer(device_ref device, std::span<const std::
     });
 }
 
+/* gpumem_import_update: what the exporter's buffer has grown; the address stays. */
+inline result<void> try_update_import(buffer_ref imported, int socket,
+                                      const share_options &options = {}) noexcept {
+    const gpumem_share_options in_c = detail::in_c(options);
+    return detail::checked(gpumem_import_update(imported.get(), socket, &in_c));
+}
+
+/* gpumem_import_extend; the descriptors, of what is new, stay the caller's. */
+inline result<void> try_extend_import(buffer_ref imported, std::span<const std::byte> description,
+                                      std::span<const int> descriptors,
+                                      const share_options &options = {}) noexcept {
+    const gpumem_share_options in_c = detail::in_c(options);
+    return detail::checked(gpumem_import_extend(imported.get(), description.data(),
+                                                description.size(), descriptors.data(),
+                                                descriptors.size(), &in_c));
+}
+
+/* gpumem_import_receive_event */
+inline result<event> try_receive_event(device_ref device, int socket,
+                                       const share_options &options = {}) noexcept {
+    const gpumem_share_options in_c = detail::in_c(options);
+    CUevent made = nullptr;
+    const gpumem_status status = gpumem_import_receive_event(device.get(), socket, &in_c, &made);
+    if (status != GPUMEM_OK)
+        return unexpected(error::last(status));
+    return event::adopt(device, made);
+}
+
+/* gpumem_import_create_event */
+inline result<event> try_import_event(device_ref device,
+                                      std::span<const std::byte> description) noexcept {
+    CUevent made = nullptr;
+    const gpumem_status status =
+        gpumem_import_create_event(device.get(), description.data(), description.size(), &made);
+    if (status != GPUMEM_OK)
+        return unexpected(error::last(status));
+    return event::adopt(device, made);
+}
+
 #if GPUMEM_CPP_EXCEPTIONS
+inline void update_import(buffer_ref imported, int socket, const share_options &options = {}) {
+    or_throw(try_update_import(imported, socket, options));
+}
+
+inline void extend_import(buffer_ref imported, std::span<const std::byte> description,
+                          std::span<const int> descriptors, const share_options &options = {}) {
+    or_throw(try_extend_import(imported, description, descriptors, options));
+}
+
+inline event receive_event(device_ref device, int socket, const share_options &options = {}) {
+    return or_throw(try_receive_event(device, socket, options));
+}
+
+inline event import_event(device_ref device, std::span<const std::byte> description) {
+    return or_throw(try_import_event(device, description));
+}
+
 inline buffer receive_buffer(device_ref device, int socket, const share_options &options = {}) {
     return or_throw(try_receive_buffer(device, socket, options));
 }

@@ -1,0 +1,203 @@
+/*
+ * Buffers of other processes' pools, received one by one. The pool of a buffer is mapped with the
+ * first of them, and unmapped with the last. Of one peer it is mapped once: the driver gives a pool
+ * one handle in a process however often it is imported, and some pointers only once.
+ */
+#include "memory/buffer.h"
+#include "memory/driver_error.h"
+#include "memory/pool.h"
+#include "memory/resource.h"
+#include "share/import.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Linked and counted under `making`, as it is made and ended. */
+struct gm_shared_pool {
+    struct gm_peer peer;
+    unsigned char uuid[16];
+    gpumem_location location;
+    gpumem_resource *resource; /* hidden */
+    unsigned references;
+    struct gm_shared_pool *next;
+};
+
+struct pool_import {
+    struct gm_shared_pool *pool;
+    CUdeviceptr base;
+};
+
+/* One pool is not mapped while it is being unmapped: by the driver's handle both are the same.
+ * Comes before all locks of the device and of its resources. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- Pools ----------------------------------------------------------------------------------- */
+
+static struct gm_shared_pool *find(gpumem_device *device, const struct gm_peer *peer,
+                                   const struct gm_pool_description *described) {
+    struct gm_shared_pool *at = device->shared_pools;
+    while (at && !(peer && gm_peer_equal(&at->peer, peer) &&
+                   memcmp(at->uuid, described->pool, sizeof at->uuid) == 0 &&
+                   (int32_t)at->location == described->location))
+        at = at->next;
+    return at;
+}
+
+static gpumem_status map_pool(gpumem_device *device, const struct gm_peer *peer,
+                              const struct gm_pool_description *described, int fd,
+                              struct gm_shared_pool **pool) {
+    gpumem_pool_share_handle handle = {
+        .size = sizeof handle,
+        .type = GPUMEM_HANDLE_POSIX_FD,
+        .descriptor = fd,
+        .location = (gpumem_location)described->location,
+        .numa_node = described->numa_node,
+    };
+    memcpy(handle.uuid, described->pool, sizeof handle.uuid);
+    struct gm_shared_pool *made = calloc(1, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an import");
+    gpumem_status status = gm_pool_map(device, &handle, 1, &made->resource);
+    if (status != GPUMEM_OK) {
+        free(made);
+        return status;
+    }
+    if (peer)
+        made->peer = *peer;
+    memcpy(made->uuid, described->pool, sizeof made->uuid);
+    made->location = handle.location;
+    made->next = device->shared_pools;
+    device->shared_pools = made;
+    *pool = made;
+    return GPUMEM_OK;
+}
+
+/* Gives up a reference; `making` is held. */
+static void release_pool(gpumem_device *device, struct gm_shared_pool *pool) {
+    if (--pool->references)
+        return;
+    struct gm_shared_pool **at = &device->shared_pools;
+    while (*at != pool)
+        at = &(*at)->next;
+    *at = pool->next;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    gm_resource_discard(pool->resource);
+    gm_error_restore(&saved);
+    free(pool);
+}
+
+/* ---- The hidden resource that the buffers belong to ------------------------------------------ */
+
+static gpumem_status allocate(void *user, const gpumem_request *request,
+                              gpumem_allocation *allocation) {
+    (void)user;
+    (void)request;
+    (void)allocation;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "imported memory is received, not allocated");
+}
+
+static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
+    gpumem_device *device = user;
+    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    struct pool_import *import = allocation->cookie;
+    pthread_mutex_lock(&making);
+    gm_pool_import_end(gm_pool_of(import->pool->resource), import->base);
+    release_pool(device, import->pool);
+    pthread_mutex_unlock(&making);
+    free(import);
+}
+
+static void properties(void *user, gpumem_resource_properties *out) {
+    (void)user;
+    out->device_accessible = 1;
+}
+
+static const gpumem_resource_ops ops = {
+    .size = sizeof ops,
+    .kind = "imported pool",
+    .allocate = allocate,
+    .deallocate = deallocate,
+    .properties = properties,
+};
+
+/* ---- Buffers --------------------------------------------------------------------------------- */
+
+static gpumem_status import_locked(gpumem_device *device,
+                                   const struct gm_pool_description *described, int fd,
+                                   const struct gm_peer *peer, struct pool_import *import) {
+    gpumem_pool_share_buffer shared = {
+        .size = sizeof shared, .bytes = described->bytes, .offset = described->offset};
+    memcpy(shared.pool, described->pool, sizeof shared.pool);
+    memcpy(shared.data, described->data, sizeof shared.data);
+    struct gm_shared_pool *pool = find(device, peer, described);
+    gpumem_status status = GPUMEM_OK;
+    if (!pool)
+        status = map_pool(device, peer, described, fd, &pool);
+    if (status != GPUMEM_OK)
+        return status;
+    pool->references++;
+    import->pool = pool;
+    status = gm_pool_import(gm_pool_of(pool->resource), &shared, &import->base);
+    if (status != GPUMEM_OK)
+        release_pool(device, pool);
+    return status;
+}
+
+static void attach(gpumem_buffer *buffer, const struct gm_pool_description *described,
+                   struct pool_import *import) {
+    CUdeviceptr pointer = import->base + described->offset;
+    int host = gm_pool_of(import->pool->resource)->settings.host;
+    buffer->allocation = (gpumem_allocation){
+        .size = sizeof buffer->allocation,
+        .pointer = pointer,
+        .host_pointer = host ? (void *)(uintptr_t)pointer : NULL,
+        .bytes = (size_t)described->bytes,
+        .committed_bytes = (size_t)(described->offset + described->bytes),
+        .capacity = (size_t)described->bytes,
+        .cookie = import,
+    };
+    atomic_fetch_add(&buffer->resource->live, 1);
+    atomic_fetch_add(&buffer->resource->owned, 1);
+    gm_buffer_count(buffer);
+}
+
+/* The driver gives the whole pool one access. */
+static gpumem_status check_terms(const struct gm_import_terms *terms) {
+    if (terms->access != GPUMEM_ACCESS_READ_WRITE)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "memory of a pool cannot be imported for reading alone");
+    if (terms->capacity)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "memory of a pool does not grow: import it without a capacity");
+    return GPUMEM_OK;
+}
+
+gpumem_status gm_import_pool_map(gpumem_device *device, const struct gm_pool_description *described,
+                                 int fd, const struct gm_import_terms *terms,
+                                 gpumem_buffer **buffer) {
+    gpumem_resource *resource;
+    gpumem_buffer *made = NULL;
+    gpumem_status status = check_terms(terms);
+    if (status == GPUMEM_OK)
+        status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED_POOL, &ops, &resource);
+    struct pool_import *import = status == GPUMEM_OK ? calloc(1, sizeof *import) : NULL;
+    if (status == GPUMEM_OK && !import)
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an import");
+    if (status == GPUMEM_OK)
+        status = gm_buffer_make(resource, NULL, &made);
+    if (status == GPUMEM_OK) {
+        pthread_mutex_lock(&making);
+        status = import_locked(device, described, fd, terms->peer, import);
+        pthread_mutex_unlock(&making);
+        if (status != GPUMEM_OK)
+            gm_buffer_discard(made);
+    }
+    if (status != GPUMEM_OK) {
+        free(import);
+        return status;
+    }
+    attach(made, described, import);
+    *buffer = made;
+    return GPUMEM_OK;
+}
