@@ -7,6 +7,7 @@
 
 #include <gpumem/buffer.h>
 #include <gpumem/caching.h>
+#include <gpumem/connect.h>
 #include <gpumem/copy.h>
 #include <gpumem/dlpack.h>
 #include <gpumem/foreign.h>

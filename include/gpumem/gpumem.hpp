@@ -12,6 +12,7 @@
 
 #include <gpumem/cpp/buffer.hpp>
 #include <gpumem/cpp/capture.hpp>
+#include <gpumem/cpp/connect.hpp>
 #include <gpumem/cpp/device.hpp>
 #include <gpumem/cpp/dlpack.hpp>
 #include <gpumem/cpp/error.hpp>

@@ -134,6 +134,20 @@ int gm_fd_keep(int fd) {
     return -1;
 }
 
+int gm_fd_socket(int flags) {
+    int cancelling = begin();
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+    end(cancelling);
+    return move(fd);
+}
+
+int gm_fd_accept(int listener) {
+    int cancelling = begin();
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    end(cancelling);
+    return move(fd);
+}
+
 FILE *gm_fd_stream(const char *path, const char *mode) {
     int flags = mode[0] == 'r' ? O_RDONLY : O_WRONLY | O_CREAT | O_TRUNC;
     int fd = gm_fd_open(path, flags, 0666);

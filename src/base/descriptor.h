@@ -26,6 +26,11 @@ int gm_fd_duplicate(int fd);
  * negative one is passed on. -1 on failure, with `fd` closed. */
 int gm_fd_keep(int fd);
 
+/* A Unix stream socket; with `flags` SOCK_NONBLOCK or 0. -1 on failure. */
+int gm_fd_socket(int flags);
+/* As accept(2): the next connection, which blocks. -1 on failure. */
+int gm_fd_accept(int listener);
+
 /* As fopen(3) with the mode "r" or "w", and opendir(3). NULL on failure. */
 FILE *gm_fd_stream(const char *path, const char *mode);
 DIR *gm_fd_folder(const char *path);

@@ -34,8 +34,14 @@ struct gm_deadline gm_deadline_start(int timeout_ms) {
     return (struct gm_deadline){timeout_ms, now_ms() + timeout_ms};
 }
 
-/* Milliseconds, 0 when it has passed, -1 for ever: as poll takes them. */
-static int left_of(const struct gm_deadline *deadline) {
+struct gm_deadline gm_deadline_within(const struct gm_deadline *other, int timeout_ms) {
+    struct gm_deadline sooner = gm_deadline_start(timeout_ms);
+    if (other->timeout_ms >= 0 && other->until_ms < sooner.until_ms)
+        return *other;
+    return sooner;
+}
+
+int gm_deadline_left(const struct gm_deadline *deadline) {
     if (deadline->timeout_ms < 0)
         return -1;
     long long ms = deadline->until_ms - now_ms();
@@ -52,7 +58,7 @@ static gpumem_status too_late(const struct gm_deadline *deadline) {
 static gpumem_status wait_for(int socket, short what, const struct gm_deadline *deadline) {
     for (;;) {
         struct pollfd entry = {.fd = socket, .events = what};
-        int left = left_of(deadline);
+        int left = gm_deadline_left(deadline);
         if (left == 0)
             return too_late(deadline);
         int ready = poll(&entry, 1, left);
@@ -78,7 +84,7 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
             continue;
         if (errno == ETOOMANYREFS) {
             /* More descriptors under way than may be open: the other side has to take some. */
-            if (left_of(deadline) == 0)
+            if (gm_deadline_left(deadline) == 0)
                 return gm_fail_system(GPUMEM_ERROR_PEER, ETOOMANYREFS, "sendmsg",
                                       "the other process takes no descriptors");
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -130,7 +136,7 @@ static gpumem_status send_piece(int socket, const unsigned char *data, size_t by
             return status;
         data += sent;
         bytes -= sent;
-        if (bytes && left_of(deadline) == 0)
+        if (bytes && gm_deadline_left(deadline) == 0)
             return too_late(deadline);
         control = NULL; /* the descriptors went with the first byte */
         control_bytes = 0;
@@ -218,11 +224,11 @@ static void note_sender(struct gm_sender *sender, struct ucred now) {
     if (sender->pid == GM_SENDER_NONE)
         *sender = (struct gm_sender){now.pid, now.uid};
     else if (sender->pid != now.pid || sender->uid != now.uid)
-        sender->pid = 0;
+        *sender = (struct gm_sender){0, GM_USER_UNKNOWN};
 }
 
 static void take_sender(struct msghdr *message, struct gm_sender *sender) {
-    struct ucred now = {0};
+    struct ucred now = {.pid = 0, .uid = GM_USER_UNKNOWN}; /* not 0, which is root */
     for (struct cmsghdr *h = CMSG_FIRSTHDR(message); h; h = CMSG_NXTHDR(message, h))
         if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_CREDENTIALS)
             memcpy(&now, CMSG_DATA(h), sizeof now);

@@ -23,6 +23,10 @@ struct gm_deadline {
 
 /* Begins now. */
 struct gm_deadline gm_deadline_start(int timeout_ms);
+/* At most so much later, and not after `other`. */
+struct gm_deadline gm_deadline_within(const struct gm_deadline *other, int timeout_ms);
+/* Milliseconds, 0 when it has passed, -1 for ever: as poll takes them. */
+int gm_deadline_left(const struct gm_deadline *deadline);
 
 gpumem_status gm_socket_send(int socket, const void *data, size_t bytes,
                              const struct gm_deadline *deadline);
@@ -36,10 +40,11 @@ gpumem_status gm_socket_send_fds(int socket, const void *data, size_t bytes, con
 /* Who sent something, as the kernel wrote it down then. */
 struct gm_sender {
     pid_t pid; /* 0: it does not say, or several did; GM_SENDER_NONE: nothing came yet */
-    uid_t uid;
+    uid_t uid; /* the real one; GM_USER_UNKNOWN: as for 0, but known for another pid namespace */
 };
 
-#define GM_SENDER_NONE ((pid_t)-1)
+#define GM_SENDER_NONE  ((pid_t)-1)
+#define GM_USER_UNKNOWN ((uid_t)-1)
 
 /*
  * Whether the kernel is to write down who sends over this connected socket, from now on. Answers
@@ -48,8 +53,9 @@ struct gm_sender {
  */
 int gm_socket_name_senders(int socket, int on);
 
-/* Receives exactly `count` descriptors, close-on-exec, which are the caller's; on failure none is
- * left open. *sender, which the caller initialises, becomes 0 when not all is of one process. */
+/* Receives exactly `count` descriptors (0: none may come), close-on-exec, which are the caller's;
+ * on failure none is left open. *sender, which the caller initialises, becomes 0 when not all is of
+ * one process. */
 gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *fds, size_t count,
                                     struct gm_sender *sender, const struct gm_deadline *deadline);
 

@@ -32,7 +32,7 @@ OTHER_INTERFACES = {"driver.h", "softgpu.h", "cuda_api.h"}
 WITH_CALLABLES = {"gpumem_load_options", "gpumem_trace_options", "gpumem_failure_options",
                   "gpumem_foreign_options"}
 # Counts are part of the spans that they count.
-NOT_MEMBERS = {"size", "peer_count", "ndim"}
+NOT_MEMBERS = {"size", "peer_count", "user_count", "ndim"}
 
 BEGIN = "#include <gpumem/gpumem.hpp>\n"
 # title, text that compiles, what is put in its place and must not compile

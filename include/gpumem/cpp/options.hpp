@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <gpumem/caching.h>
+#include <gpumem/connect.h>
 #include <gpumem/copy.h>
 #include <gpumem/dlpack.h>
 #include <gpumem/library.h>
@@ -155,6 +156,14 @@ struct share_options {
     gpumem_access access = GPUMEM_ACCESS_READ_WRITE;
     std::size_t maximum_bytes = 0;
     std::size_t capacity = 0;
+};
+
+/* gpumem_connect_options; `users` with their count. */
+struct connect_options {
+    int timeout_ms = 0;
+    std::span<const unsigned> users = {};
+    unsigned permissions = 0;
+    unsigned backlog = 0;
 };
 
 /* gpumem_dlpack_options; `shape` with its count, and `strides` none or as many. */
@@ -336,6 +345,17 @@ inline gpumem_share_options in_c(const share_options &from) noexcept {
     to.access = from.access;
     to.maximum_bytes = from.maximum_bytes;
     to.capacity = from.capacity;
+    return to;
+}
+
+inline gpumem_connect_options in_c(const connect_options &from) noexcept {
+    gpumem_connect_options to{};
+    to.size = sizeof to;
+    to.timeout_ms = from.timeout_ms;
+    to.users = from.users.data();
+    to.user_count = from.users.size();
+    to.permissions = from.permissions;
+    to.backlog = from.backlog;
     return to;
 }
 

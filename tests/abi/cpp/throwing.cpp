@@ -544,6 +544,51 @@ void virtual_memory_by_hand(gpumem::device_ref device) {
     mapping.close();
 }
 
+/* By path, with growth, an end of the sharing, and an event. */
+void buffers_grow_where_they_are_shared(gpumem::device_ref device) {
+    const gpumem::resource memory = gpumem::virtual_resource(device, {.chunk_maximum = 2 * MIB});
+    gpumem::buffer buffer = memory.allocate(2 * MIB, {.capacity = 16 * MIB});
+    gpumem::exported exported = gpumem::exported::create(buffer);
+    const std::string path = "@gpumem-cpp-" + std::to_string(::getpid());
+    const gpumem::listener listener = gpumem::listener::create(path.c_str());
+    EXPECT(listener.descriptor() > 2);
+    std::thread owner([&] {
+        const gpumem::connection importer = listener.accept({.timeout_ms = 20000});
+        EXPECT(importer.pid() == ::getpid() && importer.user() == ::getuid());
+        exported.send(importer);
+        buffer.grow(4 * MIB);
+        buffer.write(3 * MIB, numbers(KIB));
+        gpumem::stream_ref(device).synchronize();
+        exported.update();
+        exported.answer(importer);
+        exported.detach();
+        buffer.shrink(2 * MIB);
+        EXPECT(!exported.try_answer(importer).has_value());
+    });
+    {
+        const gpumem::connection to = gpumem::connect(path.c_str());
+        const gpumem::buffer imported = gpumem::receive_buffer(device, to, {.capacity = 8 * MIB});
+        const CUdeviceptr address = imported.pointer();
+        gpumem::update_import(imported, to, {.maximum_bytes = 4 * MIB});
+        EXPECT(imported.size() == 4 * MIB && imported.pointer() == address);
+        EXPECT(content(imported, 3 * MIB, KIB) == numbers(KIB));
+        EXPECT(thrown_by([&] { gpumem::update_import(imported, to); }).status() ==
+               GPUMEM_ERROR_PEER);
+        owner.join();
+        EXPECT(content(imported, 3 * MIB, KIB) == numbers(KIB));
+        EXPECT(thrown_by([&] { gpumem::extend_import(imported, {}, {}); }).status() ==
+               GPUMEM_ERROR_INVALID_ARGUMENT);
+    }
+    const gpumem::event event = gpumem::event::create(device, {.interprocess = true});
+    const gpumem::exported of_event = gpumem::exported::create_event(event);
+    EXPECT(of_event.size() == 0 && of_event.descriptor_count() == 0);
+    /* The process that made it cannot open it. */
+    (void)thrown_by([&] { (void)gpumem::import_event(device, of_event.description()); });
+    EXPECT(!gpumem::try_receive_event(device, -1).has_value());
+    EXPECT(thrown_by([&] { (void)gpumem::receive_event(device, -1); }).status() ==
+           GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
 void buffers_are_shared(gpumem::device_ref device) {
     const gpumem::resource memory = gpumem::virtual_resource(device);
     const gpumem::buffer buffer = memory.allocate(4 * MIB);
@@ -908,6 +953,7 @@ int main(int, char **argv) {
         caching_and_captures(device);
         virtual_memory_by_hand(device);
         buffers_are_shared(device);
+        buffers_grow_where_they_are_shared(device);
         files_are_loaded(device, argv[0]);
         own_resources_work(device);
         addresses_without_owners(device);

@@ -1,0 +1,461 @@
+/* Connections by path: who is let in, stale files, abstract names, time. Some tests change the user
+ * of a child, which root alone may. */
+#include "other_process.h"
+#include "share/greeting.h"
+#include "temporary.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+static char folder[TEMPORARY_ROOM];
+
+static const char *path_of(const char *name) {
+    static char paths[4][TEMPORARY_ROOM + 32];
+    static unsigned next;
+    char *path = paths[next++ % COUNT(paths)];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+static int begin(void **state) {
+    (void)state;
+    return temporary_folder(folder, "gpumem-connect") ? 0 : -1;
+}
+
+/* It is empty again: each listener took its file away. */
+static int end(void **state) {
+    (void)state;
+    return rmdir(folder);
+}
+
+static gpumem_listener *listen_at(const char *path) {
+    gpumem_listener *listener;
+    OK(gpumem_listen(path, NULL, &listener));
+    return listener;
+}
+
+/* ---- A client in another thread -------------------------------------------------------------- */
+
+struct client {
+    pthread_t thread;
+    const char *path;
+    int connection;
+    gpumem_status status;
+    gpumem_connection_peer peer;
+};
+
+static void *run_client(void *argument) {
+    struct client *self = argument;
+    self->connection = -1;
+    self->peer.size = sizeof self->peer;
+    self->status = gpumem_connect(self->path, NULL, &self->connection, &self->peer);
+    return NULL;
+}
+
+static void start_client(struct client *client, const char *path) {
+    *client = (struct client){.path = path};
+    assert_int_equal(pthread_create(&client->thread, NULL, run_client, client), 0);
+}
+
+static void meet(gpumem_listener *listener, const char *path) {
+    struct client client;
+    int connection = -1;
+    gpumem_connection_peer peer = {.size = sizeof peer};
+    start_client(&client, path);
+    OK(gpumem_accept(listener, NULL, &connection, &peer));
+    pthread_join(client.thread, NULL);
+    assert_int_equal(client.status, GPUMEM_OK);
+    assert_int_equal(peer.pid, getpid());
+    assert_int_equal(peer.user, getuid());
+    assert_int_equal(client.peer.pid, getpid());
+    assert_int_equal(client.peer.user, getuid());
+    for (int i = 0; i < 2; i++) {
+        int fd = i ? client.connection : connection, passes = -1;
+        socklen_t size = sizeof passes;
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+        assert_false(fcntl(fd, F_GETFL) & O_NONBLOCK);
+        assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PASSCRED, &passes, &size), 0);
+        assert_int_equal(passes, 0);
+    }
+    char byte = 0;
+    assert_int_equal(send(connection, "a", 1, 0), 1);
+    assert_int_equal(recv(client.connection, &byte, 1, 0), 1);
+    close(connection);
+    close(client.connection);
+}
+
+static void both_learn_who_the_other_is(void **state) {
+    (void)state;
+    size_t descriptors = open_descriptors();
+    const char *path = path_of("meet");
+    gpumem_listener *listener = listen_at(path);
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    assert_true(gpumem_listener_descriptor(listener) > 2);
+    meet(listener, path);
+    meet(listener, path);
+    OK(gpumem_listener_close(listener));
+    assert_int_equal(stat(path, &about), -1);
+    OK(gpumem_listener_close(NULL));
+    assert_int_equal(open_descriptors(), descriptors);
+}
+
+static void an_abstract_name_is_no_file(void **state) {
+    (void)state;
+    char name[64];
+    snprintf(name, sizeof name, "@gpumem-test-%d", (int)getpid());
+    gpumem_listener *listener = listen_at(name), *second = NULL;
+    meet(listener, name);
+    FAILS(SYSTEM, gpumem_listen(name, NULL, &second));
+    SAYS("another process listens");
+    assert_null(second);
+    OK(gpumem_listener_close(listener));
+    int connection = -1;
+    FAILS(PEER, gpumem_connect(name, NULL, &connection, NULL));
+    SAYS("nobody listens");
+    listener = listen_at(name);
+    OK(gpumem_listener_close(listener));
+}
+
+/* ---- Files ----------------------------------------------------------------------------------- */
+
+/* What a listener leaves that was killed. */
+static void leave_stale(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    close(fd);
+}
+
+static void a_stale_file_is_replaced(void **state) {
+    (void)state;
+    const char *path = path_of("stale");
+    leave_stale(path);
+    int connection = -1;
+    FAILS(PEER, gpumem_connect(path, NULL, &connection, NULL));
+    assert_int_equal(gpumem_last_error()->system_code, ECONNREFUSED);
+    gpumem_listener *listener = listen_at(path), *second = NULL;
+    meet(listener, path);
+    /* One that is in use is not. */
+    FAILS(SYSTEM, gpumem_listen(path, NULL, &second));
+    assert_int_equal(gpumem_last_error()->system_code, EADDRINUSE);
+    assert_null(second);
+    meet(listener, path); /* the probe is no client, and keeps none out */
+    OK(gpumem_listener_close(listener));
+}
+
+static void what_is_no_socket_is_never_removed(void **state) {
+    (void)state;
+    const char *path = path_of("file"), *link = path_of("link");
+    gpumem_listener *none = NULL;
+    struct stat about;
+    int fd = open(path, O_CREAT | O_WRONLY, 0600);
+    close(fd);
+    FAILS(SYSTEM, gpumem_listen(path, NULL, &none));
+    SAYS("no socket");
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(symlink(path, link), 0);
+    FAILS(SYSTEM, gpumem_listen(link, NULL, &none));
+    assert_int_equal(lstat(link, &about), 0);
+    assert_true(S_ISLNK(about.st_mode));
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(path), 0);
+    FAILS(SYSTEM, gpumem_listen(path_of("missing/socket"), NULL, &none));
+    assert_int_equal(gpumem_last_error()->system_code, ENOENT);
+    assert_null(none);
+}
+
+/* Closing removes the listener's own file, and nobody else's. */
+static void a_file_that_was_replaced_stays(void **state) {
+    (void)state;
+    const char *path = path_of("replaced");
+    gpumem_listener *first = listen_at(path), *second;
+    assert_int_equal(unlink(path), 0);
+    second = listen_at(path);
+    OK(gpumem_listener_close(first));
+    meet(second, path);
+    OK(gpumem_listener_close(second));
+}
+
+static void permissions_are_those_that_were_named(void **state) {
+    (void)state;
+    const char *path = path_of("mode");
+    const unsigned users[] = {getuid(), 12345};
+    gpumem_listener *listener;
+    struct stat about;
+    mode_t mask = umask(077);
+    OK(gpumem_listen(path, GPUMEM_CONNECT_OPTIONS(.users = users, .user_count = 2), &listener));
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0666);
+    meet(listener, path);
+    OK(gpumem_listener_close(listener));
+    umask(0);
+    OK(gpumem_listen(path, GPUMEM_CONNECT_OPTIONS(.permissions = 0640), &listener));
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0640);
+    OK(gpumem_listener_close(listener));
+    umask(mask);
+}
+
+#define STARTERS 8
+
+struct starter {
+    pthread_t thread;
+    const char *path;
+    gpumem_listener *listener;
+};
+
+static void *run_starter(void *argument) {
+    struct starter *self = argument;
+    if (gpumem_listen(self->path, NULL, &self->listener) != GPUMEM_OK)
+        self->listener = NULL;
+    return NULL;
+}
+
+/* Of many that find the same stale file one listens, and is still to be reached. */
+static void one_of_many_replaces_a_stale_file(void **state) {
+    (void)state;
+    const char *path = path_of("race");
+    for (int round = 0; round < 20; round++) {
+        struct starter starters[STARTERS];
+        gpumem_listener *listener = NULL;
+        leave_stale(path);
+        for (size_t i = 0; i < STARTERS; i++) {
+            starters[i] = (struct starter){.path = path};
+            assert_int_equal(pthread_create(&starters[i].thread, NULL, run_starter, &starters[i]),
+                             0);
+        }
+        for (size_t i = 0; i < STARTERS; i++) {
+            pthread_join(starters[i].thread, NULL);
+            assert_false(listener && starters[i].listener);
+            if (starters[i].listener)
+                listener = starters[i].listener;
+        }
+        assert_non_null(listener);
+        meet(listener, path);
+        OK(gpumem_listener_close(listener));
+    }
+}
+
+/* ---- Who is let in --------------------------------------------------------------------------- */
+
+/* Connects as that user, and answers by its exit status; 0: let in. */
+static pid_t connect_as(const char *path, unsigned user) {
+    pid_t child = fork();
+    if (child == 0) {
+        int connection = -1;
+        const unsigned servers[] = {0};
+        if (setgid(user) != 0 || setuid(user) != 0)
+            _exit(90);
+        gpumem_status status = gpumem_connect(
+            path, GPUMEM_CONNECT_OPTIONS(.users = servers, .user_count = 1), &connection, NULL);
+        _exit(status == GPUMEM_OK ? 0 : (int)status);
+    }
+    return child;
+}
+
+static int exit_of(pid_t child) {
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void users_are_let_in_by_name(void **state) {
+    (void)state;
+    if (getuid() != 0) {
+        print_message("skip: only root can be another user\n");
+        skip();
+    }
+    char name[64];
+    snprintf(name, sizeof name, "@gpumem-users-%d", (int)getpid());
+    const unsigned users[] = {1234};
+    gpumem_listener *listener;
+    int connection = -1;
+    gpumem_connection_peer peer = {.size = sizeof peer};
+    OK(gpumem_listen(name, GPUMEM_CONNECT_OPTIONS(.users = users, .user_count = 1), &listener));
+    pid_t stranger = connect_as(name, 4321);
+    FAILS(PEER,
+          gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, &peer));
+    SAYS("nobody connected within 400 ms");
+    assert_int_equal(exit_of(stranger), GPUMEM_ERROR_PEER);
+    pid_t friend = connect_as(name, 1234);
+    OK(gpumem_accept(listener, NULL, &connection, &peer));
+    assert_int_equal(peer.user, 1234);
+    assert_int_equal(peer.pid, friend);
+    assert_int_equal(exit_of(friend), 0);
+    close(connection);
+    /* Not even the listener's own user, who was not named; and whom the client does not name. */
+    struct client client;
+    start_client(&client, name);
+    FAILS(PEER,
+          gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 400), &connection, NULL));
+    pthread_join(client.thread, NULL);
+    assert_int_equal(client.status, GPUMEM_ERROR_PEER);
+    int none = -1;
+    FAILS(
+        NOT_PERMITTED,
+        gpumem_connect(name, GPUMEM_CONNECT_OPTIONS(.users = users, .user_count = 1), &none, NULL));
+    SAYS("user 0");
+    assert_int_equal(none, -1);
+    OK(gpumem_listener_close(listener));
+}
+
+/* Root's descriptor, connected by root, in a process that is not: it greets as who it is. */
+static void who_was_given_a_connection_greets_as_itself(void **state) {
+    (void)state;
+    if (getuid() != 0) {
+        print_message("skip: only root can be another user\n");
+        skip();
+    }
+    const char *path = path_of("given");
+    gpumem_listener *listener = listen_at(path);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int given = socket(AF_UNIX, SOCK_STREAM, 0), connection = -1;
+    assert_int_equal(connect(given, (struct sockaddr *)&address, sizeof address), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct gm_users users = {.ids = {0}, .count = 1};
+        struct gm_sender other;
+        const struct gm_deadline deadline = gm_deadline_start(5000);
+        if (setuid(4321) != 0)
+            _exit(90);
+        _exit(gm_greet_first(given, &users, &deadline, &other) == GPUMEM_ERROR_PEER ? 0 : 1);
+    }
+    FAILS(PEER,
+          gpumem_accept(listener, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 500), &connection, NULL));
+    assert_int_equal(exit_of(child), 0);
+    close(given);
+    OK(gpumem_listener_close(listener));
+}
+
+/* ---- Time, and strangers --------------------------------------------------------------------- */
+
+static int raw_client(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* Neither who is silent nor who speaks something else keeps the next one out. */
+static void strangers_are_passed_over(void **state) {
+    (void)state;
+    const char *path = path_of("strangers");
+    gpumem_listener *listener = listen_at(path);
+    size_t descriptors = open_descriptors();
+    int web = raw_client(path), gone = raw_client(path), silent = raw_client(path);
+    assert_int_equal(send(web, "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
+    close(gone);
+    meet(listener, path);
+    char byte;
+    assert_true(recv(web, &byte, 1, 0) <= 0); /* closed */
+    assert_true(recv(silent, &byte, 1, 0) <= 0);
+    close(web);
+    close(silent);
+    assert_int_equal(open_descriptors(), descriptors);
+    OK(gpumem_listener_close(listener));
+}
+
+static void waits_end_in_time(void **state) {
+    (void)state;
+    const char *path = path_of("time");
+    const gpumem_connect_options soon = {.size = sizeof soon, .timeout_ms = 50};
+    gpumem_listener *listener;
+    int connection = -1;
+    OK(gpumem_listen(path, GPUMEM_CONNECT_OPTIONS(.backlog = 1), &listener));
+    FAILS(PEER, gpumem_accept(listener, &soon, &connection, NULL));
+    SAYS("within 50 ms");
+    FAILS(PEER, gpumem_connect(path, &soon, &connection, NULL)); /* nobody greets back */
+    SAYS("within 50 ms");
+    /* And when as many wait already as may. */
+    int waiting[4];
+    size_t count = 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+    while (count < COUNT(waiting)) {
+        waiting[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+        if (connect(waiting[count++], (struct sockaddr *)&address, sizeof address) != 0)
+            break;
+    }
+    FAILS(PEER, gpumem_connect(path, &soon, &connection, NULL));
+    SAYS("does not accept");
+    assert_int_equal(connection, -1);
+    while (count)
+        close(waiting[--count]);
+    OK(gpumem_listener_close(listener));
+}
+
+static void wrong_arguments_are_told(void **state) {
+    (void)state;
+    gpumem_listener *none = NULL;
+    int connection = -1;
+    char longest[200];
+    memset(longest, 'x', sizeof longest - 1);
+    longest[sizeof longest - 1] = 0;
+    FAILS(INVALID_ARGUMENT, gpumem_listen(NULL, NULL, &none));
+    FAILS(INVALID_ARGUMENT, gpumem_listen("", NULL, &none));
+    FAILS(INVALID_ARGUMENT, gpumem_listen("@", NULL, &none));
+    FAILS(INVALID_ARGUMENT, gpumem_listen(longest, NULL, &none));
+    SAYS("at most 107");
+    FAILS(INVALID_ARGUMENT, gpumem_connect(longest, NULL, &connection, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_listen("/x", NULL, NULL));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_listen("/x", GPUMEM_CONNECT_OPTIONS(.permissions = 01777), &none));
+    FAILS(INVALID_ARGUMENT, gpumem_listen("/x", GPUMEM_CONNECT_OPTIONS(.user_count = 1), &none));
+    const unsigned users[65] = {0};
+    FAILS(INVALID_ARGUMENT,
+          gpumem_listen("/x", GPUMEM_CONNECT_OPTIONS(.users = users, .user_count = 65), &none));
+    FAILS(PEER, gpumem_connect(path_of("nobody"), NULL, &connection, NULL));
+    assert_int_equal(gpumem_last_error()->system_code, ENOENT);
+    gpumem_listener *listener = listen_at(path_of("closed"));
+    int fd = gpumem_listener_descriptor(listener);
+    close(fd);
+    FAILS(SYSTEM, gpumem_accept(listener, NULL, &connection, NULL));
+    SAYS("closed by somebody else");
+    OK(gpumem_listener_close(listener));
+    FAILS(INVALID_ARGUMENT, gpumem_listener_close(listener));
+    assert_null(none);
+    assert_int_equal(connection, -1);
+}
+
+/* A child of the listener has no part in it. */
+static void a_forked_child_leaves_the_file(void **state) {
+    (void)state;
+    const char *path = path_of("fork");
+    gpumem_listener *listener = listen_at(path);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(gpumem_listener_close(listener) == GPUMEM_ERROR_FORKED ? 0 : 1);
+    assert_int_equal(exit_of(child), 0);
+    meet(listener, path);
+    OK(gpumem_listener_close(listener));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_learn_who_the_other_is),
+        cmocka_unit_test(an_abstract_name_is_no_file),
+        cmocka_unit_test(a_stale_file_is_replaced),
+        cmocka_unit_test(what_is_no_socket_is_never_removed),
+        cmocka_unit_test(a_file_that_was_replaced_stays),
+        cmocka_unit_test(permissions_are_those_that_were_named),
+        cmocka_unit_test(one_of_many_replaces_a_stale_file),
+        cmocka_unit_test(users_are_let_in_by_name),
+        cmocka_unit_test(who_was_given_a_connection_greets_as_itself),
+        cmocka_unit_test(strangers_are_passed_over),
+        cmocka_unit_test(waits_end_in_time),
+        cmocka_unit_test(wrong_arguments_are_told),
+        cmocka_unit_test(a_forked_child_leaves_the_file),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
