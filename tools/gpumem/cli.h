@@ -52,6 +52,7 @@ struct cli_command {
 /* main.c: ended by a NULL name. */
 extern const struct cli_command cli_commands[];
 
+int cmd_attach(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_driver(int argc, char **argv);
@@ -60,6 +61,7 @@ int cmd_map(int argc, char **argv);
 int cmd_receive(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
+int cmd_share(int argc, char **argv);
 extern const char cmd_info_usage[];
 extern const char cmd_doctor_usage[];
 extern const char cmd_driver_usage[];
@@ -67,6 +69,7 @@ extern const char cmd_load_usage[];
 extern const char cmd_map_usage[];
 extern const char cmd_replay_usage[];
 extern const char cmd_run_usage[];
+extern const char cmd_share_usage[];
 
 /* "gpumem: <text>" on standard error; returns `status`. */
 int cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

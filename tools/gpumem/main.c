@@ -11,6 +11,8 @@ const struct cli_command cli_commands[] = {
     {"load", "stream a file into device memory and prove that it arrived", cmd_load_usage, cmd_load,
      false},
     {"replay", "run a log of allocations on other resources", cmd_replay_usage, cmd_replay, false},
+    {"share", "memory that grows while processes share it, one of which is killed", cmd_share_usage,
+     cmd_share, false},
     {"info", "devices, and what each can do or why not", cmd_info_usage, cmd_info, false},
     {"doctor", "what on this machine helps or hinders", cmd_doctor_usage, cmd_doctor, false},
     {"driver", "every function of the CUDA driver API and its status", cmd_driver_usage, cmd_driver,
@@ -18,6 +20,7 @@ const struct cli_command cli_commands[] = {
     {"run", "run a program on softgpu", cmd_run_usage, cmd_run, false},
     {"map", "draw what is held as a page of HTML", cmd_map_usage, cmd_map, false},
     {"receive", "import a buffer and check it: the second process of load", "", cmd_receive, true},
+    {"attach", "one of the processes that share starts", "", cmd_attach, true},
     {NULL, NULL, NULL, NULL, false},
 };
 

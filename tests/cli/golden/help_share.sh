@@ -1,0 +1,1 @@
+"$GPUMEM" help share

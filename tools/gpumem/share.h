@@ -1,0 +1,66 @@
+/* gpumem share, its parts: what is asked, the processes that attach, what they are told. */
+#ifndef CLI_SHARE_H
+#define CLI_SHARE_H
+
+#include <gpumem/gpumem.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define SHARE_MOST_PROCESSES 32
+/* What each process writes, one behind the other: the owner's is the first. */
+#define SHARE_PART ((size_t)4096)
+
+struct share_arguments {
+    const char *driver;
+    int device;
+    const char *path; /* NULL: an abstract name of its own */
+    uint64_t bytes;   /* at first; it grows to twice as much */
+    unsigned processes;
+    bool json;
+};
+
+struct share_process {
+    pid_t pid; /* 0: it has ended */
+    int connection;
+};
+
+enum share_word {
+    SHARE_UPDATE = 'u', /* ask for what is new */
+    SHARE_WRITE = 'w',  /* write your part in every MiB-sized place that is named */
+    SHARE_CHECK = 'c',  /* look at the parts of those that are named */
+    SHARE_QUIT = 'q',
+};
+
+/* What the owner says to an attached process, and what that answers. */
+struct share_command {
+    uint32_t word;
+    uint32_t round;   /* of the marks that are written or looked for */
+    uint64_t offset;  /* where the parts begin */
+    uint64_t writers; /* one bit for each that has written: bit 0 is the owner */
+};
+
+struct share_reply {
+    uint32_t good;
+    uint32_t zero;
+    uint64_t address, bytes;
+};
+
+/* What process `number` (0: the owner) writes into its part. */
+unsigned char share_mark(unsigned number, uint32_t round);
+
+/* All of it over a connection; false when the other side is gone. */
+bool share_send(int connection, const void *data, size_t bytes);
+bool share_receive(int connection, void *data, size_t bytes);
+
+/* The parts of all writers, from `offset` on: CLI_OK, or an exit status, having said why. */
+int share_check(gpumem_buffer *buffer, const struct share_command *command);
+int share_write(gpumem_buffer *buffer, unsigned number, const struct share_command *command);
+
+/* Starts them with what they need to attach at `path`. Those that were started are noted also when
+ * it fails; returns an exit status. */
+int share_start(const struct share_arguments *arguments, const char *driver, const char *path,
+                struct share_process *processes);
+/* Kills it, if it runs, and waits: its wait status. Closes the connection. */
+int share_kill(struct share_process *process);
+
+#endif
