@@ -1,0 +1,336 @@
+/*
+ * Whole or nothing where memory and events are shared: whichever driver call fails, an export, an
+ * import and their growth leave all as it was.
+ */
+#include "other_process.h"
+#include "sweep.h"
+
+#define CHUNK (2 * MIB)
+
+struct subject {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer, *imported;
+    gpumem_export *exported;
+    CUevent event;
+    size_t capacity;
+    unsigned char description[256];
+    size_t description_bytes;
+};
+
+static uint64_t quarantined(void *user) {
+    (void)user;
+    gpumem_stats stats = {.size = sizeof stats};
+    if (gpumem_device_get_stats(device, &stats) != GPUMEM_OK)
+        fail_msg("no statistics");
+    return stats.quarantined;
+}
+
+static const char *last_message(void) {
+    return gpumem_last_error()->message;
+}
+
+/* As in test_library_sweeps: a poisoned context refuses no pop, and runs no queued work. */
+static void settle(void *user) {
+    (void)user;
+    CUcontext context = NULL;
+    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
+        cu->cuCtxPopCurrent_v2(&context);
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    cu->cuCtxSynchronize();
+    cu->cuCtxPopCurrent_v2(&context);
+    (void)gpumem_device_trim(device, 1);
+}
+
+static int export_it(void *user) {
+    struct subject *s = user;
+    s->exported = NULL;
+    return (int)gpumem_export_create(s->buffer, &s->exported);
+}
+
+static void end_export(void *user) {
+    struct subject *s = user;
+    OK(gpumem_export_destroy(s->exported));
+    settle(user);
+}
+
+static gpumem_status import(struct subject *s, size_t first, const gpumem_export *from) {
+    const void *description;
+    size_t bytes, count = gpumem_export_descriptor_count(from);
+    int descriptors[16];
+    assert_true(count <= COUNT(descriptors));
+    for (size_t i = first; i < count; i++)
+        OK(gpumem_export_get_descriptor(from, i, &descriptors[i - first]));
+    OK(gpumem_export_get_description(from, &description, &bytes));
+    if (first)
+        return gpumem_import_extend(s->imported, description, bytes, descriptors, count - first,
+                                    NULL);
+    s->imported = NULL;
+    return gpumem_import_create(device, description, bytes, descriptors, count,
+                                GPUMEM_SHARE_OPTIONS(.capacity = s->capacity), &s->imported);
+}
+
+static int import_it(void *user) {
+    struct subject *s = user;
+    return (int)import(s, 0, s->exported);
+}
+
+static void end_import(void *user) {
+    struct subject *s = user;
+    OK(gpumem_buffer_free(s->imported, NULL));
+    settle(user);
+}
+
+static void sweep_import(const char *name, struct subject *subject) {
+    sweep_run(&(struct sweep){.name = name,
+                              .act = import_it,
+                              .recover = settle,
+                              .undo = end_import,
+                              .may_succeed = true, /* leaving the context */
+                              .lost = quarantined,
+                              .explain = last_message,
+                              .user = subject});
+}
+
+static gpumem_resource *virtual_resource(void) {
+    gpumem_resource *made;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = CHUNK, .exact_growth = 1), &made));
+    return made;
+}
+
+/* ---- Growth ---------------------------------------------------------------------------------- */
+
+static int update_export(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_export_update(s->exported);
+}
+
+/* The next one begins with an export of what was there before. Handles that are taken again come in
+ * the opposite order: twice, and all are where they were. */
+static void forget_growth(void *user) {
+    struct subject *s = user;
+    OK(gpumem_export_destroy(s->exported));
+    OK(gpumem_buffer_shrink(s->buffer, CHUNK, NULL));
+    OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
+    OK(gpumem_buffer_shrink(s->buffer, CHUNK, NULL));
+    assert_int_equal(export_it(s), 0);
+    OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
+}
+
+static void growth_of_an_export(void **state) {
+    (void)state;
+    struct subject s = {.resource = virtual_resource()};
+    OK(gpumem_buffer_allocate(s.resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
+                              &s.buffer));
+    assert_int_equal(export_it(&s), 0);
+    OK(gpumem_buffer_grow(s.buffer, 4 * CHUNK, NULL));
+    forget_growth(&s); /* with the events that a shrink keeps */
+    sweep_run(&(struct sweep){.name = "update an export",
+                              .act = update_export,
+                              .undo = forget_growth,
+                              .explain = last_message,
+                              .user = &s});
+    assert_int_equal(gpumem_export_size(s.exported), CHUNK);
+    OK(gpumem_export_destroy(s.exported));
+    OK(gpumem_buffer_free(s.buffer, NULL));
+    OK(gpumem_resource_destroy(s.resource));
+}
+
+struct growing {
+    struct subject s;
+    gpumem_export *before;
+};
+
+/* What cannot be extended is as it was, and is given back by its owner. */
+static int import_and_extend(void *user) {
+    struct growing *g = user;
+    struct subject *s = &g->s;
+    int result = (int)import(s, 0, g->before);
+    if (result)
+        return result;
+    CUdeviceptr address = gpumem_buffer_pointer(s->imported);
+    result = (int)import(s, 1, s->exported);
+    assert_int_equal(gpumem_buffer_pointer(s->imported), address);
+    assert_int_equal(gpumem_buffer_size(s->imported), result ? CHUNK : 4 * CHUNK);
+    assert_int_equal(gpumem_buffer_committed(s->imported), result ? CHUNK : 4 * CHUNK);
+    assert_int_equal(gpumem_buffer_chunks(s->imported), result ? 1 : 4);
+    if (result)
+        OK(gpumem_buffer_free(s->imported, NULL));
+    return result;
+}
+
+static void growth_of_an_import(void **state) {
+    (void)state;
+    struct growing g = {.s = {.resource = virtual_resource(), .capacity = 64 * MIB}};
+    struct subject *s = &g.s;
+    OK(gpumem_buffer_allocate(s->resource, CHUNK, GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB),
+                              &s->buffer));
+    OK(gpumem_export_create(s->buffer, &g.before));
+    OK(gpumem_buffer_grow(s->buffer, 4 * CHUNK, NULL));
+    OK(gpumem_buffer_fill_sync(s->buffer, 0, 4 * CHUNK, 0x4b, NULL));
+    OK(gpumem_export_create(s->buffer, &s->exported));
+    sweep_run(&(struct sweep){.name = "import and extend",
+                              .act = import_and_extend,
+                              .recover = settle,
+                              .undo = end_import,
+                              .may_succeed = true, /* leaving the context */
+                              .lost = quarantined,
+                              .explain = last_message,
+                              .user = &g});
+    unsigned char byte = 0;
+    assert_int_equal(import_and_extend(&g), 0);
+    OK(gpumem_buffer_read_sync(s->imported, 4 * CHUNK - 1, &byte, 1, NULL));
+    assert_int_equal(byte, 0x4b);
+    OK(gpumem_buffer_free(s->imported, NULL));
+    OK(gpumem_export_destroy(s->exported));
+    OK(gpumem_export_destroy(g.before));
+    OK(gpumem_buffer_free(s->buffer, NULL));
+    OK(gpumem_resource_destroy(s->resource));
+}
+
+static void imports_with_a_capacity(void **state) {
+    (void)state;
+    struct subject s = {.resource = virtual_resource(), .capacity = 64 * MIB};
+    OK(gpumem_buffer_allocate(s.resource, 3 * CHUNK, NULL, &s.buffer));
+    assert_int_equal(export_it(&s), 0);
+    sweep_import("import with a capacity", &s);
+    end_export(&s);
+    OK(gpumem_buffer_free(s.buffer, NULL));
+    OK(gpumem_resource_destroy(s.resource));
+}
+
+/* ---- Pools ----------------------------------------------------------------------------------- */
+
+static gpumem_resource *pool_of(int host) {
+    gpumem_resource *pool;
+    if (host)
+        OK(gpumem_pinned_resource_create(
+            device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .ipc = 1), &pool));
+    else
+        OK(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1), &pool));
+    return pool;
+}
+
+static void share_pool(int host) {
+    struct subject s = {.resource = pool_of(host)};
+    OK(gpumem_buffer_allocate(s.resource, 5 * MIB, NULL, &s.buffer));
+    synchronize(NULL);
+    assert_int_equal(export_it(&s), 0); /* the pool's descriptor is kept from here on */
+    end_export(&s);
+    sweep_run(&(struct sweep){.name = host ? "export host pool memory" : "export pool memory",
+                              .act = export_it,
+                              .recover = settle,
+                              .undo = end_export,
+                              .may_succeed = true, /* leaving the context */
+                              .lost = quarantined,
+                              .explain = last_message,
+                              .user = &s});
+    assert_int_equal(export_it(&s), 0);
+    sweep_import(host ? "import host pool memory" : "import pool memory", &s);
+    end_export(&s);
+    OK(gpumem_buffer_free(s.buffer, NULL));
+    OK(gpumem_resource_destroy(s.resource));
+}
+
+static void memory_of_a_device_pool(void **state) {
+    (void)state;
+    share_pool(0);
+}
+
+static void memory_of_a_host_pool(void **state) {
+    (void)state;
+    share_pool(1);
+}
+
+/* ---- Events ---------------------------------------------------------------------------------- */
+
+static int make_event(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &s->event);
+}
+
+static void end_event(void *user) {
+    struct subject *s = user;
+    OK(gpumem_event_destroy(device, s->event));
+    settle(user);
+}
+
+static int export_event(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_export_create_event(device, s->event, &s->exported);
+}
+
+static int import_event(void *user) {
+    struct subject *s = user;
+    return (int)gpumem_import_create_event(device, s->description, s->description_bytes, &s->event);
+}
+
+static void sweep_event(const char *name, struct subject *s, int (*act)(void *),
+                        void (*undo)(void *)) {
+    sweep_run(&(struct sweep){.name = name,
+                              .act = act,
+                              .recover = settle,
+                              .undo = undo,
+                              .may_succeed = true, /* leaving the context */
+                              .lost = quarantined,
+                              .explain = last_message,
+                              .user = s});
+}
+
+static void events(void **state) {
+    (void)state;
+    struct subject s = {.event = NULL};
+    sweep_event("make an interprocess event", &s, make_event, end_event);
+    assert_int_equal(make_event(&s), 0);
+    sweep_event("export an event", &s, export_event, end_export);
+    end_event(&s);
+    /* Only another process's can be opened. */
+    int socket;
+    pid_t child = other_start("event", SOCK_SEQPACKET, &socket);
+    ssize_t bytes = recv(socket, s.description, sizeof s.description, 0);
+    assert_true(bytes > 0);
+    s.description_bytes = (size_t)bytes;
+    sweep_event("import an event", &s, import_event, end_event);
+    shutdown(socket, SHUT_WR);
+    assert_int_equal(other_end(child, socket), 0);
+}
+
+static int other_process(int socket) {
+    CUevent event;
+    gpumem_export *exported;
+    const void *description;
+    size_t bytes;
+    if (open_device(NULL) != 0 ||
+        gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event) != GPUMEM_OK ||
+        gpumem_export_create_event(device, event, &exported) != GPUMEM_OK ||
+        gpumem_export_get_description(exported, &description, &bytes) != GPUMEM_OK ||
+        send(socket, description, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+        return 1;
+    return other_hear(socket); /* until the parent is done: 0 */
+}
+
+static int begin(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    sweep_with(soft);
+    return make_host_memory_file();
+}
+
+/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
+static int end(void **state) {
+    (void)state;
+    (void)gpumem_device_close(device);
+    (void)gpumem_close(library);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 3)
+        return other_process(atoi(argv[2]));
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(growth_of_an_export),     cmocka_unit_test(growth_of_an_import),
+        cmocka_unit_test(imports_with_a_capacity), cmocka_unit_test(memory_of_a_device_pool),
+        cmocka_unit_test(memory_of_a_host_pool),   cmocka_unit_test(events),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
