@@ -1,0 +1,308 @@
+/*
+ * The library's sharing on any driver: by path, with growth, a killed importer, the end of an
+ * export, memory of pools, and events that order two processes.
+ */
+#include "harness.h"
+
+#include <gpumem/gpumem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB   ((size_t)1 << 20)
+#define CHUNK (2 * MIB)
+
+static gpumem_library *library;
+static gpumem_device *device;
+
+static void check_status(gpumem_status got, gpumem_status wanted, const char *call, int line) {
+    if (got == wanted)
+        return;
+    print_error("%s\n  answered %s, wanted %s: %s\n", call, gpumem_status_name(got),
+                gpumem_status_name(wanted), gpumem_last_error()->message);
+    _fail(__FILE__, line);
+}
+#define WORKS(call)           check_status((call), GPUMEM_OK, #call, __LINE__)
+#define REFUSES(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __LINE__)
+
+/* On the driver that the harness has chosen. */
+static void open_library(void) {
+    WORKS(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = gpumem_driver_path(driver)), &library));
+    WORKS(gpumem_device_open(library, 0, &device));
+}
+
+static void close_library(void) {
+    WORKS(gpumem_device_close(device));
+    WORKS(gpumem_close(library));
+}
+
+static bool has(gpumem_capability capability, char reason[192]) {
+    gpumem_capability_report report = {.size = sizeof report};
+    WORKS(gpumem_device_get_capability(device, capability, &report));
+    memcpy(reason, report.reason, sizeof report.reason);
+    return report.supported;
+}
+
+/* Its first and last byte: what is said about the rest by the copies of other tests. */
+static bool holds(gpumem_buffer *buffer, unsigned char value) {
+    unsigned char bytes[2] = {0};
+    size_t last = gpumem_buffer_size(buffer) - 1;
+    WORKS(gpumem_buffer_read_sync(buffer, 0, &bytes[0], 1, NULL));
+    WORKS(gpumem_buffer_read_sync(buffer, last, &bytes[1], 1, NULL));
+    return bytes[0] == value && bytes[1] == value;
+}
+
+static void fill(gpumem_buffer *buffer, unsigned char value) {
+    WORKS(gpumem_buffer_fill_sync(buffer, 0, gpumem_buffer_size(buffer), value, NULL));
+}
+
+static void say(int connection) {
+    assert_int_equal(send(connection, "x", 1, MSG_NOSIGNAL), 1);
+}
+
+static void hear(int connection) {
+    char byte;
+    assert_int_equal(recv(connection, &byte, 1, 0), 1);
+}
+
+static void name_place(char name[64]) {
+    snprintf(name, 64, "@gpumem-conformance-%d", (int)getpid());
+}
+
+/* ---- Growth ---------------------------------------------------------------------------------- */
+
+/* argv[1]: where to connect. Follows each time it is told, until the owner is gone. */
+static int follower(int argc, char **argv) {
+    int connection = -1;
+    char byte;
+    gpumem_buffer *buffer;
+    assert_int_equal(argc, 2);
+    open_library();
+    WORKS(gpumem_connect(argv[1], NULL, &connection, NULL));
+    WORKS(gpumem_import_receive(device, connection, GPUMEM_SHARE_OPTIONS(.capacity = 256 * MIB),
+                                &buffer));
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    while (recv(connection, &byte, 1, 0) == 1) {
+        if (byte == 'u')
+            WORKS(gpumem_import_update(buffer, connection, NULL));
+        if (byte == 'd')
+            REFUSES(PEER, gpumem_import_update(buffer, connection, NULL));
+        assert_int_equal(gpumem_buffer_pointer(buffer), address);
+        assert_true(holds(buffer, byte == 'd' ? 0x32 : 0x31));
+        fill(buffer, 0x32);
+        say(connection);
+    }
+    WORKS(gpumem_buffer_free(buffer, NULL));
+    gpumem_stats stats = {.size = sizeof stats};
+    WORKS(gpumem_library_get_stats(library, &stats));
+    assert_int_equal(stats.quarantined, 0);
+    close_library();
+    return 0;
+}
+
+static void tell(int connection, gpumem_export *exported, gpumem_buffer *buffer, char word) {
+    fill(buffer, 0x31);
+    assert_int_equal(send(connection, &word, 1, MSG_NOSIGNAL), 1);
+    if (word == 'u')
+        WORKS(gpumem_export_answer(exported, connection, NULL));
+    hear(connection);
+    assert_true(holds(buffer, 0x32));
+}
+
+struct owner {
+    gpumem_resource *resource;
+    gpumem_buffer *buffer;
+    gpumem_export *exported;
+    gpumem_listener *listener;
+    int pids[2], connections[2];
+};
+
+static void begin_sharing(struct owner *owner) {
+    char place[64];
+    name_place(place);
+    WORKS(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.chunk_maximum = CHUNK, .exact_growth = 1),
+        &owner->resource));
+    WORKS(gpumem_buffer_allocate(owner->resource, CHUNK,
+                                 GPUMEM_BUFFER_OPTIONS(.capacity = 64 * MIB), &owner->buffer));
+    WORKS(gpumem_export_create(owner->buffer, &owner->exported));
+    WORKS(gpumem_listen(place, NULL, &owner->listener));
+    for (int i = 0; i < 2; i++) {
+        gpumem_connection_peer peer = {.size = sizeof peer};
+        owner->pids[i] = start_child("follower", place, NULL);
+        WORKS(gpumem_accept(owner->listener, NULL, &owner->connections[i], &peer));
+        assert_int_equal(peer.pid, owner->pids[i]);
+        WORKS(gpumem_export_send(owner->exported, owner->connections[i], NULL));
+    }
+}
+
+static void importers_follow_growth_and_one_is_killed(void **state) {
+    (void)state;
+    struct owner o;
+    uint64_t free_before, free_after, total;
+    char reason[192];
+    open_library();
+    if (!has(GPUMEM_CAPABILITY_VIRTUAL_MEMORY, reason)) {
+        close_library();
+        SKIP("%s", reason);
+    }
+    WORKS(gpumem_device_get_memory(device, &free_before, &total));
+    begin_sharing(&o);
+    for (size_t chunks = 2; chunks <= 4; chunks++) {
+        WORKS(gpumem_buffer_grow(o.buffer, chunks * CHUNK, NULL));
+        WORKS(gpumem_export_update(o.exported));
+        for (int i = 0; i < 2; i++)
+            tell(o.connections[i], o.exported, o.buffer, 'u');
+    }
+    assert_int_equal(kill(o.pids[0], SIGKILL), 0);
+    assert_int_equal(wait_child(o.pids[0]), 128 + SIGKILL);
+    REFUSES(PEER, gpumem_export_answer(o.exported, o.connections[0], NULL));
+    WORKS(gpumem_buffer_grow(o.buffer, 5 * CHUNK, NULL));
+    WORKS(gpumem_export_update(o.exported));
+    tell(o.connections[1], o.exported, o.buffer, 'u');
+    /* Detached, the owner shrinks, and the other keeps all. */
+    WORKS(gpumem_export_detach(o.exported));
+    WORKS(gpumem_buffer_shrink(o.buffer, CHUNK, NULL));
+    assert_int_equal(send(o.connections[1], "d", 1, 0), 1);
+    REFUSES(INVALID_ARGUMENT, gpumem_export_answer(o.exported, o.connections[1], NULL));
+    hear(o.connections[1]);
+    assert_true(holds(o.buffer, 0x32));
+    close(o.connections[0]);
+    close(o.connections[1]);
+    assert_int_equal(wait_child(o.pids[1]), 0);
+    WORKS(gpumem_listener_close(o.listener));
+    WORKS(gpumem_export_destroy(o.exported));
+    WORKS(gpumem_buffer_free(o.buffer, NULL));
+    WORKS(gpumem_resource_destroy(o.resource));
+    WORKS(gpumem_device_trim(device, 1));
+    WORKS(gpumem_device_get_memory(device, &free_after, &total));
+    /* Of hardware others may use it, and a context grows with what it runs. */
+    if (soft)
+        assert_int_equal(free_after, free_before);
+    gpumem_stats stats = {.size = sizeof stats};
+    WORKS(gpumem_device_get_stats(device, &stats));
+    assert_true(!stats.committed_bytes && !stats.exports && !stats.quarantined);
+    close_library();
+}
+
+/* ---- Pools and events ------------------------------------------------------------------------ */
+
+/* argv[1]: where to connect. The buffer is written behind the event, which is not there yet. */
+static int reader(int argc, char **argv) {
+    int connection = -1, done = -1;
+    gpumem_buffer *buffer, *twin;
+    CUevent event;
+    CUstream stream;
+    unsigned char *byte = malloc(1);
+    assert_int_equal(argc, 2);
+    open_library();
+    WORKS(gpumem_connect(argv[1], NULL, &connection, NULL));
+    WORKS(gpumem_import_receive(device, connection, NULL, &buffer));
+    WORKS(gpumem_import_receive(device, connection, NULL, &twin));
+    assert_int_equal(gpumem_buffer_pointer(buffer), gpumem_buffer_pointer(twin));
+    WORKS(gpumem_buffer_free(buffer, NULL));
+    WORKS(gpumem_device_trim(device, 1));
+    WORKS(gpumem_import_receive_event(device, connection, NULL, &event));
+    WORKS(gpumem_event_query(device, event, &done));
+    assert_int_equal(done, 0);
+    WORKS(gpumem_stream_create(device, NULL, &stream));
+    WORKS(gpumem_stream_wait_event(device, stream, event));
+    say(connection); /* now the owner opens its gate */
+    WORKS(gpumem_stream_synchronize(device, stream));
+    WORKS(gpumem_buffer_read_sync(twin, gpumem_buffer_size(twin) - 1, byte, 1, stream));
+    assert_int_equal(*byte, 0x44);
+    WORKS(gpumem_buffer_free(twin, stream));
+    WORKS(gpumem_device_trim(device, 1));
+    WORKS(gpumem_event_destroy(device, event));
+    WORKS(gpumem_stream_destroy(device, stream));
+    close_library();
+    free(byte);
+    return 0;
+}
+
+static void order_two_processes(gpumem_resource *pool) {
+    gpumem_buffer *buffer;
+    gpumem_export *of_buffer, *of_event;
+    gpumem_listener *listener;
+    struct gate gate;
+    CUevent event;
+    CUstream stream;
+    char place[64];
+    int connection = -1;
+    name_place(place);
+    WORKS(gpumem_buffer_allocate(pool, 3 * MIB, NULL, &buffer));
+    fill(buffer, 0x43);
+    WORKS(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event));
+    WORKS(gpumem_stream_create(device, NULL, &stream));
+    WORKS(gpumem_export_create(buffer, &of_buffer));
+    WORKS(gpumem_export_create_event(device, event, &of_event));
+    REFUSES(NOT_SUPPORTED, gpumem_export_detach(of_buffer));
+    gate_make(&gate);
+    gate_hold(&gate, stream);
+    WORKS(gpumem_buffer_fill(buffer, 0, 3 * MIB, 0x44, stream));
+    WORKS(gpumem_event_record(device, event, stream));
+    WORKS(gpumem_listen(place, NULL, &listener));
+    int pid = start_child("reader", place, NULL);
+    WORKS(gpumem_accept(listener, NULL, &connection, NULL));
+    WORKS(gpumem_export_send(of_buffer, connection, NULL));
+    WORKS(gpumem_export_send(of_buffer, connection, NULL));
+    WORKS(gpumem_export_send(of_event, connection, NULL));
+    hear(connection);
+    gate_release(&gate);
+    assert_int_equal(wait_child(pid), 0);
+    WORKS(gpumem_stream_synchronize(device, stream));
+    close(connection);
+    gate_free(&gate);
+    WORKS(gpumem_listener_close(listener));
+    WORKS(gpumem_export_destroy(of_event));
+    WORKS(gpumem_export_destroy(of_buffer));
+    WORKS(gpumem_event_destroy(device, event));
+    WORKS(gpumem_buffer_free(buffer, NULL)); /* before the stream that it names */
+    WORKS(gpumem_stream_destroy(device, stream));
+    WORKS(gpumem_stream_synchronize(device, NULL));
+    WORKS(gpumem_resource_destroy(pool));
+}
+
+static void share_pool(bool host, gpumem_capability capability) {
+    char reason[192];
+    gpumem_resource *pool = NULL;
+    open_library();
+    bool there = has(capability, reason);
+    if (there) {
+        WORKS(
+            host ? gpumem_pinned_resource_create(
+                       device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL, .ipc = 1), &pool)
+                 : gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1),
+                                                      &pool));
+        order_two_processes(pool);
+    }
+    close_library();
+    if (!there)
+        SKIP("no such pool can be shared: %s", reason);
+}
+
+static void a_device_pool_and_an_event(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+    share_pool(false, GPUMEM_CAPABILITY_DEVICE_POOL_POSIX_FD);
+}
+
+static void a_host_pool_and_an_event(void **state) {
+    (void)state;
+    NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED);
+    share_pool(true, GPUMEM_CAPABILITY_HOST_NUMA_POOL_POSIX_FD);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(importers_follow_growth_and_one_is_killed),
+        TEST(a_device_pool_and_an_event),
+        TEST(a_host_pool_and_an_event),
+    };
+    const struct child children[] = {{"follower", follower}, {"reader", reader}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
