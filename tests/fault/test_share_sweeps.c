@@ -306,7 +306,10 @@ static int other_process(int socket) {
         gpumem_export_get_description(exported, &description, &bytes) != GPUMEM_OK ||
         send(socket, description, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
         return 1;
-    return other_hear(socket); /* until the parent is done: 0 */
+    int heard = other_hear(socket); /* until the parent is done: 0 */
+    OK(gpumem_export_destroy(exported));
+    OK(gpumem_event_destroy(device, event));
+    return heard || close_device(NULL) != 0;
 }
 
 static int begin(void **state) {
