@@ -83,8 +83,9 @@ static void meet(gpumem_listener *listener, const char *path) {
     char byte = 0;
     assert_int_equal(send(connection, "a", 1, 0), 1);
     assert_int_equal(recv(client.connection, &byte, 1, 0), 1);
-    close(connection);
-    close(client.connection);
+    OK(gpumem_disconnect(connection));
+    OK(gpumem_disconnect(client.connection));
+    FAILS(INVALID_ARGUMENT, gpumem_disconnect(connection));
 }
 
 static void both_learn_who_the_other_is(void **state) {

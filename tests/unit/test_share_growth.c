@@ -3,6 +3,7 @@
 #include "other_process.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static gpumem_resource *resource;
 
@@ -471,7 +472,7 @@ struct importer {
     pthread_t threads[2];
     gpumem_export *exported;
     int sockets[2];
-    int failed;
+    atomic_int failed;
 };
 
 static void *serve(void *argument) {

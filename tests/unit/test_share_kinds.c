@@ -4,7 +4,7 @@
 #include "share/kinds.h"
 
 #include <pthread.h>
-#include <signal.h>
+#include <stdatomic.h>
 
 #define SIZE (3 * MIB)
 
@@ -347,7 +347,8 @@ static void damaged_descriptions_are_refused(void **state) {
 struct importer {
     pthread_t threads[2];
     gpumem_export *exported;
-    int sockets[2], failed;
+    int sockets[2];
+    atomic_int failed;
 };
 
 static void *send_all(void *argument) {

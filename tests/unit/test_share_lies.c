@@ -295,7 +295,8 @@ static void descriptors_that_are_not_the_growth_are_refused(void **state) {
     LIE(PEER, "another protocol", lie.batch.count = 3);
     LIE(PEER, "another protocol", lie.batch.magic[0] = 'x');
     /* The right kind, of another size than it says: the second of two, so that one is undone. */
-    LIE(NOT_SUPPORTED, "cuMemMap", set_chunk(&lie, 1, 2 * CHUNK); head_of(&lie)->committed += CHUNK);
+    LIE(NOT_SUPPORTED, "cuMemMap", set_chunk(&lie, 1, 2 * CHUNK);
+        head_of(&lie)->committed += CHUNK);
     close(ends[0]);
     close(ends[1]);
 }

@@ -8,7 +8,6 @@
 #include <gpumem/connect.h>
 #include <gpumem/cpp/handle.hpp>
 #include <gpumem/cpp/options.hpp>
-#include <unistd.h>
 
 namespace gpumem {
 inline namespace GPUMEM_CPP_MODE {
@@ -61,7 +60,7 @@ class connection {
     }
     void reset() noexcept {
         if (const int former = release(); former >= 0)
-            ::close(former);
+            detail::told(gpumem_disconnect(former));
     }
 
   private:
