@@ -38,7 +38,7 @@ static void close_all(const int *fds, size_t count) {
 static gpumem_status receive_and_map(gpumem_device *device, int socket,
                                      const struct gm_deadline *deadline,
                                      const struct gm_incoming *incoming,
-                                     struct gm_import_terms *terms, gpumem_buffer **buffer) {
+                                     const struct gm_import_terms *terms, gpumem_buffer **buffer) {
     size_t count = gm_incoming_descriptors(incoming);
     int *fds = malloc(count * sizeof *fds);
     if (!fds)
@@ -46,8 +46,9 @@ static gpumem_status receive_and_map(gpumem_device *device, int socket,
     struct gm_peer peer;
     gpumem_status status = gm_ask_for_descriptors(socket, deadline, fds, count, &peer);
     if (status == GPUMEM_OK) {
-        terms->peer = &peer;
-        status = gm_incoming_map(device, incoming, fds, terms, buffer);
+        struct gm_import_terms known = *terms;
+        known.peer = &peer;
+        status = gm_incoming_map(device, incoming, fds, &known, buffer);
         close_all(fds, count);
     }
     free(fds);
