@@ -256,6 +256,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->device_accessible = !p->settings.closed;
     out->host_accessible = gm_pool_is_for_cpu(p);
     out->stream_ordered = !p->settings.mapped;
+    out->exportable = p->settings.handle_type == GPUMEM_HANDLE_POSIX_FD && !p->settings.mapped;
     out->location = p->settings.location;
     out->handle_type = p->settings.handle_type;
     memcpy(out->note, p->settings.note, sizeof out->note);

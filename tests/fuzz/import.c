@@ -1,6 +1,7 @@
 /*
- * What another process sends of its memory: descriptions and descriptors that were not exported so.
- * gpumem_import_create refuses them or maps what is there, and leaves nothing behind.
+ * What another process sends of its memory: descriptions and descriptors that were not exported so,
+ * of mapped memory, of a pool's, of an event, and of growth. gpumem_import_create and _extend
+ * refuse them or map what is there, and leave nothing behind.
  */
 #include "descriptors.h"
 #include "input.h"
@@ -17,7 +18,8 @@
 #include <unistd.h>
 
 #define MIB         ((size_t)1 << 20)
-#define EXPORTS     3
+#define VIRTUAL     3
+#define EXPORTS     5
 #define DESCRIPTORS 16
 #define MOST_BYTES  512
 /* Where softgpu describes the memory: in the file's last page. */
@@ -56,7 +58,7 @@ static void make_foreign(void) {
 static void make_exports(void) {
     gpumem_resource *resource;
     require(gpumem_virtual_resource_create(device, NULL, &resource) == GPUMEM_OK, "no resource");
-    for (unsigned i = 0; i < EXPORTS; i++) {
+    for (unsigned i = 0; i < VIRTUAL; i++) {
         gpumem_buffer *buffer;
         require(gpumem_buffer_allocate(resource, 2 * MIB,
                                        GPUMEM_OPTIONS(gpumem_buffer_options, .capacity = 16 * MIB),
@@ -67,6 +69,22 @@ static void make_exports(void) {
                     "it does not grow");
         require(gpumem_export_create(buffer, &exports[i]) == GPUMEM_OK, "no export");
     }
+}
+
+/* Of a pool, and an event, which is nothing to import as memory. */
+static void make_others(void) {
+    gpumem_resource *pool;
+    gpumem_buffer *buffer;
+    CUevent event;
+    require(gpumem_device_pool_resource_create(device, GPUMEM_DEVICE_POOL_OPTIONS(.ipc = 1),
+                                               &pool) == GPUMEM_OK &&
+                gpumem_buffer_allocate(pool, 3 * MIB, NULL, &buffer) == GPUMEM_OK &&
+                gpumem_export_create(buffer, &exports[VIRTUAL]) == GPUMEM_OK,
+            "no export of a pool");
+    require(gpumem_event_create(device, GPUMEM_EVENT_OPTIONS(.interprocess = 1), &event) ==
+                    GPUMEM_OK &&
+                gpumem_export_create_event(device, event, &exports[VIRTUAL + 1]) == GPUMEM_OK,
+            "no export of an event");
 }
 
 static void begin(void) {
@@ -82,6 +100,7 @@ static void begin(void) {
     soft = get(SOFTGPU_CONTROL_VERSION);
     make_foreign();
     make_exports();
+    make_others();
 }
 
 /* A description as it was exported, then damaged; or bytes that never were one. */
@@ -178,6 +197,32 @@ static const char *const acquiring[] = {"cuMemImportFromShareableHandle",
                                         "cuCtxPushCurrent_v2"};
 #define ACQUIRING (sizeof acquiring / sizeof acquiring[0])
 
+/* Refused, it is what it was; else it has grown, and never moved. */
+static void try_growth(struct input *input, gpumem_buffer *buffer) {
+    unsigned char bytes[MOST_BYTES];
+    int fds[DESCRIPTORS], crafted = -1;
+    for (unsigned i = 0; i < DESCRIPTORS; i++)
+        fds[i] = -1;
+    const gpumem_export *from = exports[draw8(input) % EXPORTS];
+    size_t size = draw_description(input, from, bytes);
+    size_t count = draw_descriptors(input, from, fds, &crafted), first = draw8(input) % 3;
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    size_t before = gpumem_buffer_size(buffer), chunks = gpumem_buffer_chunks(buffer);
+    count = count > first ? count - first : 0;
+    unsigned char *exact = malloc(size ? size : 1);
+    memcpy(exact, bytes, size);
+    gpumem_status status = gpumem_import_extend(buffer, exact, size, fds + first, count, NULL);
+    free(exact);
+    soft->fault_disarm();
+    if (crafted >= 0)
+        close(crafted);
+    require(gpumem_buffer_pointer(buffer) == address, "growth has moved the buffer");
+    require(status == GPUMEM_OK
+                ? gpumem_buffer_size(buffer) >= before
+                : gpumem_buffer_size(buffer) == before && gpumem_buffer_chunks(buffer) == chunks,
+            "a size that is neither");
+}
+
 static void try_import(struct input *input) {
     unsigned char bytes[MOST_BYTES];
     int fds[DESCRIPTORS], crafted = -1;
@@ -192,6 +237,8 @@ static void try_import(struct input *input) {
         options.access = (gpumem_access)(pick >> 1 & 3);
     if (pick & 0x40)
         options.maximum_bytes = (size_t)draw32(input);
+    if (pick & 0x10)
+        options.capacity = 16 * MIB;
     if (pick & 0x80)
         soft->fault_arm(acquiring[draw8(input) % ACQUIRING], 1u + draw8(input) % 4u,
                         CUDA_ERROR_OUT_OF_MEMORY,
@@ -206,6 +253,12 @@ static void try_import(struct input *input) {
     if (crafted >= 0)
         close(crafted);
     require((status == GPUMEM_OK) == (buffer != NULL), "an output without a success");
+    if (buffer && pick & 0x10) {
+        if (pick & 8)
+            soft->fault_arm(acquiring[draw8(input) % ACQUIRING], 1u + draw8(input) % 4u,
+                            CUDA_ERROR_OUT_OF_MEMORY, SOFTGPU_FAULT_BEFORE);
+        try_growth(input, buffer);
+    }
     if (buffer) {
         use(buffer);
         require(gpumem_buffer_free(buffer, NULL) == GPUMEM_OK, "it cannot be freed");

@@ -176,6 +176,11 @@ static void share_pool(int host) {
     assert_int_equal(gpumem_export_size(second), 1000);
     assert_int_equal(gpumem_export_descriptor_count(first), 1);
     assert_int_equal(device_stats().exports, 2);
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    gpumem_buffer_attributes about = {.size = sizeof about};
+    OK(gpumem_resource_get_properties(limited, &properties));
+    OK(gpumem_buffer_get_attributes(b, &about));
+    assert_true(properties.exportable && about.exportable);
     FAILS(NOT_SUPPORTED, gpumem_export_detach(first));
     FAILS(INVALID_ARGUMENT, gpumem_export_answer(first, 0, NULL));
     OK(gpumem_export_update(first));
@@ -225,6 +230,9 @@ static void what_a_pool_cannot_is_refused(void **state) {
     OK(gpumem_resource_destroy(pool));
     OK(gpumem_device_pool_resource_create(device, NULL, &plain));
     buffer = filled(plain, SIZE, 0, 0x22);
+    gpumem_resource_properties properties = {.size = sizeof properties};
+    OK(gpumem_resource_get_properties(plain, &properties));
+    assert_false(properties.exportable);
     FAILS(NOT_SUPPORTED, gpumem_export_create(buffer, &none));
     SAYS("create it with ipc");
     assert_null(none);

@@ -12,6 +12,7 @@
 struct attach_arguments {
     const char *driver, *path;
     int device, number;
+    uint64_t capacity; /* what it may grow to: addresses alone */
 };
 
 /* Whether it could be done. */
@@ -42,15 +43,14 @@ static int follow(gpumem_buffer *buffer, int connection, unsigned number) {
     return cli_error(CLI_PEER, "attach: the owner is gone");
 }
 
-/* Addresses for whatever it may grow to; they cost nothing. */
 static int import_and_follow(const struct attach_arguments *arguments, gpumem_device *device) {
     int connection = -1;
     gpumem_buffer *buffer = NULL;
     gpumem_status status = gpumem_connect(arguments->path, NULL, &connection, NULL);
     if (status != GPUMEM_OK)
         return cli_fail(status);
-    status = gpumem_import_receive(device, connection,
-                                   GPUMEM_SHARE_OPTIONS(.capacity = (size_t)1 << 40), &buffer);
+    status = gpumem_import_receive(
+        device, connection, GPUMEM_SHARE_OPTIONS(.capacity = (size_t)arguments->capacity), &buffer);
     int result = status == GPUMEM_OK ? CLI_OK : cli_fail(status);
     if (result == CLI_OK) {
         result = follow(buffer, connection, (unsigned)arguments->number);
@@ -63,11 +63,12 @@ static int import_and_follow(const struct attach_arguments *arguments, gpumem_de
 }
 
 static int parse(int argc, char **argv, struct attach_arguments *arguments) {
-    enum { DRIVER = 256, DEVICE, NUMBER, AT };
+    enum { DRIVER = 256, DEVICE, NUMBER, CAPACITY, AT };
     static const struct option options[] = {
         {"driver", required_argument, NULL, DRIVER},
         {"device", required_argument, NULL, DEVICE},
         {"number", required_argument, NULL, NUMBER},
+        {"capacity", required_argument, NULL, CAPACITY},
         {"at", required_argument, NULL, AT},
         {0},
     };
@@ -80,6 +81,8 @@ static int parse(int argc, char **argv, struct attach_arguments *arguments) {
             valid = cli_parse_ordinal(optarg, &arguments->device);
         else if (option == NUMBER)
             valid = cli_parse_ordinal(optarg, &arguments->number);
+        else if (option == CAPACITY)
+            valid = cli_parse_size(optarg, &arguments->capacity);
         else if (option == AT)
             arguments->path = optarg;
         else
@@ -87,8 +90,8 @@ static int parse(int argc, char **argv, struct attach_arguments *arguments) {
         if (!valid)
             return cli_error(CLI_USAGE, "attach: '%s' is not valid", optarg);
     }
-    if (!arguments->path || arguments->number < 1 || arguments->number > SHARE_MOST_PROCESSES ||
-        optind < argc)
+    if (!arguments->path || !arguments->capacity || arguments->number < 1 ||
+        arguments->number > SHARE_MOST_PROCESSES || optind < argc)
         return cli_error(CLI_USAGE, "attach is started by gpumem share");
     return CLI_OK;
 }

@@ -28,16 +28,18 @@ static int spawn(const char *program, const char *const *argv, pid_t *pid) {
 
 int share_start(const struct share_arguments *arguments, const char *driver, const char *path,
                 struct share_process *processes) {
-    char self[4096], device[12], number[12];
+    char self[4096], device[12], number[12], capacity[24];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0)
         return cli_error(CLI_FAILED, "share: cannot find this program: %s", strerror(errno));
     self[length] = 0;
     snprintf(device, sizeof device, "%d", arguments->device);
+    snprintf(capacity, sizeof capacity, "%llu", 2 * (unsigned long long)arguments->bytes);
     for (unsigned i = 0; i < arguments->processes; i++) {
         snprintf(number, sizeof number, "%u", i + 1);
-        const char *argv[] = {self,       "attach", "--at",     path,   "--device", device,
-                              "--number", number,   "--driver", driver, NULL};
+        const char *argv[] = {self,         "attach",   "--at", path,       "--device",
+                              device,       "--number", number, "--driver", driver,
+                              "--capacity", capacity,   NULL};
         int error = spawn(self, argv, &processes[i].pid);
         if (error) {
             processes[i].pid = 0;
