@@ -10,6 +10,9 @@
  * when it wants it (gpumem_import_update), and keeps its address; the owner answers
  * (gpumem_export_answer). Nothing ever changes in an importer without its asking.
  *
+ * After PEER a connection is of no more use, since the other side may be in the middle of
+ * something; after every other answer it can be used again.
+ *
  * docs/sharing.md has it step by step. gpumem/connect.h makes the sockets.
  */
 #ifndef GPUMEM_SHARE_H

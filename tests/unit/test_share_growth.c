@@ -3,6 +3,7 @@
 #include "other_process.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 
 static gpumem_resource *resource;
@@ -69,8 +70,25 @@ static int follow(gpumem_buffer *buffer, int socket, size_t chunks) {
     return write_marks(buffer, 0, 1) == GPUMEM_OK && other_say(socket) ? 0 : 23;
 }
 
-static int other_process(int socket) {
+/* An owner that says nothing more, until it is killed. */
+static int silent_owner(int socket) {
+    gpumem_resource *own;
     gpumem_buffer *buffer;
+    gpumem_export *exported;
+    if (open_device(NULL) != 0 || gpumem_virtual_resource_create(device, NULL, &own) != GPUMEM_OK ||
+        gpumem_buffer_allocate(own, CHUNK, NULL, &buffer) != GPUMEM_OK ||
+        write_marks(buffer, 0, 0) != GPUMEM_OK ||
+        gpumem_export_create(buffer, &exported) != GPUMEM_OK ||
+        gpumem_export_send(exported, socket, NULL) != GPUMEM_OK)
+        return 1;
+    pause();
+    return 2;
+}
+
+static int other_process(const char *what, int socket) {
+    gpumem_buffer *buffer;
+    if (strcmp(what, "owner") == 0)
+        return silent_owner(socket);
     if (open_device(NULL) != 0)
         return 1;
     size_t descriptors = open_descriptors();
@@ -140,6 +158,25 @@ static void another_process_follows_growth(void **state) {
     (void)state;
     follow_in_another_process(SOCK_STREAM);
     follow_in_another_process(SOCK_SEQPACKET);
+}
+
+static void a_killed_owner_leaves_what_was_imported(void **state) {
+    (void)state;
+    gpumem_buffer *import;
+    int socket, status = 0;
+    pid_t owner = other_start("owner", SOCK_STREAM, &socket);
+    OK(gpumem_import_receive(device, socket, CAPACITY, &import));
+    FAILS(PEER, gpumem_import_update(import, socket, GPUMEM_SHARE_OPTIONS(.timeout_ms = 50)));
+    SAYS("within 50 ms");
+    assert_int_equal(kill(owner, SIGKILL), 0);
+    assert_int_equal(waitpid(owner, &status, 0), owner);
+    assert_true(WIFSIGNALED(status));
+    FAILS(PEER, gpumem_import_update(import, socket, NULL));
+    assert_int_equal(gpumem_buffer_size(import), CHUNK);
+    assert_true(has_marks(import, 0));
+    OK(write_marks(import, 0, 1));
+    close(socket);
+    OK(gpumem_buffer_free(import, NULL));
 }
 
 /* ---- Both sides in one process --------------------------------------------------------------- */
@@ -534,9 +571,10 @@ static void threads_follow_one_export(void **state) {
 
 int main(int argc, char **argv) {
     if (argc == 3)
-        return other_process(atoi(argv[2]));
+        return other_process(argv[1], atoi(argv[2]));
     const struct CMUnitTest tests[] = {
         T(another_process_follows_growth),
+        T(a_killed_owner_leaves_what_was_imported),
         T(a_size_alone_may_grow),
         T(nothing_changes_unasked),
         T(what_is_too_much_leaves_the_import),
