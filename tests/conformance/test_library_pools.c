@@ -2,10 +2,9 @@
  * The library's pools on any driver: whose they are, their numbers, memory for no stream, and a
  * pool and its buffers in another process.
  */
-#include "harness.h"
+#include "library_processes.h"
 
 #include <fcntl.h>
-#include <gpumem/gpumem.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,38 +13,6 @@
 
 #define MIB  ((size_t)1 << 20)
 #define SIZE (3 * MIB)
-
-static gpumem_library *library;
-static gpumem_device *device;
-
-static void check_status(gpumem_status got, gpumem_status wanted, const char *call, int line) {
-    if (got == wanted)
-        return;
-    print_error("%s\n  answered %s, wanted %s: %s\n", call, gpumem_status_name(got),
-                gpumem_status_name(wanted), gpumem_last_error()->message);
-    _fail(__FILE__, line);
-}
-#define WORKS(call)           check_status((call), GPUMEM_OK, #call, __LINE__)
-#define REFUSES(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __LINE__)
-
-/* On the driver that the harness has chosen. */
-static void open_library(void) {
-    gpumem_open_options options = {.size = sizeof options, .driver = gpumem_driver_path(driver)};
-    WORKS(gpumem_open(&options, &library));
-    WORKS(gpumem_device_open(library, 0, &device));
-}
-
-static void close_library(void) {
-    WORKS(gpumem_device_close(device));
-    WORKS(gpumem_close(library));
-}
-
-static bool has(gpumem_capability capability, char reason[192]) {
-    gpumem_capability_report report = {.size = sizeof report};
-    WORKS(gpumem_device_get_capability(device, capability, &report));
-    memcpy(reason, report.reason, sizeof report.reason);
-    return report.supported;
-}
 
 static gpumem_resource *make(bool host, gpumem_pool_choice choice, bool ipc) {
     gpumem_resource *pool = NULL;

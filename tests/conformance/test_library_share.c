@@ -2,9 +2,8 @@
  * The library's sharing on any driver: by path, with growth, a killed importer, the end of an
  * export, memory of pools, and events that order two processes.
  */
-#include "harness.h"
+#include "library_processes.h"
 
-#include <gpumem/gpumem.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,37 +14,6 @@
 
 #define MIB   ((size_t)1 << 20)
 #define CHUNK (2 * MIB)
-
-static gpumem_library *library;
-static gpumem_device *device;
-
-static void check_status(gpumem_status got, gpumem_status wanted, const char *call, int line) {
-    if (got == wanted)
-        return;
-    print_error("%s\n  answered %s, wanted %s: %s\n", call, gpumem_status_name(got),
-                gpumem_status_name(wanted), gpumem_last_error()->message);
-    _fail(__FILE__, line);
-}
-#define WORKS(call)           check_status((call), GPUMEM_OK, #call, __LINE__)
-#define REFUSES(status, call) check_status((call), GPUMEM_ERROR_##status, #call, __LINE__)
-
-/* On the driver that the harness has chosen. */
-static void open_library(void) {
-    WORKS(gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = gpumem_driver_path(driver)), &library));
-    WORKS(gpumem_device_open(library, 0, &device));
-}
-
-static void close_library(void) {
-    WORKS(gpumem_device_close(device));
-    WORKS(gpumem_close(library));
-}
-
-static bool has(gpumem_capability capability, char reason[192]) {
-    gpumem_capability_report report = {.size = sizeof report};
-    WORKS(gpumem_device_get_capability(device, capability, &report));
-    memcpy(reason, report.reason, sizeof report.reason);
-    return report.supported;
-}
 
 /* Its first and last byte: what is said about the rest by the copies of other tests. */
 static bool holds(gpumem_buffer *buffer, unsigned char value) {

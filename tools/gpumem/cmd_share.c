@@ -10,6 +10,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,7 +83,7 @@ static int ask(struct show *show, unsigned i, const struct share_command *comman
 static int hear(struct show *show, unsigned i) {
     struct share_reply reply;
     if (!share_receive(show->processes[i].connection, &reply, sizeof reply))
-        return cli_error(CLI_PEER, "share: process %d is gone", show->pids[i]);
+        return cli_error(CLI_PEER, "share: process %d is gone, or silent", show->pids[i]);
     if (!reply.good)
         return cli_error(CLI_PEER, "share: process %d failed", show->pids[i]);
     if (show->addresses[i] && reply.address != show->addresses[i])
@@ -127,6 +129,9 @@ static int take_in(struct show *show, int connection, int pid) {
         return cli_error(CLI_PEER, "share: process %d was not started here", pid);
     }
     show->processes[i].connection = connection;
+    /* One that hangs does not keep the others waiting for ever. */
+    const struct timeval most = {.tv_sec = SHARE_MOST_SECONDS};
+    (void)setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     gpumem_status status = gpumem_export_send(show->exported, connection, NULL);
     return status == GPUMEM_OK ? CLI_OK : cli_fail(status);
 }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #define SHARE_MOST_PROCESSES 32
+#define SHARE_MOST_SECONDS   60 /* that one of them may take for a step */
 /* What each process writes, one behind the other: the owner's is the first. */
 #define SHARE_PART ((size_t)4096)
 
