@@ -23,8 +23,9 @@ extern "C" {
  * passed the copy, and what is read is there only then; with memory that is not pinned the call may
  * block for that, which no program may count on: see the synchronous forms below. A size of 0 does
  * nothing. NOT_PERMITTED: to write to a buffer that is read-only. The stream is added to the
- * buffers' used ones (gpumem_buffer_use).
- * Driver: cuMemcpyAsync, cuMemsetD8Async.
+ * buffers' used ones (gpumem_buffer_use). Between two devices' buffers no access is needed; the
+ * stream may be of either.
+ * Driver: cuMemcpyAsync, cuMemsetD8Async; cuMemcpyPeerAsync between two devices.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                              size_t bytes, CUstream stream);
@@ -85,7 +86,8 @@ typedef struct gpumem_rows {
 /*
  * The copies above for rows. What lies between two rows is left as it is. Checked against the
  * buffers from the first byte of the first row to the last byte of the last one. Driver:
- * cuMemcpy2DAsync, which takes pitches below 2 GiB; cuMemcpyAsync where both sides have no gaps.
+ * cuMemcpy2DAsync, which takes pitches below 2 GiB; cuMemcpyAsync where both sides have no gaps;
+ * cuMemcpy3DPeerAsync between two devices.
  */
 GPUMEM_API gpumem_status gpumem_buffer_write_2d(gpumem_buffer *buffer, size_t offset,
                                                 const void *host, const gpumem_rows *rows,

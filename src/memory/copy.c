@@ -17,6 +17,22 @@ gpumem_status gm_copy_writes(gpumem_buffer *buffer, size_t offset, size_t bytes,
     return gm_copy_reads(buffer, offset, bytes, stream, call);
 }
 
+int gm_copy_is_between_devices(const gpumem_buffer *to, const gpumem_buffer *from) {
+    return to->resource->device != from->resource->device && !to->allocation.host_pointer &&
+           !from->allocation.host_pointer;
+}
+
+static gpumem_status copy_between_devices(gpumem_buffer *to, size_t to_offset, gpumem_buffer *from,
+                                          size_t from_offset, size_t bytes, CUstream stream) {
+    gpumem_device *there = to->resource->device, *here = from->resource->device;
+    GM_IN_CONTEXT(there,
+                  cu->cuMemcpyPeerAsync(to->allocation.pointer + to_offset, there->context,
+                                        from->allocation.pointer + from_offset, here->context,
+                                        bytes, stream),
+                  "cuMemcpyPeerAsync", "cannot copy %zu bytes from device %d to device %d", bytes,
+                  here->ordinal, there->ordinal);
+}
+
 /*
  * Host memory is named by its address, as unified addressing has it: the driver's typed copies
  * refuse memory of a host pool on either side, and the others take it (recorded on an H200).
@@ -57,6 +73,8 @@ gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buf
         return status;
     GM_REQUIRE(to->resource->device->library == from->resource->device->library,
                "gpumem_buffer_copy: the buffers belong to two opened libraries");
+    if (gm_copy_is_between_devices(to, from))
+        return copy_between_devices(to, to_offset, from, from_offset, bytes, stream);
     return gpumem_copy(to->resource->device, to->allocation.pointer + to_offset,
                        from->allocation.pointer + from_offset, bytes, stream);
 }

@@ -23,6 +23,13 @@
         return status_;                                                                            \
     } while (0)
 
+/*
+ * Whether these are memories of two devices. Each side is then named with its context: memory of a
+ * pool is refused otherwise where the pool is not open to the device whose context is current
+ * (recorded on two H200s), whichever device's stream it is.
+ */
+int gm_copy_is_between_devices(const gpumem_buffer *to, const gpumem_buffer *from);
+
 /* Checks a range that a stream is about to read or write, and names the stream for the buffer. */
 gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
                             const char *call);

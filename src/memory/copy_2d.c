@@ -84,6 +84,29 @@ gpumem_status gpumem_buffer_read_2d(gpumem_buffer *buffer, size_t offset, void *
                  buffer->allocation.pointer + offset, &plan, stream);
 }
 
+static gpumem_status queue_between_devices(const gpumem_buffer *to, size_t to_offset,
+                                           const gpumem_buffer *from, size_t from_offset,
+                                           const struct plan *plan, CUstream stream) {
+    const gpumem_rows *rows = &plan->rows;
+    gpumem_device *there = to->resource->device, *here = from->resource->device;
+    const CUDA_MEMCPY3D_PEER copy = {
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = from->allocation.pointer + from_offset,
+        .srcContext = here->context,
+        .srcPitch = rows->from_pitch,
+        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+        .dstDevice = to->allocation.pointer + to_offset,
+        .dstContext = there->context,
+        .dstPitch = rows->to_pitch,
+        .WidthInBytes = rows->width,
+        .Height = rows->count,
+        .Depth = 1,
+    };
+    GM_IN_CONTEXT(there, cu->cuMemcpy3DPeerAsync(&copy, stream), "cuMemcpy3DPeerAsync",
+                  "cannot copy %zu rows of %zu bytes from device %d to device %d", rows->count,
+                  rows->width, here->ordinal, there->ordinal);
+}
+
 gpumem_status gpumem_buffer_copy_2d(gpumem_buffer *to, size_t to_offset, gpumem_buffer *from,
                                     size_t from_offset, const gpumem_rows *rows, CUstream stream) {
     GM_UNCANCELLED;
@@ -99,6 +122,8 @@ gpumem_status gpumem_buffer_copy_2d(gpumem_buffer *to, size_t to_offset, gpumem_
         return status;
     GM_REQUIRE(to->resource->device->library == from->resource->device->library,
                "gpumem_buffer_copy_2d: the buffers belong to two opened libraries");
+    if (gm_copy_is_between_devices(to, from))
+        return queue_between_devices(to, to_offset, from, from_offset, &plan, stream);
     return queue(to->resource->device, to->allocation.pointer + to_offset,
                  from->allocation.pointer + from_offset, &plan, stream);
 }

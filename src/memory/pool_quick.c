@@ -161,10 +161,11 @@ static int try_free(gpumem_buffer *buffer, CUstream stream) {
     return cell && give_back(buffer, cell);
 }
 
-/* Host memory is pinned, and counts in more places; what others allocated ends in other ways. */
+/* Host memory is pinned, and counts in more places; managed memory is refused to captures, and the
+ * CPU has it too; what others allocated ends in other ways. */
 void gm_pool_quicken(struct gm_pool *p) {
     static const struct gm_quick_ops ops = {.try_allocate = try_allocate, .try_free = try_free};
-    if (p->settings.host || p->settings.mapped)
+    if (p->settings.host || p->settings.managed || p->settings.mapped)
         return;
     gm_tally_begin(&p->resource->tally, &p->resource->meter);
     p->resource->quick = &ops;

@@ -18,13 +18,11 @@
 const char cmd_share_usage[] =
     "usage: gpumem share [OPTION...]\n"
     "\n"
-    "Shows memory that processes share while it grows. This process, the owner, makes a buffer "
-    "and\n"
-    "listens; others attach to it by path and import it. The owner grows the buffer, and each of\n"
-    "them asks for what is new: its address stays. One is killed; the owner and the rest go on.\n"
-    "The owner detaches its export and shrinks, which takes nothing from the others. When all "
-    "have\n"
-    "let go, the device has its memory back. Every step is checked by bytes that all of them\n"
+    "Shows memory that processes share while it grows. This process, the owner, makes a buffer\n"
+    "and listens; others attach to it by path and import it. The owner grows the buffer, and each\n"
+    "of them asks for what is new: its address stays. One is killed; the owner and the rest go\n"
+    "on. The owner detaches its export and shrinks, which takes nothing from the others. When all\n"
+    "have let go, the device has its memory back. Every step is checked by bytes that all of them\n"
     "write.\n"
     "\n"
     "  --driver CHOICE  nvidia, softgpu, or a path\n"
@@ -33,7 +31,10 @@ const char cmd_share_usage[] =
     "                   to twice as much\n"
     "  --processes N    that attach, 2 to 32 (3)\n"
     "  --at PATH        where they meet: a socket file, or @NAME (@gpumem-share- and this pid)\n"
-    "  --json           print one JSON object\n";
+    "  --json           print one JSON object\n"
+    "\n"
+    "Exit status: 0 shown, 2 wrong usage, 3 no driver or device, 6 too little memory, 7 bytes are\n"
+    "not what they should be, 8 another process failed, 130 interrupted, 1 anything else.\n";
 
 enum step { BEFORE, SHARED, GROWN, KILLED, SHRUNK, AFTER, STEPS };
 static const char *const step_names[STEPS] = {"before", "shared", "grown",
