@@ -47,9 +47,9 @@ typedef enum gpumem_status {
 typedef struct gpumem_error {
     gpumem_status status;
     int driver_code;     /* CUresult, or 0 */
-    int vulkan_code;     /* always 0: reserved for calls on Vulkan, of which there are none yet */
+    int vulkan_code;     /* VkResult, or 0: memory that the CPU maps is mapped by Vulkan */
     int system_code;     /* errno, or 0 */
-    const char *call;    /* the driver or system call that refused, or "" */
+    const char *call;    /* the call of the driver, Vulkan or the system that refused, or "" */
     const char *message; /* what was asked, what refused it, what to do about it when known */
 } gpumem_error;
 

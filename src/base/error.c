@@ -51,6 +51,18 @@ gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason,
     return status;
 }
 
+gpumem_status gm_fail_vulkan(gpumem_status status, int code, const char *reason, const char *call,
+                             const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    record(status, call, format, args);
+    va_end(args);
+    last.error.vulkan_code = code;
+    append(": ", call);
+    append(" answered ", reason);
+    return status;
+}
+
 /* As far as the text goes: each free of a buffer saves the record, and mostly there is none. */
 static void copy(struct gm_error_record *to, const struct gm_error_record *from) {
     to->error = from->error;

@@ -19,12 +19,17 @@ gpumem_status gm_fail_system(gpumem_status status, int error, const char *call, 
 gpumem_status gm_fail_driver(gpumem_status status, int code, const char *reason, const char *call,
                              const char *format, ...) GM_PRINTF(5, 6);
 
+/* As gm_fail, for a call of Vulkan that answered `code`, a VkResult with the name `reason`. */
+gpumem_status gm_fail_vulkan(gpumem_status status, int code, const char *reason, const char *call,
+                             const char *format, ...) GM_PRINTF(5, 6);
+
 /* The analyzer reads one file at a time; it must know that these answer the status that they are
  * given, or it follows paths on which a failure counts as success. */
 #if defined(__clang_analyzer__) && !defined(GM_ERROR_DEFINITIONS)
 #define gm_fail(status, ...)        (gm_fail(status, __VA_ARGS__), (status))
 #define gm_fail_system(status, ...) (gm_fail_system(status, __VA_ARGS__), (status))
 #define gm_fail_driver(status, ...) (gm_fail_driver(status, __VA_ARGS__), (status))
+#define gm_fail_vulkan(status, ...) (gm_fail_vulkan(status, __VA_ARGS__), (status))
 #endif
 
 /* The record itself, to be saved and put back around cleanup that may fail too. */

@@ -10,7 +10,6 @@ INCLUDE = Path(__file__).resolve().parents[2] / "include/gpumem"
 # What is declared, where, and what the call behind it would have in its name.
 WITHOUT_A_CALL = [
     ("library.h", r"\bGPUMEM_CAPABILITY_EVENT_IPC\b", 1, r"gpumem_event_\w*(export|import|ipc)"),
-    ("status.h", r"\bint vulkan_code;", 1, r"gpumem_\w*vulkan"),
 ]
 
 
