@@ -49,6 +49,15 @@ else()
     list(APPEND missing libxxhash-dev)
 endif()
 
+# Declarations only: what has Vulkan's functions is found at run time.
+find_path(GPUMEM_VULKAN_INCLUDE vulkan/vulkan_core.h)
+if(GPUMEM_VULKAN_INCLUDE)
+    add_library(gpumem_vulkan_headers INTERFACE)
+    target_include_directories(gpumem_vulkan_headers SYSTEM INTERFACE ${GPUMEM_VULKAN_INCLUDE})
+else()
+    list(APPEND missing libvulkan-dev)
+endif()
+
 if(GPUMEM_TESTS)
     find_path(GPUMEM_CMOCKA_INCLUDE cmocka.h)
     find_library(GPUMEM_CMOCKA_LIBRARY cmocka)

@@ -67,6 +67,7 @@ function(gpumem_test_program folder source harness link internal)
         ${PROJECT_SOURCE_DIR}/include)
     if(internal)
         target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+        target_link_libraries(${target} PRIVATE gpumem_vulkan_headers)
     endif()
     target_compile_definitions(${target} PRIVATE
         GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")

@@ -34,14 +34,18 @@ LIBRARIES = {
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
     "vulkan/vulkan.h": ("tests/conformance", "tests/parity"),
+    "vulkan/vulkan_core.h": ("src/vulkan",),
+    "vulkan/vk_icd.h": ("tests/vulkan_icd",),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
-PARTS = {"base", "driver", "softgpu", "memory", "cache", "wrap", "share", "load", "snapshot"}
+PARTS = {"base", "driver", "vulkan", "softgpu", "memory", "cache", "wrap", "share", "load",
+         "snapshot"}
 RULES = {
     "src/base": set(),
     "src/driver": {"base"},
     "src/softgpu": {"base", "driver"},
-    "src/memory": {"base", "driver"},
+    "src/vulkan": {"base"},
+    "src/memory": {"base", "driver", "vulkan"},
     "src/cache": {"base", "driver", "memory"},
     "src/wrap": {"base", "driver", "memory"},
     "src/share": {"base", "driver", "memory"},
@@ -59,6 +63,7 @@ RULES = {
     "tests/abi": None,
     "tests/runner": None,
     "tests/harness": None,
+    "tests/vulkan_icd": {"base", "vulkan"},
     "tests/unit": PARTS,
     "tests/fault": PARTS,
     "tests/fuzz": PARTS,
@@ -166,6 +171,10 @@ PLANTED = [
     ("src/memory/a.c", '#include "wrap/x.h"'),
     ("src/memory/a.c", '#include "../share/x.h"'),
     ("src/memory/a.c", "#include <ini.h>"),
+    ("src/vulkan/a.c", '#include "driver/x.h"'),
+    ("src/vulkan/a.c", '#include "memory/x.h"'),
+    ("src/share/a.c", '#include "vulkan/x.h"'),
+    ("src/memory/a.c", "#include <vulkan/vulkan_core.h>"),
     ("src/load/a.c", "#include <cuda.h>"),
     ("src/elsewhere/a.c", "#include <stdio.h>"),
     ("tools/gpumem/a.c", '#include "base/x.h"'),

@@ -1,0 +1,57 @@
+/*
+ * A Vulkan driver (ICD) made for tests: memory of memfds, imported and exported as OPAQUE_FD,
+ * mapped anywhere or at a chosen place. It imports what softgpu exports. GPUMEM_VULKAN names its
+ * file, build/tests/vulkan_icd/libvulkan_icd.so; a loader takes it too.
+ *
+ * What an instance has is read from the environment when it is created:
+ *
+ *   VULKAN_ICD_UUID         deviceUUIDs in hexadecimal, dashes allowed, with commas between
+ * devices; without it one device, which has the UUID of softgpu's device 0 VULKAN_ICD_COHERENT the
+ * memory type that is in the device and host-visible is coherent: "yes" (as on an H200, and without
+ * the variable), "no", or "both" types VULKAN_ICD_PLACED       "no": neither VK_KHR_map_memory2 nor
+ * VK_EXT_map_memory_placed; "unreserved": without the feature memoryUnmapReserve
+ *   VULKAN_ICD_ALLOCATIONS  maxMemoryAllocationCount (4096)
+ *   VULKAN_ICD_HEAP         bytes of the device's heap (1 GiB)
+ *   VULKAN_ICD_BUDGET       bytes that may be allocated, and the heap's budget (the heap)
+ *   VULKAN_ICD_WITHOUT      names of functions and extensions that it lacks, with commas
+ *   VULKAN_ICD_FAULT        FUNCTION:FIRST:COUNT:RESULT, as `fail` below; "*" for any function
+ *
+ * Non-coherent memory is that: what is mapped is a copy, flushing an atom (64 bytes) writes the
+ * bytes of it that changed to the memory, invalidating reads it. Write-combining has no likeness
+ * here.
+ *
+ * The driver watches how it is used. What Vulkan forbids and what it wants of one thread alone
+ * (external synchronization) is kept as a violation.
+ */
+#ifndef TESTS_VULKAN_ICD_H
+#define TESTS_VULKAN_ICD_H
+
+#include <stddef.h>
+
+#define VULKAN_ICD_FILE "/tests/vulkan_icd/libvulkan_icd.so" /* below the build folder */
+#define VULKAN_ICD_ATOM 64
+/* minPlacedMemoryMapAlignment */
+#define VULKAN_ICD_PLACE_MULTIPLE 65536
+
+/* Objects of all instances that are alive, and mappings. */
+struct vulkan_icd_live {
+    size_t instances, devices, memories, maps;
+};
+
+struct vulkan_icd_control {
+    /* Forgets faults, counts of calls and violations. */
+    void (*reset)(void);
+    /* Calls `first` (from 1, counted from now on) and the `count` - 1 after it answer `result`, a
+     * VkResult, and do nothing. `function` NULL: calls of any function that can answer one. */
+    void (*fail)(const char *function, unsigned first, unsigned count, int result);
+    /* Since the last reset, those that failed included. NULL: of functions that can fail. */
+    unsigned (*calls)(const char *function);
+    struct vulkan_icd_live (*live)(void);
+    /* The first, or NULL. */
+    const char *(*violation)(void);
+};
+
+/* Exported by the driver's file under this name. */
+const struct vulkan_icd_control *vulkan_icd_control(void);
+
+#endif

@@ -1,0 +1,81 @@
+/* What tests of Vulkan share: the test driver chosen and looked into; beside cmocka's headers. */
+#ifndef TESTS_VULKAN_TEST_H
+#define TESTS_VULKAN_TEST_H
+
+#include "library_test.h"
+#include "vulkan_icd.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <unistd.h>
+
+/* Of softgpu's device 0, which is what the test driver's device has unless it is told otherwise. */
+static const unsigned char softgpu_uuid[16] = {0x73, 0x6f, 0x66, 0x74, 0x67,
+                                               0x70, 0x80, 0x75, 0x80};
+
+static const struct vulkan_icd_control *icd;
+
+static inline void choose_vulkan(const char *path) {
+    assert_int_equal(path ? setenv("GPUMEM_VULKAN", path, 1) : unsetenv("GPUMEM_VULKAN"), 0);
+}
+
+/* Makes the test driver the one that is opened, with nothing asked of it. */
+static inline void choose_icd(void) {
+    static const char *const settings[] = {
+        "VULKAN_ICD_UUID",   "VULKAN_ICD_COHERENT", "VULKAN_ICD_PLACED",  "VULKAN_ICD_ALLOCATIONS",
+        "VULKAN_ICD_BUDGET", "VULKAN_ICD_HEAP",     "VULKAN_ICD_WITHOUT", "VULKAN_ICD_FAULT"};
+    for (size_t i = 0; i < COUNT(settings); i++)
+        unsetenv(settings[i]);
+    choose_vulkan(GPUMEM_BINARY_DIR VULKAN_ICD_FILE);
+}
+
+/* For cmocka's setup of a group. */
+static inline int find_icd(void **state) {
+    (void)state;
+    const struct vulkan_icd_control *(*get)(void);
+    void *file = dlopen(GPUMEM_BINARY_DIR VULKAN_ICD_FILE, RTLD_NOW | RTLD_LOCAL);
+    void *symbol = file ? dlsym(file, "vulkan_icd_control") : NULL;
+    if (!symbol) {
+        print_error("the test driver cannot be opened: %s\n", dlerror());
+        return -1;
+    }
+    memcpy(&get, &symbol, sizeof get);
+    icd = get();
+    return 0;
+}
+
+/* For cmocka's setup of a test. */
+static inline int start_with_icd(void **state) {
+    (void)state;
+    choose_icd();
+    icd->reset();
+    return 0;
+}
+
+/* The test driver was used as Vulkan wants it. */
+static inline void assert_used_well(void) {
+    if (icd->violation())
+        fail_msg("the test driver was misused: %s", icd->violation());
+}
+
+/* And nothing of it is left. */
+static inline void assert_nothing_left(void) {
+    struct vulkan_icd_live live = icd->live();
+    assert_used_well();
+    assert_int_equal(live.maps, 0);
+    assert_int_equal(live.memories, 0);
+    assert_int_equal(live.devices, 0);
+    assert_int_equal(live.instances, 0);
+}
+
+static inline size_t open_descriptors(void) {
+    size_t count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+#endif
