@@ -1,0 +1,131 @@
+/* Memory that Vulkan allocated, mapped and exported, imported by softgpu: the bytes are the same.
+ * With the test driver and with Mesa's on the CPU. */
+#include "lavapipe.h"
+#include "vulkan/device.h"
+#include "vulkan_test.h"
+
+/* One size of whole pages, one that is none. */
+static const size_t sizes[] = {5 * MIB, 100000};
+
+static void fill(unsigned char *bytes, size_t size, unsigned seed) {
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(i * 7 + (i >> 8) * 13 + seed);
+}
+
+static void assert_filled(const unsigned char *bytes, size_t size, unsigned seed) {
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != (unsigned char)(i * 7 + (i >> 8) * 13 + seed))
+            fail_msg("byte %zu is %d", i, bytes[i]);
+}
+
+static CUdeviceptr import_into_cuda(int fd, size_t size, CUexternalMemory *external) {
+    CUDA_EXTERNAL_MEMORY_HANDLE_DESC handle;
+    CUDA_EXTERNAL_MEMORY_BUFFER_DESC buffer;
+    CUdeviceptr address = 0;
+    memset(&handle, 0, sizeof handle);
+    handle.type = CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD;
+    handle.handle.fd = fd;
+    handle.size = size;
+    memset(&buffer, 0, sizeof buffer);
+    buffer.size = size;
+    assert_int_equal(cu->cuImportExternalMemory(external, &handle), CUDA_SUCCESS);
+    assert_int_equal(cu->cuExternalMemoryGetMappedBuffer(&address, *external, &buffer),
+                     CUDA_SUCCESS);
+    return address;
+}
+
+static void check_both_ways(unsigned char *host, CUdeviceptr address, size_t size) {
+    unsigned char *bytes = malloc(size);
+    fill(host, size, 1);
+    assert_int_equal(cu->cuMemcpyDtoH_v2(bytes, address, size), CUDA_SUCCESS);
+    assert_filled(bytes, size, 1);
+    fill(bytes, size, 2);
+    assert_int_equal(cu->cuMemcpyHtoD_v2(address, bytes, size), CUDA_SUCCESS);
+    assert_filled(host, size, 2);
+    free(bytes);
+}
+
+static void share(struct gm_vulkan *vulkan, size_t size, unsigned flags) {
+    struct gm_vulkan_memory *memory;
+    CUexternalMemory external;
+    void *host;
+    int fd = -1;
+    OK(gm_vulkan_allocate(vulkan, size, flags, &memory));
+    assert_int_equal(gm_vulkan_memory_size(memory), size);
+    OK(gm_vulkan_map(memory, NULL, &host));
+    OK(gm_vulkan_export(memory, &fd));
+    assert_true(fd >= 3);
+    CUdeviceptr address = import_into_cuda(fd, size, &external);
+    check_both_ways(host, address, size);
+    OK(gm_vulkan_free(memory));
+    assert_int_equal(cu->cuMemsetD8_v2(address, 1, size), CUDA_SUCCESS); /* CUDA has it still */
+    assert_int_equal(cu->cuMemFree_v2(address), CUDA_SUCCESS);
+    assert_int_equal(cu->cuDestroyExternalMemory(external), CUDA_SUCCESS);
+}
+
+static void share_all(struct gm_vulkan *vulkan, unsigned flags) {
+    CUcontext popped;
+    assert_int_equal(cu->cuCtxPushCurrent_v2(gpumem_device_context(device)), CUDA_SUCCESS);
+    for (size_t i = 0; i < COUNT(sizes); i++)
+        share(vulkan, sizes[i], flags);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+}
+
+static void by_the_test_driver(void **state) {
+    start_with_icd(state);
+    struct gm_vulkan *vulkan;
+    OK(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0));
+    share_all(vulkan, 0);
+    gm_vulkan_close(vulkan);
+    assert_nothing_left();
+}
+
+static void by_lavapipe(void **state) {
+    (void)state;
+    struct gm_vulkan *vulkan;
+    struct gm_vulkan_type type;
+    unsigned char uuid[16];
+    if (!find_lavapipe(uuid))
+        skip();
+    choose_vulkan(NULL);
+    OK(gm_vulkan_open(uuid, &vulkan, NULL, 0));
+    const struct gm_vulkan_facts *facts = gm_vulkan_get_facts(vulkan);
+    assert_non_null(strstr(facts->library, "libvulkan"));
+    assert_non_null(strstr(facts->name, "llvmpipe"));
+    assert_string_equal(facts->refusals, "");
+    assert_true(facts->coherent);
+    assert_true(facts->heap_bytes > 0);
+    OK(gm_vulkan_choose(vulkan, GM_VULKAN_FORCE_NON_COHERENT, &type));
+    assert_false(type.coherent);
+    share_all(vulkan, GM_VULKAN_REQUIRE_COHERENT);
+    gm_vulkan_close(vulkan);
+}
+
+static void flushes_reach_lavapipe(void **state) {
+    (void)state;
+    struct gm_vulkan *vulkan;
+    struct gm_vulkan_memory *memory;
+    unsigned char uuid[16];
+    void *host;
+    if (!find_lavapipe(uuid))
+        skip();
+    choose_vulkan(NULL);
+    OK(gm_vulkan_open(uuid, &vulkan, NULL, 0));
+    OK(gm_vulkan_allocate(vulkan, 100000, GM_VULKAN_FORCE_NON_COHERENT, &memory));
+    OK(gm_vulkan_map(memory, NULL, &host));
+    OK(gm_vulkan_flush(memory, 99999, 1));
+    OK(gm_vulkan_invalidate(memory, 1, 3));
+    gm_vulkan_close(vulkan); /* the memory holds it */
+    OK(gm_vulkan_free(memory));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_the_test_driver),
+        cmocka_unit_test(by_lavapipe),
+        cmocka_unit_test(flushes_reach_lavapipe),
+    };
+    if (find_icd(NULL) != 0)
+        return 1;
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}

@@ -1,0 +1,294 @@
+/* Which library is opened for a device, what is said of those that are not, and how long it stays.
+ */
+#include "lavapipe.h"
+#include "temporary.h"
+#include "vulkan/device.h"
+#include "vulkan_test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define NVIDIA_MODULE "/proc/driver/nvidia/version"
+
+/* Instead of libc's: whether this machine has NVIDIA's kernel module, the test says. */
+static int module_is_here;
+int access(const char *path, int mode) {
+    if (strcmp(path, NVIDIA_MODULE) == 0)
+        return module_is_here ? 0 : -1;
+    return faccessat(AT_FDCWD, path, mode, 0);
+}
+
+static const unsigned char nobody[16] = {1, 2, 3};
+static struct gm_vulkan *vulkan;
+static char reason[GM_VULKAN_REASON];
+
+#define REASON(text)                                                                               \
+    do {                                                                                           \
+        if (!strstr(reason, text))                                                                 \
+            fail_msg("'%s' is not in: %s", text, reason);                                          \
+    } while (0)
+
+static gpumem_status open_it(void) {
+    vulkan = NULL;
+    reason[0] = 0;
+    return gm_vulkan_open(softgpu_uuid, &vulkan, reason, sizeof reason);
+}
+
+static void refused(gpumem_status wanted) {
+    gpumem_status got = open_it();
+    if (got != wanted)
+        fail_msg("answered %s: %s", gpumem_status_name(got), gpumem_last_error()->message);
+    assert_null(vulkan);
+    assert_nothing_left();
+}
+
+static void one_device_for_all_who_open_it(void **state) {
+    (void)state;
+    struct gm_vulkan *first, *second;
+    OK(gm_vulkan_open(softgpu_uuid, &first, NULL, 0));
+    OK(gm_vulkan_open(softgpu_uuid, &second, NULL, 0));
+    assert_ptr_equal(first, second);
+    assert_int_equal(icd->live().devices, 1);
+    const struct gm_vulkan_facts *facts = gm_vulkan_get_facts(first);
+    assert_string_equal(facts->library, GPUMEM_BINARY_DIR VULKAN_ICD_FILE);
+    assert_string_equal(facts->name, "test driver, device 0");
+    assert_string_equal(facts->refusals, "");
+    assert_true(facts->placed && facts->coherent && facts->has_budget);
+    assert_int_equal(facts->place_multiple, VULKAN_ICD_PLACE_MULTIPLE);
+    assert_int_equal(facts->heap_bytes, GIB);
+    assert_int_equal(facts->most_memories, 4096);
+    gm_vulkan_close(first);
+    assert_int_equal(icd->live().devices, 1);
+    gm_vulkan_close(second);
+    gm_vulkan_close(NULL);
+    assert_nothing_left();
+}
+
+static void the_device_is_found_by_its_uuid(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_UUID",
+           "00000000-0000-0000-0000-000000000001,736f6674-6770-8075-8000-000000000000", 1);
+    OK(open_it());
+    assert_string_equal(gm_vulkan_get_facts(vulkan)->name, "test driver, device 1");
+    gm_vulkan_close(vulkan);
+    assert_nothing_left();
+}
+
+static void a_device_that_is_not_there(void **state) {
+    (void)state;
+    FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, reason, sizeof reason));
+    REASON("libvulkan_icd.so: it has no device with this UUID (only test driver, device 0)");
+    SAYS("no device with this UUID");
+    setenv("VULKAN_ICD_UUID", "", 1);
+    refused(GPUMEM_ERROR_NOT_SUPPORTED);
+    REASON("it has no device with this UUID, nor any other");
+    assert_nothing_left();
+}
+
+static void what_a_device_lacks_is_named(void **state) {
+    static const struct {
+        const char *without, *says;
+    } rows[] = {
+#define VK_FN(stage, name) {#name, #name},
+#include "vulkan/functions.def"
+        {"VK_KHR_external_memory_fd", "lacks the extension VK_KHR_external_memory_fd"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        setenv("VULKAN_ICD_WITHOUT", rows[i].without, 1);
+        /* Without an instance the test driver has no settings yet; and what cannot be destroyed
+         * stays. Both would be another driver's faults. */
+        if (strcmp(rows[i].without, "vkCreateInstance") == 0 ||
+            strncmp(rows[i].without, "vkDestroy", strlen("vkDestroy")) == 0)
+            continue;
+        if (strstr(rows[i].without, "Memory2KHR")) {
+            OK(open_it());
+            assert_false(gm_vulkan_get_facts(vulkan)->placed);
+            gm_vulkan_close(vulkan);
+            continue;
+        }
+        refused(GPUMEM_ERROR_NOT_SUPPORTED);
+        REASON(rows[i].says);
+    }
+}
+
+static void without_what_is_not_needed(void **state) {
+    (void)state;
+    uint64_t budget, usage;
+    setenv("VULKAN_ICD_PLACED", "no", 1);
+    setenv("VULKAN_ICD_WITHOUT", "VK_EXT_memory_budget", 1);
+    OK(open_it());
+    assert_false(gm_vulkan_get_facts(vulkan)->placed);
+    assert_false(gm_vulkan_get_facts(vulkan)->has_budget);
+    FAILS(NOT_SUPPORTED, gm_vulkan_get_budget(vulkan, &budget, &usage));
+    SAYS("VK_EXT_memory_budget");
+    gm_vulkan_close(vulkan);
+
+    /* A placed map that leaves a hole when it ends is of no use. */
+    setenv("VULKAN_ICD_PLACED", "unreserved", 1);
+    OK(open_it());
+    assert_false(gm_vulkan_get_facts(vulkan)->placed);
+    struct gm_vulkan_memory *memory;
+    void *host;
+    OK(gm_vulkan_allocate(vulkan, MIB, 0, &memory));
+    FAILS(NOT_SUPPORTED, gm_vulkan_map(memory, (void *)(uintptr_t)GIB, &host));
+    SAYS("VK_EXT_map_memory_placed");
+    OK(gm_vulkan_free(memory));
+    gm_vulkan_close(vulkan);
+    assert_nothing_left();
+}
+
+/* Without a choice each library has its turn, and its refusal. */
+static void refusals_are_kept(void **state) {
+    (void)state;
+    choose_vulkan(NULL);
+    for (module_is_here = 0; module_is_here < 2; module_is_here++) {
+        refused(GPUMEM_ERROR_NOT_SUPPORTED);
+        REASON("libvulkan.so.1: ");
+        REASON("; libEGL_nvidia.so.0: cannot open shared object file");
+        REASON("; libGLX_nvidia.so.0: cannot open shared object file");
+        SAYS(reason);
+        assert_int_equal(strstr(reason, "graphics") != NULL, module_is_here);
+    }
+    module_is_here = 0;
+}
+
+/* Functions that a loader of Debian 12 does not know go through it as well. */
+static void the_loader_takes_the_test_driver(void **state) {
+    (void)state;
+    char folder[TEMPORARY_ROOM], path[TEMPORARY_ROOM + 16];
+    unsigned char uuid[16];
+    if (!find_lavapipe(uuid))
+        skip();
+    assert_non_null(temporary_folder(folder, "icd"));
+    snprintf(path, sizeof path, "%s/icd.json", folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fprintf(file,
+            "{\"file_format_version\": \"1.0.0\", \"ICD\": {\"library_path\": \"%s\", "
+            "\"api_version\": \"1.1.0\"}}\n",
+            GPUMEM_BINARY_DIR VULKAN_ICD_FILE);
+    fclose(file);
+    setenv("VK_ICD_FILENAMES", path, 1);
+    choose_vulkan(NULL);
+    OK(open_it());
+    assert_non_null(strstr(gm_vulkan_get_facts(vulkan)->library, "libvulkan.so.1"));
+    assert_string_equal(gm_vulkan_get_facts(vulkan)->name, "test driver, device 0");
+    assert_true(gm_vulkan_get_facts(vulkan)->placed);
+    struct gm_vulkan_memory *memory;
+    void *host;
+    OK(gm_vulkan_allocate(vulkan, MIB, 0, &memory));
+    OK(gm_vulkan_map(memory, NULL, &host));
+    memset(host, 1, MIB);
+    OK(gm_vulkan_free(memory));
+    gm_vulkan_close(vulkan);
+    unsetenv("VK_ICD_FILENAMES");
+    unlink(path);
+    rmdir(folder);
+    assert_nothing_left();
+}
+
+/* ---- What the environment may name ----------------------------------------------------------- */
+
+static void names_of_no_library(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *says;
+        gpumem_status status;
+    } rows[] = {
+        {"nvidia", "GPUMEM_VULKAN is 'nvidia'", GPUMEM_ERROR_INVALID_ARGUMENT},
+        {"\x1b[2Jx", "\\x1b[2Jx", GPUMEM_ERROR_INVALID_ARGUMENT},
+        {"off", "GPUMEM_VULKAN=off", GPUMEM_ERROR_NOT_SUPPORTED},
+        {"/nowhere/lib.so", "No such file", GPUMEM_ERROR_NOT_SUPPORTED},
+        {"/proc", "not a regular file", GPUMEM_ERROR_NOT_SUPPORTED},
+        {"/dev/zero", "not a regular file", GPUMEM_ERROR_NOT_SUPPORTED},
+        {"/proc/self/maps", "/proc/self/maps: ", GPUMEM_ERROR_NOT_SUPPORTED},
+        {GPUMEM_BINARY_DIR "/lib/libgpumem.so.0", "neither a loader nor a driver",
+         GPUMEM_ERROR_NOT_SUPPORTED},
+    };
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        choose_vulkan(rows[i].name);
+        refused(rows[i].status);
+        REASON(rows[i].says);
+    }
+    choose_vulkan("/nowhere/\x1b[31mred");
+    refused(GPUMEM_ERROR_NOT_SUPPORTED);
+    REASON("/nowhere/\\x1b[31mred: ");
+}
+
+static void a_long_name(void **state) {
+    (void)state;
+    char name[20000];
+    memset(name, '/', sizeof name);
+    name[sizeof name - 1] = 0;
+    choose_vulkan(name);
+    refused(GPUMEM_ERROR_NOT_SUPPORTED);
+    memset(name, 'x', sizeof name - 1);
+    choose_vulkan(name);
+    refused(GPUMEM_ERROR_INVALID_ARGUMENT);
+}
+
+/* Opening it would wait for a writer for ever. */
+static void a_fifo(void **state) {
+    (void)state;
+    char path[TEMPORARY_ROOM];
+    assert_true(temporary_name(path, "fifo"));
+    assert_int_equal(mkfifo(path, 0600), 0);
+    choose_vulkan(path);
+    refused(GPUMEM_ERROR_NOT_SUPPORTED);
+    REASON("not a regular file");
+    unlink(path);
+}
+
+static void an_empty_name_is_no_choice(void **state) {
+    (void)state;
+    choose_vulkan("");
+    refused(GPUMEM_ERROR_NOT_SUPPORTED);
+    REASON("libvulkan.so.1: ");
+}
+
+static void small_reasons(void **state) {
+    (void)state;
+    char small[8] = "ABCDEFG";
+    FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, small, 4));
+    assert_int_equal(strlen(small), 3);
+    assert_string_equal(small + 4, "EFG");
+    FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, small, 0));
+    FAILS(NOT_SUPPORTED, gm_vulkan_open(nobody, &vulkan, NULL, 0));
+}
+
+static void signals_stay_as_they_are(void **state) {
+    (void)state;
+    sigset_t wanted, got;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGUSR1);
+    pthread_sigmask(SIG_SETMASK, &wanted, NULL);
+    OK(open_it());
+    pthread_sigmask(SIG_SETMASK, NULL, &got);
+    assert_true(sigismember(&got, SIGUSR1));
+    assert_false(sigismember(&got, SIGUSR2));
+    sigemptyset(&wanted);
+    pthread_sigmask(SIG_SETMASK, &wanted, NULL);
+    gm_vulkan_close(vulkan);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
+    const struct CMUnitTest tests[] = {
+        TEST(one_device_for_all_who_open_it),
+        TEST(the_device_is_found_by_its_uuid),
+        TEST(a_device_that_is_not_there),
+        TEST(what_a_device_lacks_is_named),
+        TEST(without_what_is_not_needed),
+        TEST(refusals_are_kept),
+        TEST(the_loader_takes_the_test_driver),
+        TEST(names_of_no_library),
+        TEST(a_long_name),
+        TEST(a_fifo),
+        TEST(an_empty_name_is_no_choice),
+        TEST(small_reasons),
+        TEST(signals_stay_as_they_are),
+    };
+    return cmocka_run_group_tests(tests, find_icd, NULL);
+}
