@@ -46,8 +46,11 @@ gpumem_status gm_vulkan_enter(const struct gm_vulkan *vulkan, const char *what) 
 struct attempts {
     char text[GM_VULKAN_REASON]; /* "libA: why; libB: why" */
     gpumem_status status;        /* of the one that has the device, else NOT_SUPPORTED */
+    /* The refusal that the error record repeats: of the one that has the device, else the last that
+     * was a call's of Vulkan. */
     int code;
-    bool nvidia_missing;
+    char call[64];
+    bool found, nvidia_missing;
 };
 
 static void note_refusal(struct attempts *attempts, const char *name, gpumem_status status,
@@ -63,10 +66,13 @@ static void note_refusal(struct attempts *attempts, const char *name, gpumem_sta
         why += length + 2;
     snprintf(attempts->text + used, sizeof attempts->text - used, "%s%s: %s", used ? "; " : "",
              shown, why);
-    if (found || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY) {
+    if (found || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY)
         attempts->status = status;
+    if (found || (error->vulkan_code && !attempts->found)) {
         attempts->code = error->vulkan_code;
+        snprintf(attempts->call, sizeof attempts->call, "%s", error->call);
     }
+    attempts->found |= found;
 }
 
 static void name_library(struct gm_vulkan *vulkan, const struct gm_vulkan_library *library,
@@ -115,6 +121,7 @@ static gpumem_status refuse(struct attempts *attempts, char *reason, size_t size
     struct gm_error_record record;
     gm_error_save(&record);
     record.error.vulkan_code = attempts->code;
+    memcpy(record.call, attempts->call, sizeof record.call);
     gm_error_restore(&record);
     return status;
 }

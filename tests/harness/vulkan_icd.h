@@ -14,7 +14,7 @@
  *   VULKAN_ICD_HEAP         bytes of the device's heap (1 GiB)
  *   VULKAN_ICD_BUDGET       bytes that may be allocated, and the heap's budget (the heap)
  *   VULKAN_ICD_WITHOUT      names of functions and extensions that it lacks, with commas
- *   VULKAN_ICD_FAULT        FUNCTION:FIRST:COUNT:RESULT, as `fail` below; "*" for any function
+ *   VULKAN_ICD_FAULT        FUNCTION:FIRST:COUNT:RESULT, as `refuse` below; "*" for any function
  *
  * Non-coherent memory is that: what is mapped is a copy, flushing an atom (64 bytes) writes the
  * bytes of it that changed to the memory, invalidating reads it. Write-combining has no likeness
@@ -43,7 +43,7 @@ struct vulkan_icd_control {
     void (*reset)(void);
     /* Calls `first` (from 1, counted from now on) and the `count` - 1 after it answer `result`, a
      * VkResult, and do nothing. `function` NULL: calls of any function that can answer one. */
-    void (*fail)(const char *function, unsigned first, unsigned count, int result);
+    void (*refuse)(const char *function, unsigned first, unsigned count, int result);
     /* Since the last reset, those that failed included. NULL: of functions that can fail. */
     unsigned (*calls)(const char *function);
     struct vulkan_icd_live (*live)(void);

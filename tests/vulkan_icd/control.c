@@ -78,7 +78,7 @@ VkResult fault_of(const char *function) {
     return result;
 }
 
-static void fail(const char *function, unsigned first, unsigned count, int result) {
+static void refuse(const char *function, unsigned first, unsigned count, int result) {
     icd_lock();
     snprintf(fault.function, sizeof fault.function, "%s", function ? function : "*");
     fault.first = first;
@@ -102,7 +102,7 @@ void fault_from_environment(void) {
     if (!now)
         return;
     if (sscanf(text, "%63[^:]:%u:%u:%d", function, &first, &count, &result) == 4)
-        fail(function, first, count, result);
+        refuse(function, first, count, result);
     else
         violation("VULKAN_ICD_FAULT is not FUNCTION:FIRST:COUNT:RESULT");
 }
@@ -142,7 +142,7 @@ static const char *get_violation(void) {
 EXPORTED const struct vulkan_icd_control *vulkan_icd_control(void) {
     static const struct vulkan_icd_control control = {
         .reset = reset,
-        .fail = fail,
+        .refuse = refuse,
         .calls = count_of,
         .live = live,
         .violation = get_violation,

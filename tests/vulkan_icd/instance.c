@@ -20,7 +20,8 @@ static VkResult list(const void *from, uint32_t have, size_t size, void *to, uin
         return VK_SUCCESS;
     }
     uint32_t fit = *count < have ? *count : have;
-    memcpy(to, from, fit * size);
+    if (fit)
+        memcpy(to, from, fit * size);
     *count = fit;
     return fit < have ? VK_INCOMPLETE : VK_SUCCESS;
 }
@@ -201,6 +202,24 @@ void VKAPI_CALL icd_vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice device,
     count_call(__func__);
     (void)device, (void)format;
     memset(properties, 0, sizeof *properties);
+}
+
+VkResult VKAPI_CALL icd_vkGetPhysicalDeviceImageFormatProperties(
+    VkPhysicalDevice device, VkFormat format, VkImageType type, VkImageTiling tiling,
+    VkImageUsageFlags usage, VkImageCreateFlags flags, VkImageFormatProperties *properties) {
+    ICD_FAULT();
+    (void)device, (void)format, (void)type, (void)tiling, (void)usage, (void)flags;
+    memset(properties, 0, sizeof *properties);
+    return VK_ERROR_FORMAT_NOT_SUPPORTED;
+}
+
+void VKAPI_CALL icd_vkGetPhysicalDeviceSparseImageFormatProperties(
+    VkPhysicalDevice device, VkFormat format, VkImageType type, VkSampleCountFlagBits samples,
+    VkImageUsageFlags usage, VkImageTiling tiling, uint32_t *count,
+    VkSparseImageFormatProperties *properties) {
+    count_call(__func__);
+    (void)device, (void)format, (void)type, (void)samples, (void)usage, (void)tiling;
+    (void)list(NULL, 0, sizeof *properties, properties, count);
 }
 
 VkResult VKAPI_CALL icd_vkEnumerateDeviceExtensionProperties(VkPhysicalDevice device,

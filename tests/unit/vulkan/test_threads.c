@@ -1,0 +1,134 @@
+/* Many threads open, allocate, import, map, write and free at once; and several use one memory. */
+#include "vulkan/device.h"
+#include "vulkan_test.h"
+
+#include <pthread.h>
+
+#define THREADS 16
+#define ROUNDS  30
+#define SIZE    ((size_t)2 * VULKAN_ICD_PLACE_MULTIPLE)
+
+static void start(pthread_t threads[THREADS], void *(*run)(void *), void *data, size_t step) {
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run, (char *)data + i * step), 0);
+}
+
+/* The first message of each, or "". */
+static void finish(pthread_t threads[THREADS]) {
+    for (size_t i = 0; i < THREADS; i++) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        if (failed)
+            fail_msg("thread %zu: line %zd", i, (intptr_t)failed);
+    }
+}
+
+/* cmocka's checks are for the main thread. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        if ((call) != GPUMEM_OK)                                                                   \
+            return (void *)(intptr_t)__LINE__;                                                     \
+    } while (0)
+
+static void *a_life(void *data) {
+    unsigned char mark = *(unsigned char *)data;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct gm_vulkan *vulkan;
+        struct gm_vulkan_memory *made, *taken;
+        void *host, *again;
+        int fd;
+        TRY(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0));
+        TRY(gm_vulkan_allocate(vulkan, SIZE, 0, &made));
+        TRY(gm_vulkan_export(made, &fd));
+        TRY(gm_vulkan_import(vulkan, fd, SIZE, GM_VULKAN_FORCE_NON_COHERENT, &taken));
+        close(fd);
+        TRY(gm_vulkan_map(made, NULL, &host));
+        TRY(gm_vulkan_map(taken, NULL, &again));
+        memset(host, mark, SIZE);
+        TRY(gm_vulkan_invalidate(taken, 0, SIZE));
+        if (((unsigned char *)again)[SIZE - 1] != mark)
+            return (void *)(intptr_t)__LINE__;
+        TRY(gm_vulkan_flush(taken, 1, 1));
+        TRY(gm_vulkan_unmap(taken));
+        gm_vulkan_close(vulkan);
+        TRY(gm_vulkan_free(made));
+        TRY(gm_vulkan_free(taken));
+    }
+    return NULL;
+}
+
+static void whole_lives_side_by_side(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    unsigned char marks[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
+        marks[i] = (unsigned char)(i + 1);
+    start(threads, a_life, marks, 1);
+    finish(threads);
+    assert_nothing_left();
+}
+
+/* Vulkan wants one thread at a time for a memory object, and the test driver sees it if not. */
+static void *map_and_unmap(void *data) {
+    struct gm_vulkan_memory *memory = data;
+    for (int round = 0; round < ROUNDS; round++) {
+        void *host;
+        gpumem_status status = gm_vulkan_map(memory, NULL, &host);
+        if (status == GPUMEM_OK)
+            TRY(gm_vulkan_unmap(memory));
+        else if (status != GPUMEM_ERROR_BUSY)
+            return (void *)(intptr_t)__LINE__;
+    }
+    return NULL;
+}
+
+static void one_memory_for_all(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    struct gm_vulkan *vulkan;
+    struct gm_vulkan_memory *memory;
+    OK(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0));
+    OK(gm_vulkan_allocate(vulkan, SIZE, 0, &memory));
+    start(threads, map_and_unmap, memory, 0);
+    finish(threads);
+    OK(gm_vulkan_free(memory));
+    gm_vulkan_close(vulkan);
+    assert_nothing_left();
+}
+
+/* The count never passes the limit, and never loses anything. */
+static void *allocate_under_a_limit(void *data) {
+    struct gm_vulkan *vulkan = data;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct gm_vulkan_memory *memory;
+        gpumem_status status = gm_vulkan_allocate(vulkan, 4096, 0, &memory);
+        if (status == GPUMEM_OK)
+            TRY(gm_vulkan_free(memory));
+        else if (status != GPUMEM_ERROR_OUT_OF_CAPACITY)
+            return (void *)(intptr_t)__LINE__;
+    }
+    return NULL;
+}
+
+static void a_limit_for_all(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    struct gm_vulkan *vulkan;
+    setenv("VULKAN_ICD_ALLOCATIONS", "4", 1);
+    OK(gm_vulkan_open(softgpu_uuid, &vulkan, NULL, 0));
+    start(threads, allocate_under_a_limit, vulkan, 0);
+    finish(threads);
+    assert_int_equal(gm_vulkan_memory_count(vulkan), 0);
+    gm_vulkan_close(vulkan);
+    assert_nothing_left();
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
+    const struct CMUnitTest tests[] = {
+        TEST(whole_lives_side_by_side),
+        TEST(one_memory_for_all),
+        TEST(a_limit_for_all),
+    };
+    return cmocka_run_group_tests(tests, find_icd, NULL);
+}
