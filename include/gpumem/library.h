@@ -99,6 +99,37 @@ GPUMEM_API gpumem_status gpumem_device_query(gpumem_library *library, int ordina
 /* The same for an open device. Driver: cuDeviceGetName, cuDeviceGetUuid and such. */
 GPUMEM_API gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info);
 
+/* The Vulkan driver of a device, which maps its memory for the CPU: CUDA has no call for that. */
+typedef struct gpumem_vulkan_info {
+    size_t size;
+    int available;     /* 1: there is one, and it has memory that the CPU can map; or 0 */
+    char reason[1024]; /* "" when available; else each library that was tried, and its refusal */
+    char library[256]; /* the file that was opened; with the rest empty where there is none */
+    char device_name[256];     /* as Vulkan calls the device */
+    int memory_type;           /* of Vulkan's types the one that is taken, or -1 */
+    int coherent;              /* 1: the CPU's stores need no flush, or 0 */
+    int placed;                /* 1: memory can be mapped at addresses of choice, or 0 */
+    size_t atom;               /* bytes: flushes cover whole ones of these */
+    uint64_t heap_bytes;       /* of the heap that the type belongs to */
+    int has_budget;            /* 1: the driver tells the two that follow, or 0 */
+    uint64_t budget_bytes;     /* that this process may use of the heap in all, by its estimate */
+    uint64_t used_bytes;       /* that it uses */
+    uint32_t allocation_limit; /* Vulkan allocations and imports that may be alive at a time */
+} gpumem_vulkan_info;
+
+/*
+ * The Vulkan driver of a device, without opening the device (no context is made). That there is
+ * none is an answer, not an error. The library is the one that the environment variable
+ * GPUMEM_VULKAN names by a path with a slash ("off": none; the variable is ignored in set-uid
+ * programs), else the loader libvulkan.so.1, else NVIDIA's driver without a loader. In a container
+ * NVIDIA's needs the driver's capability `graphics`. FORKED: in a forked child of a process that
+ * has used Vulkan. Blocks while a Vulkan device is made, if the library has none open: 0.1 s.
+ * Driver: cuDeviceGetName, cuDeviceGetUuid and such; Vulkan: vkCreateInstance, vkCreateDevice and
+ * their opposites.
+ */
+GPUMEM_API gpumem_status gpumem_device_query_vulkan(gpumem_library *library, int ordinal,
+                                                    gpumem_vulkan_info *info);
+
 /* Free and total bytes. 6 to 12 us on an H200 and at times far more: not for hot paths.
  * Driver: cuMemGetInfo. */
 GPUMEM_API gpumem_status gpumem_device_get_memory(gpumem_device *device, uint64_t *free_bytes,

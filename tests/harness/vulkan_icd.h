@@ -5,11 +5,13 @@
  *
  * What an instance has is read from the environment when it is created:
  *
- *   VULKAN_ICD_UUID         deviceUUIDs in hexadecimal, dashes allowed, with commas between
- * devices; without it one device, which has the UUID of softgpu's device 0 VULKAN_ICD_COHERENT the
- * memory type that is in the device and host-visible is coherent: "yes" (as on an H200, and without
- * the variable), "no", or "both" types VULKAN_ICD_PLACED       "no": neither VK_KHR_map_memory2 nor
- * VK_EXT_map_memory_placed; "unreserved": without the feature memoryUnmapReserve
+ *   VULKAN_ICD_UUID         deviceUUIDs in hexadecimal, dashes allowed, with commas between them, a
+ *                           device each; unset: one device with the UUID of softgpu's device 0
+ *   VULKAN_ICD_COHERENT     how the memory types are that are in the device and host-visible:
+ *                           "yes": one, coherent (as on an H200, and when unset); "no": one that
+ *                           is not; "both": one of each; "none": there is no such type
+ *   VULKAN_ICD_PLACED       "no": neither VK_KHR_map_memory2 nor VK_EXT_map_memory_placed;
+ *                           "unreserved": without the feature memoryUnmapReserve
  *   VULKAN_ICD_ALLOCATIONS  maxMemoryAllocationCount (4096)
  *   VULKAN_ICD_HEAP         bytes of the device's heap (1 GiB)
  *   VULKAN_ICD_BUDGET       bytes that may be allocated, and the heap's budget (the heap)

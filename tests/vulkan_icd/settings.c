@@ -53,8 +53,9 @@ void settings_read(struct settings *settings) {
         memcpy(settings->uuids[0], softgpu_uuid, sizeof softgpu_uuid);
         settings->devices = 1;
     }
-    settings->coherent = !is("VULKAN_ICD_COHERENT", "no");
-    settings->non_coherent = !settings->coherent || is("VULKAN_ICD_COHERENT", "both");
+    bool none = is("VULKAN_ICD_COHERENT", "none"), no = is("VULKAN_ICD_COHERENT", "no");
+    settings->coherent = !none && !no;
+    settings->non_coherent = no || is("VULKAN_ICD_COHERENT", "both");
     settings->placed = !is("VULKAN_ICD_PLACED", "no");
     settings->reserve = settings->placed && !is("VULKAN_ICD_PLACED", "unreserved");
     settings->allocations = (uint32_t)number("VULKAN_ICD_ALLOCATIONS", 4096);

@@ -8,6 +8,7 @@
 #include <getopt.h>
 #include <glob.h>
 #include <gpumem/driver.h>
+#include <gpumem/gpumem.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +20,8 @@
 
 const char cmd_doctor_usage[] =
     "usage: gpumem doctor [OPTION...]\n\n"
-    "Checks the driver, the device files, softgpu, and the limits of this machine that gpumem\n"
-    "and softgpu run into, says what to change, and ends with a verdict.\n\n"
+    "Checks the driver, the device files, Vulkan, softgpu, and the limits of this machine that\n"
+    "gpumem and softgpu run into, says what to change, and ends with a verdict.\n\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --json            an array of objects: verdict, topic, text\n\n"
     "Exit status: 0 when a driver with a device was found and no check failed, 3 when there is no\n"
@@ -31,7 +32,7 @@ enum verdict { GOOD, NOTE, BAD };
 struct finding {
     enum verdict verdict;
     char topic[32];
-    char text[320];
+    char text[1200];
 };
 
 static bool softgpu_available;
@@ -124,6 +125,33 @@ static void check_driver(const char *choice, bool *usable, bool *soft) {
         *usable = true;
     }
     gpumem_driver_close(driver);
+}
+
+static void check_vulkan_of(gpumem_library *library, int ordinal) {
+    gpumem_vulkan_info info = {.size = sizeof info};
+    char heap[32], budget[32] = "unknown";
+    if (gpumem_device_query_vulkan(library, ordinal, &info) != GPUMEM_OK)
+        add(NOTE, "Vulkan", "device %d: %s", ordinal, gpumem_last_error()->message);
+    else if (!info.available)
+        add(NOTE, "Vulkan", "device %d: no driver that maps its memory for the CPU: %s", ordinal,
+            info.reason);
+    else
+        add(GOOD, "Vulkan", "device %d: %s maps its memory for the CPU, of %s, budget %s%s",
+            ordinal, info.library, cli_format_size(info.heap_bytes, heap),
+            info.has_budget ? cli_format_size(info.budget_bytes, budget) : budget,
+            info.placed ? "" : "; not at chosen addresses, so such memory does not grow in place");
+}
+
+/* What maps device memory for the CPU. A machine can do without. */
+static void check_vulkan(const char *choice) {
+    gpumem_library *library = NULL;
+    int count = 0;
+    if (gpumem_open(GPUMEM_OPTIONS(gpumem_open_options, .driver = choice), &library) != GPUMEM_OK)
+        return;
+    if (gpumem_device_count(library, &count) == GPUMEM_OK)
+        for (int ordinal = 0; ordinal < count; ordinal++)
+            check_vulkan_of(library, ordinal);
+    gpumem_close(library);
 }
 
 /* Whatever was chosen: it is what there is to use on a machine without a GPU. */
@@ -266,6 +294,8 @@ int cmd_doctor(int argc, char **argv) {
     check_system();
     check_nvidia_files();
     check_driver(choice, &usable, &soft);
+    if (usable)
+        check_vulkan(choice);
     check_softgpu();
     check_limits();
     check_memory();

@@ -10,8 +10,8 @@
 
 const char cmd_info_usage[] =
     "usage: gpumem info [OPTION...]\n\n"
-    "The opened driver, its devices, and for each capability of gpumem yes, or no with the "
-    "reason.\n"
+    "The opened driver, its devices, the Vulkan driver of each, which maps its memory for the CPU,\n"
+    "and for each capability of gpumem yes, or no with the reason.\n"
     "Some capabilities are tried out, because attributes promise what a machine then refuses.\n\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
     "  --device N        only this one\n"
@@ -54,6 +54,56 @@ static gpumem_status print_capabilities(gpumem_device *device, struct json *json
     return GPUMEM_OK;
 }
 
+static void print_vulkan_text(const gpumem_vulkan_info *info) {
+    char heap[32], budget[32], used[32];
+    if (!info->available) {
+        cli_line(stdout, "  %-32s  no: %s", "vulkan", info->reason);
+        return;
+    }
+    cli_line(stdout, "  %-32s  %s, %s", "vulkan", info->library, info->device_name);
+    cli_line(stdout, "  %-32s  type %d of %s, %s; maps at chosen addresses: %s",
+             "memory that the CPU can map", info->memory_type,
+             cli_format_size(info->heap_bytes, heap), info->coherent ? "coherent" : "not coherent",
+             info->placed ? "yes" : "no");
+    if (info->has_budget)
+        cli_line(stdout, "  %-32s  %s, %s used", "vulkan budget",
+                 cli_format_size(info->budget_bytes, budget),
+                 cli_format_size(info->used_bytes, used));
+}
+
+static void print_vulkan_json(struct json *json, const gpumem_vulkan_info *info) {
+    json_open(json, "vulkan", '{');
+    json_bool(json, "available", info->available);
+    json_string(json, "reason", info->available ? NULL : info->reason);
+    json_string(json, "library", info->library[0] ? info->library : NULL);
+    json_string(json, "device_name", info->library[0] ? info->device_name : NULL);
+    if (info->available) {
+        json_integer(json, "memory_type", info->memory_type);
+        json_bool(json, "coherent", info->coherent);
+        json_bool(json, "placed", info->placed);
+        json_unsigned(json, "atom", info->atom);
+        json_unsigned(json, "heap_bytes", info->heap_bytes);
+        json_unsigned(json, "allocation_limit", info->allocation_limit);
+    }
+    if (info->has_budget) {
+        json_unsigned(json, "budget_bytes", info->budget_bytes);
+        json_unsigned(json, "used_bytes", info->used_bytes);
+    }
+    json_close(json, '}');
+}
+
+static gpumem_status print_vulkan(gpumem_library *library, int ordinal, struct json *json) {
+    gpumem_vulkan_info info = {.size = sizeof info};
+    gpumem_status status = gpumem_device_query_vulkan(library, ordinal, &info);
+    if (status != GPUMEM_OK)
+        return status;
+    if (json)
+        print_vulkan_json(json, &info);
+    else
+        print_vulkan_text(&info);
+    return GPUMEM_OK;
+}
+
 static void print_device_text(const gpumem_device_info *info, uint64_t free_bytes) {
     char uuid[37], total[32], unused[32], granularity[32];
     print_uuid(info->uuid, uuid);
@@ -93,12 +143,17 @@ static gpumem_status print_opened(gpumem_device *device, struct json *json) {
         status = gpumem_device_get_memory(device, &free_bytes, &total_bytes);
     if (status != GPUMEM_OK)
         return status;
+    gpumem_library *library = gpumem_device_library(device);
     if (!json) {
         print_device_text(&info, free_bytes);
-        return print_capabilities(device, NULL);
+        status = print_vulkan(library, info.ordinal, NULL);
+        return status == GPUMEM_OK ? print_capabilities(device, NULL) : status;
     }
     json_open(json, NULL, '{');
     print_device_json(json, &info, free_bytes);
+    status = print_vulkan(library, info.ordinal, json);
+    if (status != GPUMEM_OK)
+        return status;
     json_open(json, "capabilities", '{');
     status = print_capabilities(device, json);
     json_close(json, '}');

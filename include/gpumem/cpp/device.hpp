@@ -43,6 +43,10 @@ class library_ref : public borrowed<gpumem_library> {
         return detail::fetched<gpumem_device_info>(
             [&](auto *info) { return gpumem_device_query(get(), ordinal, info); });
     }
+    result<gpumem_vulkan_info> try_query_vulkan(int ordinal) const noexcept {
+        return detail::fetched<gpumem_vulkan_info>(
+            [&](auto *info) { return gpumem_device_query_vulkan(get(), ordinal, info); });
+    }
     result<gpumem_stats> try_stats() const noexcept {
         return detail::fetched<gpumem_stats>(
             [this](auto *stats) { return gpumem_library_get_stats(get(), stats); });
@@ -56,6 +60,9 @@ class library_ref : public borrowed<gpumem_library> {
     }
     gpumem_device_info query(int ordinal) const {
         return or_throw(try_query(ordinal));
+    }
+    gpumem_vulkan_info query_vulkan(int ordinal) const {
+        return or_throw(try_query_vulkan(ordinal));
     }
     gpumem_stats stats() const {
         return or_throw(try_stats());

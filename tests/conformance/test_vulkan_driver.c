@@ -1,0 +1,30 @@
+/* The Vulkan driver of the device, as the library reports it, on any driver. */
+#include "library.h"
+
+static void facts_that_hold_together(void **state) {
+    (void)state;
+    gpumem_vulkan_info info = {.size = sizeof info}, again = {.size = sizeof again};
+    open_library();
+    DONE(gpumem_device_query_vulkan(library, 0, &info));
+    DONE(gpumem_device_query_vulkan(library, 0, &again));
+    close_library();
+    assert_int_equal(again.available, info.available);
+    if (!info.available)
+        SKIP("%s", info.reason);
+    print_message("%s: %s, type %d, %s, placed %d, heap %llu, budget %llu, used %llu\n",
+                  info.library, info.device_name, info.memory_type,
+                  info.coherent ? "coherent" : "not coherent", info.placed,
+                  (unsigned long long)info.heap_bytes, (unsigned long long)info.budget_bytes,
+                  (unsigned long long)info.used_bytes);
+    assert_true(info.memory_type >= 0);
+    assert_true(info.atom >= 1);
+    assert_true(info.heap_bytes > 0);
+    assert_true(info.allocation_limit > 0);
+    if (info.has_budget)
+        assert_in_range(info.budget_bytes, 1, info.heap_bytes);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {TEST(facts_that_hold_together)};
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}

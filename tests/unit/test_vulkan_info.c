@@ -1,0 +1,75 @@
+/* What a program is told of a device's Vulkan driver: with the test driver, which has softgpu's
+ * first device. */
+#include "vulkan_test.h"
+
+static gpumem_vulkan_info query(void) {
+    gpumem_vulkan_info info = {.size = sizeof info};
+    OK(gpumem_device_query_vulkan(library, 0, &info));
+    assert_nothing_left();
+    return info;
+}
+
+static void what_the_driver_has(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_BUDGET", "4194304", 1);
+    gpumem_vulkan_info info = query();
+    assert_int_equal(info.available, 1);
+    assert_string_equal(info.reason, "");
+    assert_string_equal(info.library, GPUMEM_BINARY_DIR VULKAN_ICD_FILE);
+    assert_string_equal(info.device_name, "test driver, device 0");
+    assert_int_equal(info.memory_type, 2);
+    assert_int_equal(info.coherent, 1);
+    assert_int_equal(info.placed, 1);
+    assert_int_equal(info.atom, VULKAN_ICD_ATOM);
+    assert_int_equal(info.heap_bytes, GIB);
+    assert_int_equal(info.has_budget, 1);
+    assert_int_equal(info.budget_bytes, 4 * MIB);
+    assert_int_equal(info.used_bytes, 0);
+    assert_int_equal(info.allocation_limit, 4096);
+}
+
+static void why_there_is_none(void **state) {
+    (void)state;
+    gpumem_status before = gpumem_device_query_vulkan(library, 7, NULL);
+    assert_int_equal(before, GPUMEM_ERROR_NO_DEVICE);
+    choose_vulkan("/nowhere/libvulkan.so");
+    gpumem_vulkan_info info = query();
+    assert_int_equal(info.available, 0);
+    assert_int_equal(info.memory_type, -1);
+    assert_non_null(strstr(info.reason, "/nowhere/libvulkan.so: "));
+    assert_string_equal(info.library, "");
+    SAYS("device 7"); /* an answer is no failure: the last one is remembered */
+}
+
+/* A driver that has the device, and no memory in it that the CPU could map. */
+static void none_that_maps(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_COHERENT", "none", 1);
+    gpumem_vulkan_info info = query();
+    assert_int_equal(info.available, 0);
+    assert_string_equal(info.device_name, "test driver, device 0");
+    assert_non_null(strstr(info.reason, "no memory type in the device that the CPU can map"));
+    assert_int_equal(info.heap_bytes, 0);
+}
+
+static void wrong_uses(void **state) {
+    (void)state;
+    gpumem_vulkan_info info = {.size = 3};
+    FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(NULL, 0, &info));
+    FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(library, 0, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_device_query_vulkan(library, 0, &info));
+    FAILS(NO_DEVICE, gpumem_device_query_vulkan(library, -1, &info));
+}
+
+int main(void) {
+    if (find_icd(NULL) != 0)
+        return 1;
+#define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
+    const struct CMUnitTest tests[] = {
+        TEST(what_the_driver_has),
+        TEST(why_there_is_none),
+        TEST(none_that_maps),
+        TEST(wrong_uses),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
