@@ -73,6 +73,9 @@ function(gpumem_test_program folder source harness link internal)
         GPUMEM_SOURCE_DIR="${PROJECT_SOURCE_DIR}" GPUMEM_BINARY_DIR="${PROJECT_BINARY_DIR}")
     target_link_libraries(${target} PRIVATE
         ${link} gpumem_cmocka gpumem_flags gpumem_xxhash ${CMAKE_DL_LIBS})
+    if(target MATCHES "vulkan")
+        add_dependencies(${target} vulkan_icd)
+    endif()
     # The build's path first, which a bundle keeps: it puts cmocka into lib/.
     file(RELATIVE_PATH to_lib ${PROJECT_BINARY_DIR}/tests/${output} ${PROJECT_BINARY_DIR}/lib)
     set_target_properties(${target} PROPERTIES

@@ -62,7 +62,7 @@ gpumem_status gm_vulkan_library_open(const char *name, bool named,
         const char *why = dlerror();
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s", why ? why : "cannot be opened");
     }
-    struct gm_vulkan_library opened;
+    struct gm_vulkan_library opened = {.find = NULL};
     note_path(handle, name, &opened);
     opened.find = (PFN_vkGetInstanceProcAddr)symbol(handle, DRIVER_FIND);
     if (opened.find)

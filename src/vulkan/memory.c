@@ -62,7 +62,7 @@ static void end_memory(struct gm_vulkan_memory *memory, bool freed) {
 
 static gpumem_status begin(struct gm_vulkan *vulkan, const char *what, uint64_t size,
                            unsigned flags) {
-    struct gm_vulkan_type type;
+    struct gm_vulkan_type type = {.heap_bytes = 0};
     gpumem_status status = gm_vulkan_enter(vulkan, what);
     if (status == GPUMEM_OK)
         status = gm_vulkan_choose(vulkan, flags, &type);

@@ -209,7 +209,7 @@ gpumem_status gm_vulkan_open(const unsigned char uuid[16], struct gm_vulkan **vu
     struct gm_vulkan *found = find_open(uuid, choice);
     if (!found)
         status = make_new(uuid, choice, &found, reason, size);
-    if (status == GPUMEM_OK) {
+    if (found) {
         found->references++;
         *vulkan = found;
     }

@@ -1,9 +1,11 @@
 /* The Vulkan driver of the device, as the library reports it, on any driver. */
+#include "kept_driver.h"
 #include "library.h"
 
 static void facts_that_hold_together(void **state) {
     (void)state;
     gpumem_vulkan_info info = {.size = sizeof info}, again = {.size = sizeof again};
+    keep_lavapipe_loaded();
     open_library();
     DONE(gpumem_device_query_vulkan(library, 0, &info));
     DONE(gpumem_device_query_vulkan(library, 0, &again));

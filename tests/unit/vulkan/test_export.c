@@ -1,5 +1,6 @@
 /* Memory that Vulkan allocated, mapped and exported, imported by softgpu: the bytes are the same.
  * With the test driver and with Mesa's on the CPU. */
+#include "kept_driver.h"
 #include "lavapipe.h"
 #include "vulkan/device.h"
 #include "vulkan_test.h"
@@ -125,6 +126,7 @@ int main(void) {
         cmocka_unit_test(by_lavapipe),
         cmocka_unit_test(flushes_reach_lavapipe),
     };
+    keep_lavapipe_loaded();
     if (find_icd(NULL) != 0)
         return 1;
     return cmocka_run_group_tests(tests, open_device, close_device);
