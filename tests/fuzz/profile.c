@@ -35,7 +35,8 @@ static void read_environment(const char *text) {
     static const char *const names[] = {
         "SOFTGPU_LOG",     "SOFTGPU_DEVICES",  "SOFTGPU_MEMORY",  "SOFTGPU_ADDRESS_SPACE",
         "SOFTGPU_WORKERS", "SOFTGPU_SCHEDULE", "SOFTGPU_SEED",    "SOFTGPU_LEAKS",
-        "SOFTGPU_POISON",  "SOFTGPU_ABORT",    "SOFTGPU_PROFILE", "SOFTGPU_FAULT"};
+        "SOFTGPU_POISON",  "SOFTGPU_ABORT",    "SOFTGPU_PROFILE", "SOFTGPU_FAULT",
+        "SOFTGPU_UUID"};
     const size_t count = sizeof names / sizeof names[0];
     char *copy = strdup(text), *rest = copy;
     /* A line a variable. */
@@ -51,6 +52,7 @@ static void read_environment(const char *text) {
     sg_config_examine(&config, &complaints);
     require(complaints.count <= SG_COMPLAINT_LIMIT);
     require(config.devices >= 0 && config.devices <= SG_MAX_DEVICES);
+    require(config.uuids.count >= 0 && config.uuids.count <= config.devices);
     require(config.workers >= 1 && config.workers <= 64);
     require(config.memory <= INT64_MAX && config.address_space <= INT64_MAX);
     require(config.schedule <= SG_SCHEDULE_RANDOM);

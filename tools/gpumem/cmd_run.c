@@ -25,6 +25,7 @@ const char cmd_run_usage[] =
     "  --driver CHOICE    softgpu, and nothing else\n"
     "  --devices N        how many devices there are: 0 to 8 (1)\n"
     "  --memory SIZE      bytes of each, with suffix K, M, G or T (as the machine allows)\n"
+    "  --uuid LIST        UUIDs of the first devices, between commas (the profile's, or made up)\n"
     "  --profile h200|tiny|FILE\n"
     "                     which device: by name (h200), or the path of an .ini file\n"
     "  --schedule eager|late|random\n"
@@ -70,6 +71,7 @@ static const struct setting {
     {"SOFTGPU_ABORT", FLAG, 0, NULL},
     {"SOFTGPU_LOG", CHOICE, 0, " off error warning info debug "},
     {"SOFTGPU_FAIL_ON", TEXT, 0, NULL},
+    {"SOFTGPU_UUID", TEXT, 0, NULL},
 };
 #define SETTING_COUNT (sizeof settings / sizeof settings[0])
 
@@ -87,6 +89,7 @@ static const struct option options[] = {
     {"abort-on-error", no_argument, NULL, FIRST + 9},
     {"log", required_argument, NULL, FIRST + 10},
     {"fail-on", required_argument, NULL, FIRST + 11},
+    {"uuid", required_argument, NULL, FIRST + 12},
     {"softgpu", no_argument, NULL, OPTION_SOFTGPU},
     {"driver", required_argument, NULL, OPTION_DRIVER},
     {NULL, 0, NULL, 0},

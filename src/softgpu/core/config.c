@@ -133,6 +133,26 @@ static void read_schedule(struct sg_complaints *complaints, struct sg_config *in
     complaints->seed_drawn = true;
 }
 
+/* More UUIDs than devices are a mistake in one of the two variables. */
+static void read_uuids(struct sg_complaints *complaints, struct sg_config *into) {
+    const char *value = lookup("SOFTGPU_UUID");
+    char why[128], accepted[320];
+    CUuuid all[SG_MAX_DEVICES];
+    if (!value)
+        return;
+    bool good = sg_uuids_parse(value, &into->uuids, why, sizeof why);
+    if (good && into->uuids.count > into->devices) {
+        snprintf(why, sizeof why, "there are %d of them for %d device%s", into->uuids.count,
+                 into->devices, into->devices == 1 ? "" : "s");
+        good = false;
+    }
+    if (good && sg_uuids_complete(&into->uuids, into->devices, all, why, sizeof why))
+        return;
+    into->uuids.count = 0;
+    snprintf(accepted, sizeof accepted, "%s; %s", SG_UUID_ACCEPTED, why);
+    complain(complaints, "SOFTGPU_UUID", value, accepted);
+}
+
 /* "leaks", "fault", or both between a comma. */
 static void read_fail_on(struct sg_complaints *complaints, struct sg_config *into) {
     const char *value = lookup("SOFTGPU_FAIL_ON");
@@ -152,9 +172,9 @@ static void read_fail_on(struct sg_complaints *complaints, struct sg_config *int
 
 /* A misspelt name is as wrong as a misspelt value. */
 static void look_for_others(struct sg_complaints *complaints) {
-    static const char *const names[] = {"LOG",     "DEVICES",  "PROFILE", "MEMORY", "ADDRESS_SPACE",
-                                        "WORKERS", "SCHEDULE", "SEED",    "LEAKS",  "POISON",
-                                        "ABORT",   "FAIL_ON",  "FAULT",   "TRACE",  "JOB"};
+    static const char *const names[] = {
+        "LOG",   "DEVICES", "PROFILE", "MEMORY",  "ADDRESS_SPACE", "WORKERS", "SCHEDULE", "SEED",
+        "LEAKS", "POISON",  "ABORT",   "FAIL_ON", "FAULT",         "TRACE",   "JOB",      "UUID"};
     const size_t count = sizeof names / sizeof names[0];
     for (char **at = environ; at && *at; at++) {
         if (strncmp(*at, "SOFTGPU_", 8) != 0)
@@ -176,6 +196,7 @@ static void read_all(struct sg_complaints *complaints, struct sg_config *into) {
     *into = (struct sg_config){.devices = 1, .profile = "h200", .workers = 2, .log_level = 1};
     read_choice(complaints, "SOFTGPU_LOG", levels, 5, -1, &into->log_level);
     read_int(complaints, "SOFTGPU_DEVICES", 0, SG_MAX_DEVICES, &into->devices);
+    read_uuids(complaints, into);
     read_size(complaints, "SOFTGPU_MEMORY", &into->memory);
     read_size(complaints, "SOFTGPU_ADDRESS_SPACE", &into->address_space);
     read_int(complaints, "SOFTGPU_WORKERS", 1, 64, &into->workers);

@@ -7,6 +7,8 @@
 #ifndef SG_CORE_CONFIG_H
 #define SG_CORE_CONFIG_H
 
+#include "softgpu/core/uuid.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,6 +18,8 @@ struct sg_config {
     int devices;               /* SOFTGPU_DEVICES: 0 to 8; default 1 */
     const char *profile;       /* SOFTGPU_PROFILE: a name in the profile folder, or a path;
                                   default h200 */
+    struct sg_uuids uuids;     /* SOFTGPU_UUID: of the first devices, between commas; none leaves
+                                  them to the profile */
     uint64_t memory;           /* SOFTGPU_MEMORY: bytes a device, suffixes K M G T; 0 chooses */
     uint64_t address_space;    /* SOFTGPU_ADDRESS_SPACE: bytes of device addresses in all;
                                   0 chooses */
@@ -45,7 +49,7 @@ void sg_config_schedule(enum sg_schedule schedule, uint64_t seed);
 /* What is not understood, a line each; further ones than fit are left out. */
 #define SG_COMPLAINT_LIMIT 16
 struct sg_complaints {
-    char text[SG_COMPLAINT_LIMIT][384];
+    char text[SG_COMPLAINT_LIMIT][448];
     unsigned count;
     bool seed_drawn;
 };

@@ -2,6 +2,7 @@
 
 #include "softgpu/core/config.h"
 #include "softgpu/device/profile.h"
+#include "softgpu/entry/life.h"
 #include "softgpu/entry/verdict.h"
 
 #include <stdio.h>
@@ -24,20 +25,10 @@ struct sg_device *sg_device(int ordinal) {
     return ordinal >= 0 && ordinal < device_count ? &devices[ordinal] : NULL;
 }
 
-/* GPU-736f6674-6770-8075-8000-00000000000n: "softgpu" and the device's number, in the form that
- * RFC 9562 leaves to private use (version 8). The same in every process, as a GPU's is. */
-static CUuuid make_uuid(int number) {
-    static const unsigned char bytes[16] = {0x73, 0x6f, 0x66, 0x74, 0x67, 0x70, 0x80, 0x75, 0x80};
-    CUuuid uuid;
-    memcpy(uuid.bytes, bytes, sizeof bytes);
-    uuid.bytes[15] = (char)number;
-    return uuid;
-}
-
-static struct sg_device make_device(const struct sg_profile *profile, int number, uint64_t total,
-                                    uint64_t limit) {
+static struct sg_device make_device(const struct sg_profile *profile, int number,
+                                    const CUuuid *uuid, uint64_t total, uint64_t limit) {
     struct sg_device device = {
-        .uuid = make_uuid(number),
+        .uuid = *uuid,
         .total_memory = total,
         .limit = limit / SG_PAGE * SG_PAGE, /* what is free can be allocated, by pages */
         .multicast = profile->multicast,
@@ -58,7 +49,8 @@ static struct sg_device make_device(const struct sg_profile *profile, int number
     device.attributes[CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID] = (int)pci.device;
     sg_claims_apply(device.attributes);
     for (int i = 0; i < SG_ATTRIBUTE_LIMIT; i++)
-        device.has_attribute[i] = sg_attribute_name(i) != NULL;
+        device.has_attribute[i] =
+            i < CU_DEVICE_ATTRIBUTE_MAX ? sg_attribute_name(i) != NULL : profile->has_attribute[i];
     return device;
 }
 
@@ -74,6 +66,24 @@ static void claim_machine(int count) {
     }
 }
 
+static int version = SG_DRIVER_VERSION;
+
+/* A profile that cannot be read is cuInit's to complain about. */
+static void read_version(void) {
+    static struct sg_profile profile;
+    const char *choice = sg_config()->profile;
+    char message[1024];
+    if (strcmp(choice, "h200") != 0 && sg_profile_load(&profile, choice, message, sizeof message) &&
+        profile.api_version)
+        version = profile.api_version;
+}
+
+int sg_driver_version(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_version);
+    return version;
+}
+
 CUresult sg_devices_init(void) {
     static struct sg_profile profile;
     const struct sg_config *config = sg_config();
@@ -86,8 +96,11 @@ CUresult sg_devices_init(void) {
 
     int count = config->devices < SG_MAX_DEVICES ? config->devices : SG_MAX_DEVICES;
     CUuuid uuids[SG_MAX_DEVICES];
-    for (int i = 0; i < count; i++)
-        uuids[i] = make_uuid(i);
+    if (!sg_uuids_complete(config->uuids.count ? &config->uuids : &profile.uuids, count, uuids,
+                           message, sizeof message)) {
+        sg_verdict_wrong(message);
+        return CUDA_ERROR_SYSTEM_NOT_READY;
+    }
     /* CUDA_DEVICE_ORDER needs no work: devices are alike, so fastest first leaves them in the order
      * of their PCI addresses. */
     int order[SG_MAX_DEVICES];
@@ -102,7 +115,7 @@ CUresult sg_devices_init(void) {
         sg_log(1, "of the %llu bytes of a device, the control group has room for %llu",
                (unsigned long long)total, (unsigned long long)limit);
     for (int i = 0; i < visible; i++) {
-        devices[i] = make_device(&profile, order[i], total, limit);
+        devices[i] = make_device(&profile, order[i], &uuids[order[i]], total, limit);
         devices[i].ordinal = i;
     }
     for (int i = 0; i < visible; i++)

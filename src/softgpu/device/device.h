@@ -6,6 +6,9 @@
 #include "softgpu/core/state.h"
 
 #define SG_ATTRIBUTE_LIMIT 256
+/* Of API 13.3, where gpumem/cuda_api.h has 13.0: mmap takes the descriptors of
+ * cuMemGetHandleForAddressRange. Only a profile that lists it has it. */
+#define SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED 152
 
 /* What connects two devices. */
 struct sg_links {
@@ -55,6 +58,9 @@ struct sg_device {
  * again after a failure. */
 CUresult sg_devices_init(void);
 int sg_device_count(void);
+/* What cuDriverGetVersion answers: the profile's, also before cuInit. Thread-safe, without the
+ * lock. */
+int sg_driver_version(void);
 /* How many bytes of host memory can be pinned beside the devices' own. */
 uint64_t sg_devices_pinned_limit(void);
 /* NULL when there is no such ordinal. */

@@ -1,6 +1,7 @@
 #include "softgpu/device/profile.h"
 
 #include "softgpu/core/config.h"
+#include "softgpu/entry/life.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +15,7 @@
 struct reader {
     struct sg_profile *profile;
     /* What this text says itself: saying it twice is a mistake, saying other than `like` is not. */
-    bool any, name, memory, pci, uuid, pool_descriptors;
+    bool any, name, memory, pci, uuid, pool_descriptors, api_version;
     bool links[5], multicast, fabric, ptx_registers, groups;
     bool pairs[SG_MAX_DEVICES][SG_MAX_DEVICES][5];
     bool attributes[SG_ATTRIBUTE_LIMIT];
@@ -114,6 +115,32 @@ static int read_lack(struct reader *reader, const char *key, const char *value, 
     return 1;
 }
 
+/* UUIDs, or 0: the driver has none. */
+static int read_uuids(struct reader *reader, const char *value) {
+    char why[96];
+    if (!first_time(reader, &reader->uuid, "uuid"))
+        return 0;
+    if (strcmp(value, "0") == 0) {
+        reader->profile->no_uuid = true;
+        return 1;
+    }
+    if (!sg_uuids_parse(value, &reader->profile->uuids, why, sizeof why))
+        return wrong(reader, "uuid = %.48s: %s", value, why);
+    return 1;
+}
+
+/* Programs decide by it what to ask for; which functions there are does not change with it. */
+static int read_api_version(struct reader *reader, const char *value) {
+    long number;
+    if (!first_time(reader, &reader->api_version, "api_version"))
+        return 0;
+    if (!parse_int(value, SG_DRIVER_VERSION, 99990, &number) || number % 10 != 0)
+        return wrong(reader, "api_version = %s: wanted %d or more, 13030 for 13.3", value,
+                     SG_DRIVER_VERSION);
+    reader->profile->api_version = (int)number;
+    return 1;
+}
+
 static int read_device(struct reader *reader, const char *key, const char *value) {
     struct sg_profile *profile = reader->profile;
     if (strcmp(key, "like") == 0)
@@ -145,12 +172,15 @@ static int read_device(struct reader *reader, const char *key, const char *value
         return 1;
     }
     if (strcmp(key, "uuid") == 0)
-        return read_lack(reader, key, value, &reader->uuid, &profile->no_uuid);
+        return read_uuids(reader, value);
+    if (strcmp(key, "api_version") == 0)
+        return read_api_version(reader, value);
     if (strcmp(key, "pool_descriptors") == 0)
         return read_lack(reader, key, value, &reader->pool_descriptors,
                          &profile->no_pool_descriptors);
     return wrong(reader,
-                 "[device] has no key %s: it has like, name, memory, pci, uuid, pool_descriptors",
+                 "[device] has no key %s: it has like, name, memory, pci, uuid, api_version, "
+                 "pool_descriptors",
                  key);
 }
 

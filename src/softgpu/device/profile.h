@@ -2,6 +2,7 @@
 #ifndef SG_DEVICE_PROFILE_H
 #define SG_DEVICE_PROFILE_H
 
+#include "softgpu/core/uuid.h"
 #include "softgpu/device/device.h"
 
 #include <stddef.h>
@@ -19,7 +20,9 @@ struct sg_pair_links {
 
 struct sg_profile {
     char name[256];
-    uint64_t memory; /* bytes */
+    uint64_t memory;       /* bytes */
+    struct sg_uuids uuids; /* of the first devices */
+    int api_version;       /* what the driver says it has, 0: what functions.def describes */
     bool has_pci;
     struct sg_pci pci; /* of the first device; the next ones have the next bus numbers */
     int attributes[SG_ATTRIBUTE_LIMIT];

@@ -86,6 +86,6 @@ CUresult sg_cuInit(unsigned int Flags) {
 CUresult sg_cuDriverGetVersion(int *driverVersion) {
     if (!driverVersion)
         return CUDA_ERROR_INVALID_VALUE;
-    *driverVersion = SG_DRIVER_VERSION;
+    *driverVersion = sg_driver_version();
     return CUDA_SUCCESS;
 }

@@ -3,6 +3,7 @@
  * function. The newest ABI that the asked version knows is the answer.
  */
 #include "softgpu/core/calls.h"
+#include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/life.h"
 
@@ -12,7 +13,7 @@
 static bool valid(const char *symbol, void **pfn, int version, cuuint64_t flags) {
     const cuuint64_t known =
         CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-    return symbol && pfn && version <= SG_DRIVER_VERSION && !(flags & ~known);
+    return symbol && pfn && version <= sg_driver_version() && !(flags & ~known);
 }
 
 static bool has_twin(gpumem_driver_fn first) {

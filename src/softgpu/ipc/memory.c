@@ -6,6 +6,7 @@
 #include "softgpu/ipc/memory.h"
 
 #include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/ipc/process.h"
 #include "softgpu/memory/allocation.h"
@@ -15,7 +16,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x32676d73u /* "smg2" */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define MAGIC 0x33676d73u /* "smg3" */
 
 struct place {
     struct sg_process_fd file;  /* that the bytes are in */
@@ -23,7 +27,7 @@ struct place {
     uint32_t inner;             /* offset of the allocation in its pages */
     struct sg_live live;
     uint64_t size;
-    uint32_t device; /* folded uuid: ordinals differ between processes */
+    uint32_t device; /* digest of its UUID: ordinals differ between processes */
     uint32_t magic;
 };
 
@@ -36,10 +40,10 @@ struct opened {
     struct place place;
 };
 
-static uint32_t fold(const CUuuid *uuid) {
-    uint32_t parts[4];
-    memcpy(parts, uuid, sizeof parts);
-    return parts[0] ^ parts[1] ^ parts[2] ^ parts[3];
+/* A sum of the words would be the same for UUIDs in which only the place of a number differs, and
+ * whoever sets UUIDs likes to count. */
+static uint32_t digest(const CUuuid *uuid) {
+    return XXH32(uuid->bytes, sizeof uuid->bytes, 0);
 }
 
 /* Known to live as long as the allocation does. */
@@ -63,23 +67,28 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
     if (!range || range->kind != SG_RANGE_DEVICE ||
         !sg_process_fd_name(&range->phys->file, &place.file))
         return CUDA_ERROR_INVALID_VALUE;
+    if (range->phys->moved) {
+        sg_log(1, "the memory was exported as a DMA buffer, and is not where others look for it");
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
     struct sg_allocation *allocation = range->owner;
     result = announce(allocation);
     if (result != CUDA_SUCCESS)
         return result;
+    range->phys->named = true;
     place.live = allocation->live;
     place.pages = (uint32_t)(range->phys->size / SG_PAGE);
     place.first_page = (uint32_t)(range->phys->file_offset / SG_PAGE);
     place.inner = (uint32_t)range->phys_offset;
     place.size = range->size;
-    place.device = fold(&sg_device(range->device)->uuid);
+    place.device = digest(&sg_device(range->device)->uuid);
     memcpy(pHandle, &place, sizeof place);
     return CUDA_SUCCESS;
 }
 
 static int device_of(const struct place *place) {
     for (int i = 0; i < sg_device_count(); i++)
-        if (fold(&sg_device(i)->uuid) == place->device)
+        if (digest(&sg_device(i)->uuid) == place->device)
             return i;
     return -1;
 }

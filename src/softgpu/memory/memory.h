@@ -46,6 +46,8 @@ struct sg_phys {
     uint64_t file_offset; /* of byte 0 */
     bool imported;        /* made by another process, which is charged for it */
     bool pages_held;      /* by a DMA buffer, perhaps: they are nobody else's afterwards */
+    bool moved;           /* some of its pages are in a file of dma_file.c's */
+    bool named;           /* to other processes, by its place in the file: legacy IPC */
     CUmemAllocationProp prop;
     struct sg_phys_place *place; /* phys.c's */
 };

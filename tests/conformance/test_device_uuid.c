@@ -1,0 +1,203 @@
+/* UUIDs that are set for softgpu's devices: every answer that has one, and every check by one. */
+#include "harness.h"
+#include "temporary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIRST  "6d657361-3232-2e33-2e36-000000000000"
+#define SECOND "00000001-0000-0000-0000-000000000000"
+#define THIRD  "00000000-0000-0000-0000-000000000001"
+
+static void format_uuid(const CUuuid *uuid, char text[37]) {
+    for (int i = 0; i < 16; i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        text += sprintf(text, "%s%02x", dash ? "-" : "", (unsigned)(unsigned char)uuid->bytes[i]);
+    }
+}
+
+/* is TEXT... : the devices' UUIDs, by both versions of the call. */
+static int is(int argc, char **argv) {
+    int count = 0;
+    OK(cu.cuInit(0));
+    OK(cu.cuDeviceGetCount(&count));
+    if (count != argc - 1)
+        return 1;
+    for (int i = 0; i < count; i++) {
+        CUuuid old, new;
+        char text[37];
+        OK(cu.cuDeviceGetUuid(&old, i));
+        OK(cu.cuDeviceGetUuid_v2(&new, i));
+        format_uuid(&new, text);
+        if (memcmp(&old, &new, sizeof old) != 0 || strcmp(text, argv[i + 1]) != 0)
+            return 2;
+    }
+    return 0;
+}
+
+static int refused(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    return cu.cuInit(0) == CUDA_ERROR_SYSTEM_NOT_READY ? 0 : 1;
+}
+
+/* opens HANDLE ORDINAL: what the handle of legacy IPC names is on that device. */
+static int opens(int argc, char **argv) {
+    CUipcMemHandle handle;
+    CUdeviceptr address;
+    int ordinal = -1;
+    init_driver();
+    if (argc != 3 || strlen(argv[1]) != 2 * sizeof handle)
+        return 1;
+    for (size_t i = 0; i < sizeof handle; i++) {
+        char byte[3] = {argv[1][2 * i], argv[1][2 * i + 1], 0};
+        handle.reserved[i] = (char)strtoul(byte, NULL, 16);
+    }
+    OK(cu.cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    OK(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address));
+    OK(cu.cuIpcCloseMemHandle(address));
+    return ordinal == atoi(argv[2]) ? 0 : 2;
+}
+
+/* shares: memory of each device, handed to another process. */
+static int shares(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    int count = 0;
+    OK(cu.cuInit(0));
+    OK(cu.cuDeviceGetCount(&count));
+    for (int i = 0; i < count; i++) {
+        CUcontext context;
+        CUipcMemHandle handle;
+        CUdeviceptr memory;
+        char text[2 * sizeof handle + 1], ordinal[12];
+        OK(cu.cuDevicePrimaryCtxRetain(&context, i));
+        OK(cu.cuCtxSetCurrent(context));
+        OK(cu.cuMemAlloc_v2(&memory, 4096));
+        OK(cu.cuIpcGetMemHandle(&handle, memory));
+        for (size_t j = 0; j < sizeof handle; j++)
+            snprintf(text + 2 * j, 3, "%02x", (unsigned)(unsigned char)handle.reserved[j]);
+        snprintf(ordinal, sizeof ordinal, "%d", i);
+        int status = run_child("opens", text, ordinal, NULL);
+        OK(cu.cuMemFree_v2(memory));
+        if (status != 0)
+            return 10 + status;
+    }
+    return 0;
+}
+
+static void set(const char *devices, const char *uuids, const char *visible) {
+    setenv("SOFTGPU_DEVICES", devices, 1);
+    setenv("SOFTGPU_UUID", uuids, 1);
+    if (visible)
+        setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+    else
+        unsetenv("CUDA_VISIBLE_DEVICES");
+}
+
+static int keep(void **state) {
+    static const char *const names[] = {"SOFTGPU_DEVICES", "CUDA_VISIBLE_DEVICES"};
+    static char *old[COUNT(names)];
+    if (!*state) {
+        *state = old;
+        for (size_t i = 0; i < COUNT(names); i++)
+            old[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
+        return 0;
+    }
+    unsetenv("SOFTGPU_UUID");
+    for (size_t i = 0; i < COUNT(names); i++) {
+        if (old[i])
+            setenv(names[i], old[i], 1);
+        else
+            unsetenv(names[i]);
+        free(old[i]);
+    }
+    return 0;
+}
+
+static void every_answer_is_the_one_set(void **state) {
+    NEEDS_SOFTGPU("its UUIDs are chosen");
+    keep(state);
+    set("1", FIRST, NULL);
+    assert_int_equal(run_child("is", FIRST, NULL), 0);
+    set("2", "GPU-" FIRST, NULL);
+    assert_int_equal(run_child("is", FIRST, "736f6674-6770-8075-8000-000000000001", NULL), 0);
+    set("3", FIRST "," SECOND "," THIRD, NULL);
+    assert_int_equal(run_child("is", FIRST, SECOND, THIRD, NULL), 0);
+    /* They belong to the machine's devices, whichever of them are seen. */
+    set("3", FIRST "," SECOND "," THIRD, "2,0");
+    assert_int_equal(run_child("is", THIRD, FIRST, NULL), 0);
+    set("3", FIRST "," SECOND "," THIRD, "GPU-" SECOND);
+    assert_int_equal(run_child("is", SECOND, NULL), 0);
+    set("3", FIRST "," SECOND "," THIRD, "GPU-6d");
+    assert_int_equal(run_child("is", FIRST, NULL), 0);
+    keep(state);
+}
+
+#define SETTINGS_STATUS 2 /* docs/softgpu.md: instead of 0 */
+
+static void bad_ones_are_refused(void **state) {
+    NEEDS_SOFTGPU("its UUIDs are chosen");
+    keep(state);
+    static const char *const bad[] = {"mesa22.3.6", FIRST "," FIRST,
+                                      "00000000-0000-0000-0000-000000000000",
+                                      FIRST "," SECOND "," THIRD, FIRST ","};
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        set("2", bad[i], NULL);
+        assert_int_equal(run_child("refused", NULL), SETTINGS_STATUS);
+    }
+    keep(state);
+}
+
+/* Where only the place of a number differs, too. */
+static void memory_is_opened_on_its_device(void **state) {
+    NEEDS_SOFTGPU("its UUIDs are chosen");
+    keep(state);
+    set("2", SECOND "," THIRD, NULL);
+    assert_int_equal(run_child("shares", NULL), 0);
+    keep(state);
+}
+
+static void a_profile_has_them_and_the_variable_wins(void **state) {
+    NEEDS_SOFTGPU("profiles");
+    keep(state);
+    static const char text[] = "[device]\nlike = h200\nuuid = " SECOND ", " THIRD "\n";
+    static const char wrong[] = "[device]\nlike = h200\nuuid = " SECOND ", x\n";
+    char *old = getenv("SOFTGPU_PROFILE") ? strdup(getenv("SOFTGPU_PROFILE")) : NULL;
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "softgpu-uuid");
+    assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
+    setenv("SOFTGPU_PROFILE", path, 1);
+    set("1", "", NULL);
+    assert_int_equal(run_child("is", SECOND, NULL), 0);
+    set("2", "", NULL);
+    assert_int_equal(run_child("is", SECOND, THIRD, NULL), 0);
+    set("1", FIRST, NULL);
+    assert_int_equal(run_child("is", FIRST, NULL), 0);
+    set("1", "", NULL);
+    assert_int_equal(pwrite(fd, wrong, sizeof wrong - 1, 0), sizeof wrong - 1);
+    assert_int_equal(ftruncate(fd, sizeof wrong - 1), 0);
+    assert_int_equal(run_child("refused", NULL), SETTINGS_STATUS);
+    close(fd);
+    unlink(path);
+    if (old)
+        setenv("SOFTGPU_PROFILE", old, 1);
+    else
+        unsetenv("SOFTGPU_PROFILE");
+    free(old);
+    keep(state);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(every_answer_is_the_one_set),
+        TEST(bad_ones_are_refused),
+        TEST(memory_is_opened_on_its_device),
+        TEST(a_profile_has_them_and_the_variable_wins),
+    };
+    static const struct child children[] = {
+        {"is", is}, {"refused", refused}, {"opens", opens}, {"shares", shares}};
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
