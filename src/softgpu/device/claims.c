@@ -34,14 +34,24 @@ static const struct claim {
     {ATTRIBUTE(VULKAN_CIG_SUPPORTED), false, 0, "contexts in graphics are refused"},
 };
 
-/* What depends on the machine. */
-static bool is_true_here(CUdevice_attribute attribute) {
-    return attribute == ATTRIBUTE(DMA_BUF_SUPPORTED) && sg_dma_buf_usable();
+/* What depends on the machine, and on what else the profile says: where the CPU can map DMA buffers
+ * a memory file does for one, and there is who reaches the bytes. */
+static bool is_true_here(CUdevice_attribute attribute, const int *attributes) {
+    bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;
+    switch (attribute) {
+    case ATTRIBUTE(DMA_BUF_SUPPORTED):
+        return mapped || sg_dma_buf_usable();
+    case ATTRIBUTE(GPU_DIRECT_RDMA_SUPPORTED):
+    case ATTRIBUTE(GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED):
+        return mapped;
+    default:
+        return false;
+    }
 }
 
 void sg_claims_apply(int attributes[SG_ATTRIBUTE_LIMIT]) {
     for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
-        if (is_true_here(claims[i].attribute))
+        if (is_true_here(claims[i].attribute, attributes))
             continue;
         int *value = &attributes[claims[i].attribute];
         if (claims[i].mask)

@@ -1,6 +1,7 @@
 /*
  * cuMemGetHandleForAddressRange: the pages of memory files as a DMA buffer. The kernel makes one
- * through /dev/udmabuf, where there is one and the process may open it.
+ * through /dev/udmabuf, where there is one and the process may open it; on a device that says that
+ * the CPU can map DMA buffers, a memory file takes its place where there is none (dma_file.h).
  */
 #include "softgpu/memory/dma_buf.h"
 
@@ -9,6 +10,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
+#include "softgpu/memory/dma_file.h"
 #include "softgpu/memory/memfile.h"
 #include "softgpu/memory/memory.h"
 
@@ -116,6 +118,69 @@ static size_t collect(CUdeviceptr address, CUdeviceptr end, struct udmabuf_creat
     return count;
 }
 
+struct asked {
+    CUdeviceptr address, end;
+    const struct sg_dma_piece *pieces;
+    size_t count;
+};
+
+/* The same as pieces of physical memory; those that go on are one. `most` is what there is room
+ * for. */
+static size_t collect_pieces(CUdeviceptr address, CUdeviceptr end, struct sg_dma_piece *pieces,
+                             size_t most) {
+    size_t count = 0;
+    while (address < end && count < most) {
+        const struct sg_range *range = sg_range_find(address);
+        CUdeviceptr stop = end_of(range);
+        size_t size = (size_t)((stop < end ? stop : end) - address);
+        size_t offset = range->phys_offset + (size_t)(address - range->start);
+        struct sg_dma_piece *last = count ? &pieces[count - 1] : NULL;
+        if (last && last->phys == range->phys && last->offset + last->size == offset)
+            last->size += size;
+        else
+            pieces[count++] =
+                (struct sg_dma_piece){.phys = range->phys, .offset = offset, .size = size};
+        address += size;
+    }
+    return count;
+}
+
+/* Other threads may have freed or unmapped something while the lock was released. */
+static bool is_unchanged(void *user) {
+    const struct asked *asked = user;
+    size_t most = collect(asked->address, asked->end, NULL);
+    struct sg_dma_piece *now = most ? malloc(most * sizeof *now) : NULL;
+    if (!now)
+        return false;
+    size_t count = collect_pieces(asked->address, asked->end, now, most);
+    bool same = count == asked->count;
+    for (size_t i = 0; same && i < count; i++)
+        same = now[i].phys == asked->pieces[i].phys && now[i].offset == asked->pieces[i].offset &&
+               now[i].size == asked->pieces[i].size;
+    free(now);
+    return same;
+}
+
+static void unref_all(struct sg_dma_piece *pieces, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        sg_phys_unref(pieces[i].phys);
+    free(pieces);
+}
+
+/* `most` pieces at most, as collect has counted them. */
+static CUresult export_file(CUdeviceptr address, CUdeviceptr end, size_t most, int *fd) {
+    struct sg_dma_piece *pieces = malloc(most * sizeof *pieces);
+    if (!pieces)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    size_t count = collect_pieces(address, end, pieces, most);
+    for (size_t i = 0; i < count; i++)
+        sg_phys_ref(pieces[i].phys);
+    struct asked asked = {.address = address, .end = end, .pieces = pieces, .count = count};
+    CUresult result = sg_dma_file_export(pieces, count, is_unchanged, &asked, fd);
+    unref_all(pieces, count);
+    return result;
+}
+
 /* Whoever has the buffer has the pages, for as long as it likes: allocations to come get others. */
 static void hold(CUdeviceptr address, CUdeviceptr end) {
     while (address < end) {
@@ -147,9 +212,12 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
     size_t count = collect(address, address + size, NULL);
     if (count == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    int device = sg_range_find(address)->device;
-    if (over_pcie || !sg_device(device)->attributes[CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED])
+    const int *attributes = sg_device(sg_range_find(address)->device)->attributes;
+    bool mapped = attributes[SG_ATTRIBUTE_DMA_BUF_MMAP_SUPPORTED] != 0;
+    if ((over_pcie && !mapped) || !attributes[CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED])
         return CUDA_ERROR_NOT_SUPPORTED;
+    if (!sg_dma_buf_usable())
+        return export_file(address, address + size, count, fd);
     struct udmabuf_create_list *list = new_list(count);
     if (!list)
         return CUDA_ERROR_OUT_OF_MEMORY;

@@ -5,6 +5,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/device/profile.h"
 #include "softgpu/memory/arena.h"
+#include "softgpu/memory/dma_file.h"
 #include "softgpu/memory/epoch.h"
 #include "softgpu/memory/memfile.h"
 #include "softgpu/multicast/multicast.h"
@@ -218,6 +219,8 @@ static bool give_back(const struct sg_phys *phys) {
 static void give_to_arena(struct sg_phys_place *place) {
     const struct sg_phys *phys = &place->phys;
     sg_poison(phys->host, phys->size, SG_POISON_FREED);
+    if (place->phys.moved && !sg_dma_file_end(&place->phys))
+        return;
     if (!phys->pages_held || give_back(phys))
         sg_arena_give(place->arena, place->page, phys->size / SG_PAGE);
 }

@@ -1,0 +1,422 @@
+/*
+ * DMA buffers that the CPU maps, as drivers from 13.3 on give them: on softgpu's profile dmabuf,
+ * with or without /dev/udmabuf, and on hardware that has the attribute. The steps are those of a
+ * library that pins and maps device memory: versions and attributes, the aligned range, its
+ * descriptor, mmap.
+ */
+#include "harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/dma-buf.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CHUNK          ((size_t)2 << 20)
+#define PAGE           ((size_t)4096)
+#define FD             CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
+#define MMAP_SUPPORTED ((CUdevice_attribute)152) /* since 13.3 */
+#define SKIPPED        77
+
+static unsigned char host[2 * CHUNK];
+
+#define REQUIRE(condition)                                                                         \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "# line %d: %s\n", __LINE__, #condition);                              \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* What each child begins with: the driver, and that it has what this is about. */
+static void begin(void) {
+    int version = 0, supported = 0;
+    init_driver();
+    OK(cu.cuDriverGetVersion(&version));
+    if (version < 13030 || cu.cuDeviceGetAttribute(&supported, MMAP_SUPPORTED, 0) != CUDA_SUCCESS ||
+        !supported)
+        exit(SKIPPED);
+}
+
+/* Is it the kernel's /dev/udmabuf that makes buffers here, or hardware? */
+static bool kernel_makes_them(void) {
+    return !soft || access("/dev/udmabuf", R_OK | W_OK) == 0;
+}
+
+static int export_range(CUdeviceptr at, size_t size) {
+    int fd = -2;
+    OK(cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0));
+    REQUIRE(fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+    return fd;
+}
+
+static CUresult try_export(CUdeviceptr at, size_t size) {
+    int fd = 7;
+    CUresult result = cu.cuMemGetHandleForAddressRange(&fd, at, size, FD, 0);
+    REQUIRE(result == CUDA_SUCCESS ? fd >= 0 : fd == -1);
+    if (fd >= 0)
+        close(fd);
+    return result;
+}
+
+static unsigned char *map(int fd, size_t size) {
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    REQUIRE(at != MAP_FAILED);
+    return at;
+}
+
+/* A memory file does not know the request, which is only needed where caches must be told. */
+static void sync_buffer(int fd, unsigned long long flags) {
+    struct dma_buf_sync sync = {.flags = flags};
+    REQUIRE(ioctl(fd, DMA_BUF_IOCTL_SYNC, &sync) == 0 || errno == ENOTTY);
+}
+
+static void same_bytes(int fd, unsigned char *view, CUdeviceptr at, size_t size, unsigned seed) {
+    sync_buffer(fd, DMA_BUF_SYNC_START | DMA_BUF_SYNC_RW);
+    fill_pattern(view, size, seed);
+    sync_buffer(fd, DMA_BUF_SYNC_END | DMA_BUF_SYNC_RW);
+    memset(host, 0, size);
+    OK(cu.cuMemcpyDtoH_v2(host, at, size));
+    REQUIRE(has_pattern(host, size, seed));
+    fill_pattern(host, size, seed + 1);
+    OK(cu.cuMemcpyHtoD_v2(at, host, size));
+    REQUIRE(has_pattern(view, size, seed + 1));
+}
+
+static void shares_bytes(CUdeviceptr at, size_t size) {
+    int fd = export_range(at, size);
+    unsigned char *view = map(fd, size);
+    close(fd); /* the mapping needs it no more */
+    fd = export_range(at, size);
+    same_bytes(fd, view, at, size, 1);
+    munmap(view, size);
+    close(fd);
+}
+
+/* ---- Children -------------------------------------------------------------------------------- */
+
+typedef CUresult (*range_fn)(void *, CUdeviceptr, size_t, CUmemRangeHandleType, unsigned long long);
+
+/* What a client of 13.3 asks for by that version is there, also before cuInit. */
+static int by_version(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    int version = 0;
+    OK(cu.cuDriverGetVersion(&version));
+    begin();
+    static const char *const names[] = {
+        "cuInit",          "cuDeviceGetAttribute",     "cuPointerGetAttribute",
+        "cuCtxGetCurrent", "cuDevicePrimaryCtxRetain", "cuMemGetHandleForAddressRange"};
+    void *found = NULL;
+    for (size_t i = 0; i < COUNT(names); i++) {
+        found = NULL;
+        OK(cu.cuGetProcAddress(names[i], &found, 13030, 0));
+        REQUIRE(found);
+    }
+    REQUIRE(version >= 13030);
+    if (soft)
+        REQUIRE(cu.cuGetProcAddress("cuInit", &found, version + 10, 0) == CUDA_ERROR_INVALID_VALUE);
+    range_fn range;
+    CUdeviceptr d;
+    int fd = -1;
+    memcpy(&range, &found, sizeof range);
+    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK(range(&fd, d, CHUNK, FD, 0));
+    close(fd);
+    OK(cu.cuMemFree_v2(d));
+    return 0;
+}
+
+static int buffers(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdeviceptr d, small, page;
+    begin();
+    OK(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
+    OK(cu.cuMemAlloc_v2(&small, 65536 + 4));
+    OK(cu.cuMemAlloc_v2(&page, PAGE));
+    OK(cu.cuMemsetD8_v2(page, 0x77, PAGE));
+    shares_bytes(d, 2 * CHUNK);
+    shares_bytes(d, PAGE);
+    shares_bytes(small & ~(CUdeviceptr)(PAGE - 1), PAGE);
+    /* What was there before is still there, and what lies beside it is untouched. */
+    OK(cu.cuMemsetD8_v2(d, 0x11, 2 * CHUNK));
+    int fd = export_range(d, CHUNK);
+    unsigned char *view = map(fd, CHUNK);
+    REQUIRE(view[0] == 0x11 && view[CHUNK - 1] == 0x11);
+    memset(view, 0x22, CHUNK);
+    OK(cu.cuMemcpyDtoH_v2(host, d, 2 * CHUNK));
+    REQUIRE(host[0] == 0x22 && host[CHUNK - 1] == 0x22 && host[CHUNK] == 0x11);
+    OK(cu.cuMemcpyDtoH_v2(host, page, PAGE));
+    REQUIRE(host[0] == 0x77 && host[PAGE - 1] == 0x77);
+    munmap(view, CHUNK);
+    close(fd);
+    OK(cu.cuMemFree_v2(page));
+    OK(cu.cuMemFree_v2(small));
+    OK(cu.cuMemFree_v2(d));
+    return 0;
+}
+
+/* The same range, a longer one that begins there, and one within, while all are mapped. */
+static int many_views(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdeviceptr d;
+    begin();
+    OK(cu.cuMemAlloc_v2(&d, 2 * CHUNK));
+    int first = export_range(d, PAGE), second = export_range(d, 2 * CHUNK),
+        third = export_range(d, CHUNK);
+    unsigned char *a = map(first, PAGE), *b = map(second, 2 * CHUNK), *c = map(third, CHUNK);
+    same_bytes(second, b, d, 2 * CHUNK, 5);
+    REQUIRE(has_pattern(a, PAGE, 6) && has_pattern(c, CHUNK, 6));
+    fill_pattern(a, PAGE, 9);
+    REQUIRE(has_pattern(b, PAGE, 9));
+    if (kernel_makes_them()) {
+        shares_bytes(d + PAGE, PAGE);
+    } else {
+        /* A page is in one file, until nobody has that any more. */
+        FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(d + PAGE, PAGE));
+        munmap(b, 2 * CHUNK);
+        munmap(c, CHUNK);
+        close(first);
+        close(second);
+        close(third);
+        FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(d + PAGE, PAGE)); /* a is still mapped */
+        munmap(a, PAGE);
+        OK(cu.cuMemcpyDtoH_v2(host, d, PAGE));
+        REQUIRE(has_pattern(host, PAGE, 9));
+        shares_bytes(d + PAGE, PAGE);
+        shares_bytes(d + 2 * PAGE, CHUNK);
+        shares_bytes(d, 2 * CHUNK);
+        OK(cu.cuMemcpyDtoH_v2(host, d, 2 * CHUNK));
+        REQUIRE(has_pattern(host, 2 * CHUNK, 2));
+    }
+    OK(cu.cuMemFree_v2(d));
+    return 0;
+}
+
+/* Whoever has the buffer keeps the bytes; what is allocated next has others. */
+static int outlives(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdeviceptr d;
+    begin();
+    if (!soft)
+        return SKIPPED;
+    for (int round = 0; round < 3; round++) {
+        OK(cu.cuMemAlloc_v2(&d, CHUNK));
+        int fd = export_range(d, CHUNK);
+        unsigned char *view = map(fd, CHUNK);
+        fill_pattern(view, CHUNK, 3);
+        OK(cu.cuMemFree_v2(d));
+        OK(cu.cuMemAlloc_v2(&d, CHUNK));
+        OK(cu.cuMemcpyDtoH_v2(host, d, CHUNK));
+        REQUIRE(!has_pattern(host, CHUNK, 3));
+        OK(cu.cuMemsetD8_v2(d, 0x44, CHUNK));
+        OK(cu.cuCtxSynchronize());
+        REQUIRE(has_pattern(view, CHUNK, 3));
+        shares_bytes(d, CHUNK);
+        munmap(view, CHUNK);
+        close(fd);
+        OK(cu.cuMemFree_v2(d));
+    }
+    return 0;
+}
+
+static CUmemGenericAllocationHandle place(CUdeviceptr at, unsigned types) {
+    CUmemGenericAllocationHandle memory;
+    CUmemAllocationProp prop;
+    CUmemAccessDesc access;
+    memset(&prop, 0, sizeof prop);
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.requestedHandleTypes = (CUmemAllocationHandleType)types;
+    prop.allocFlags.gpuDirectRDMACapable = types == 0;
+    access.location = prop.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    OK(cu.cuMemCreate(&memory, CHUNK, &prop, 0));
+    OK(cu.cuMemMap(at, CHUNK, 0, memory, 0));
+    OK(cu.cuMemSetAccess(at, CHUNK, &access, 1));
+    return memory;
+}
+
+static int virtual_memory(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdeviceptr range;
+    begin();
+    OK(cu.cuMemAddressReserve(&range, 3 * CHUNK, 0, 0, 0));
+    CUmemGenericAllocationHandle second = place(range + CHUNK, 0), first = place(range, 0),
+                                 shared = place(range + 2 * CHUNK,
+                                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    shares_bytes(range, 2 * CHUNK);
+    shares_bytes(range + CHUNK - PAGE, 2 * PAGE);
+    /* Memory that another process may import: whole, so that the importer has the same bytes. */
+    shares_bytes(range + 2 * CHUNK, CHUNK);
+    if (!kernel_makes_them())
+        FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(range + 2 * CHUNK + PAGE, PAGE));
+    OK(cu.cuMemUnmap(range, 3 * CHUNK));
+    OK(cu.cuMemRelease(first));
+    OK(cu.cuMemRelease(second));
+    OK(cu.cuMemRelease(shared));
+    OK(cu.cuMemAddressFree(range, 3 * CHUNK));
+    return 0;
+}
+
+/* Legacy IPC finds memory by its place, so one of the two must be refused. */
+static int beside_ipc(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    CUdeviceptr d, named;
+    CUipcMemHandle handle;
+    begin();
+    if (kernel_makes_them())
+        return SKIPPED;
+    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    OK(cu.cuMemAlloc_v2(&named, CHUNK));
+    OK(cu.cuIpcGetMemHandle(&handle, named));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, try_export(named, CHUNK));
+    OK(try_export(d, CHUNK));
+    FAILS(CUDA_ERROR_NOT_SUPPORTED, cu.cuIpcGetMemHandle(&handle, d));
+    OK(cu.cuMemFree_v2(named));
+    OK(cu.cuMemFree_v2(d));
+    return 0;
+}
+
+static void *copy_all_the_time(void *stop) {
+    static unsigned char bytes[CHUNK];
+    CUcontext context;
+    CUdeviceptr d;
+    OK(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    OK(cu.cuCtxSetCurrent(context));
+    OK(cu.cuMemAlloc_v2(&d, CHUNK));
+    fill_pattern(bytes, CHUNK, 1);
+    while (!*(volatile bool *)stop) {
+        OK(cu.cuMemcpyHtoD_v2(d, bytes, CHUNK));
+        memset(bytes, 0, CHUNK);
+        OK(cu.cuMemcpyDtoH_v2(bytes, d, CHUNK));
+        REQUIRE(has_pattern(bytes, CHUNK, 1));
+    }
+    OK(cu.cuMemFree_v2(d));
+    return NULL;
+}
+
+/* Pages move while other work runs, and no byte of what is queued gets lost. */
+static int under_work(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    pthread_t thread;
+    bool stop = false;
+    CUstream stream;
+    CUdeviceptr d;
+    begin();
+    OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    REQUIRE(pthread_create(&thread, NULL, copy_all_the_time, &stop) == 0);
+    for (int round = 0; round < 50; round++) {
+        OK(cu.cuMemAlloc_v2(&d, CHUNK));
+        OK(cu.cuMemsetD8Async(d, (unsigned char)round, CHUNK, stream));
+        int fd = export_range(d, CHUNK);
+        unsigned char *view = map(fd, CHUNK);
+        OK(cu.cuStreamSynchronize(stream));
+        for (size_t i = 0; i < CHUNK; i++)
+            REQUIRE(view[i] == (unsigned char)round);
+        munmap(view, CHUNK);
+        close(fd);
+        OK(cu.cuMemFree_v2(d));
+    }
+    *(volatile bool *)&stop = true;
+    pthread_join(thread, NULL);
+    OK(cu.cuStreamDestroy_v2(stream));
+    return 0;
+}
+
+/* Bytes that were never written take no memory, and the flag for the way over PCIe is taken. */
+static int sparse(int argc, char **argv) {
+    (void)argc;
+    (void)argv;
+    const size_t large = (size_t)256 << 20;
+    CUdeviceptr d;
+    int fd = -1;
+    begin();
+    OK(cu.cuMemAlloc_v2(&d, large));
+    OK(cu.cuMemsetD8_v2(d + large / 2, 0x33, PAGE));
+    OK(cu.cuCtxSynchronize());
+    OK(cu.cuMemGetHandleForAddressRange(&fd, d, large, FD,
+                                        CU_MEM_RANGE_FLAG_DMA_BUF_MAPPING_TYPE_PCIE));
+    unsigned char *view = map(fd, large);
+    REQUIRE(view[large / 2] == 0x33 && view[large / 2 + PAGE - 1] == 0x33);
+    struct stat status;
+    if (!kernel_makes_them())
+        REQUIRE(fstat(fd, &status) == 0 && status.st_blocks * 512 < 4 << 20);
+    munmap(view, large);
+    close(fd);
+    OK(cu.cuMemFree_v2(d));
+    return 0;
+}
+
+/* ---- Tests ----------------------------------------------------------------------------------- */
+
+static void with_profile(const char *child) {
+    char *old = getenv("SOFTGPU_PROFILE") ? strdup(getenv("SOFTGPU_PROFILE")) : NULL;
+    setenv("SOFTGPU_PROFILE", "dmabuf", 1);
+    int status = run_child(child, NULL);
+    if (old)
+        setenv("SOFTGPU_PROFILE", old, 1);
+    else
+        unsetenv("SOFTGPU_PROFILE");
+    free(old);
+    if (status == SKIPPED)
+        SKIP("needs a driver of 13.3 that maps DMA buffers, or softgpu's own way of making them");
+    assert_int_equal(status, 0);
+}
+
+#define CHILD_TEST(name, child)                                                                    \
+    static void name(void **state) {                                                               \
+        (void)state;                                                                               \
+        with_profile(child);                                                                       \
+    }
+
+CHILD_TEST(the_driver_says_that_it_has_them, "by-version")
+CHILD_TEST(a_mapping_has_the_bytes_of_its_range, "buffers")
+CHILD_TEST(one_range_has_many_mappings, "many-views")
+CHILD_TEST(a_mapping_outlives_its_memory, "outlives")
+CHILD_TEST(mapped_handles_are_exported, "virtual-memory")
+CHILD_TEST(legacy_ipc_is_not_misled, "beside-ipc")
+CHILD_TEST(pages_move_beside_running_work, "under-work")
+CHILD_TEST(bytes_never_written_take_no_memory, "sparse")
+
+/* The default profile answers as the recorded H200. */
+static void the_default_has_none(void **state) {
+    (void)state;
+    NEEDS_SOFTGPU("its profile is chosen");
+    int value = 7, version = 0;
+    FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceGetAttribute(&value, MMAP_SUPPORTED, dev));
+    OK(cu.cuDriverGetVersion(&version));
+    assert_int_equal(version, 13000);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(the_driver_says_that_it_has_them),
+        TEST(a_mapping_has_the_bytes_of_its_range),
+        TEST(one_range_has_many_mappings),
+        TEST(a_mapping_outlives_its_memory),
+        TEST(mapped_handles_are_exported),
+        TEST(legacy_ipc_is_not_misled),
+        TEST(pages_move_beside_running_work),
+        TEST(bytes_never_written_take_no_memory),
+        TEST(the_default_has_none),
+    };
+    static const struct child children[] = {
+        {"by-version", by_version}, {"buffers", buffers},       {"many-views", many_views},
+        {"outlives", outlives},     {"sparse", sparse},         {"virtual-memory", virtual_memory},
+        {"beside-ipc", beside_ipc}, {"under-work", under_work},
+    };
+    return conformance(argc, argv, tests, COUNT(tests), children, COUNT(children));
+}
