@@ -9,17 +9,23 @@ import environment
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", environment.HERE.parents[1] / "build"))
 
 
-def run(name, program):
-    """`program` in environment `name`, unmodified packages, through the command that users have."""
+def skip(why):
+    """Ends the test, as a failure where all must run."""
+    if os.environ.get("GPUMEM_CLIENTS") == "required":
+        print(why, file=sys.stderr)
+        sys.exit(1)
+    print(f"1..0 # SKIP {why}")
+    sys.exit(0)
+
+
+def run(name, program, *options):
+    """`program` in environment `name`, unmodified packages, through the command that users have,
+    which gets the options too."""
     try:
         python = environment.python_of(name, BUILD)
     except environment.Unavailable as why:
-        if os.environ.get("GPUMEM_CLIENTS") == "required":
-            print(why, file=sys.stderr)
-            sys.exit(1)
         first = str(why).strip().splitlines()
-        print(f"1..0 # SKIP no environment {name}: {first[-1] if first else why}")
-        sys.exit(0)
-    command = [BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "1G", "--", python,
+        skip(f"no environment {name}: {first[-1] if first else why}")
+    command = [BUILD / "bin" / "gpumem", "run", "--softgpu", "--memory", "1G", *options, "--", python,
                environment.HERE / "programs" / program]
     sys.exit(subprocess.run([str(word) for word in command], check=False).returncode)
