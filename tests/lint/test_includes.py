@@ -33,18 +33,23 @@ LIBRARIES = {
     "zstd.h": ("src/softgpu",),
     "xxhash.h": ("src", "tools", "bench", "tests"),
     "cmocka.h": ("tests",),
+    # Compilers' own, for the instructions that the copy kernels are made of.
+    "cpuid.h": ("src/mapped/copy",),
+    "immintrin.h": ("src/mapped/copy",),
     "vulkan/vulkan.h": ("tests/conformance", "tests/parity"),
     "vulkan/vulkan_core.h": ("src/vulkan",),
     "vulkan/vk_icd.h": ("tests/vulkan_icd",),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 PARTS = {"base", "driver", "vulkan", "softgpu", "memory", "cache", "wrap", "share", "load",
-         "snapshot"}
+         "snapshot", "mapped"}
 RULES = {
     "src/base": set(),
     "src/driver": {"base"},
     "src/softgpu": {"base", "driver"},
     "src/vulkan": {"base"},
+    "src/mapped": {"base", "driver", "vulkan", "memory", "mapped/copy"},
+    "src/mapped/copy": {"base"},
     "src/memory": {"base", "driver", "vulkan"},
     "src/cache": {"base", "driver", "memory"},
     "src/wrap": {"base", "driver", "memory"},
@@ -54,6 +59,7 @@ RULES = {
     "tools": None,
     "examples": None,
     "bench": None,
+    "bench/inside": {"base", "mapped"},
     "compat": None,
     "python": None,
     "tests/conformance": None,
@@ -118,10 +124,10 @@ def judge_own(root, path, folder, name):
     if part in PARTS and "/" in name and (root / "src" / name).exists():
         if allowed is None:
             return "the inside of the library: public headers only"
-        if part in allowed or folder == f"src/{part}":
+        if part in allowed or f"src/{name}".startswith(f"{folder}/"):
             return None
         return f"{folder} may include {', '.join(sorted(allowed)) or 'nothing of src/'}"
-    top = root / folder
+    top = root / ("bench" if folder == "bench/inside" else folder)
     places = [(root / path).parent, top, root / "tests/harness"]
     if any((place / name).exists() for place in places):
         return None
@@ -176,6 +182,9 @@ PLANTED = [
     ("src/share/a.c", '#include "vulkan/x.h"'),
     ("src/memory/a.c", "#include <vulkan/vulkan_core.h>"),
     ("src/load/a.c", "#include <cuda.h>"),
+    ("src/mapped/copy/a.c", '#include "driver/x.h"'),
+    ("src/mapped/copy/a.c", '#include "mapped/x.h"'),
+    ("src/memory/a.c", "#include <immintrin.h>"),
     ("src/elsewhere/a.c", "#include <stdio.h>"),
     ("tools/gpumem/a.c", '#include "base/x.h"'),
     ("bench/a.c", '#include "memory/x.h"'),
