@@ -97,29 +97,41 @@ static void set(const char *devices, const char *uuids, const char *visible) {
         unsetenv("CUDA_VISIBLE_DEVICES");
 }
 
-static int keep(void **state) {
-    static const char *const names[] = {"SOFTGPU_DEVICES", "CUDA_VISIBLE_DEVICES"};
-    static char *old[COUNT(names)];
-    if (!*state) {
-        *state = old;
-        for (size_t i = 0; i < COUNT(names); i++)
-            old[i] = getenv(names[i]) ? strdup(getenv(names[i])) : NULL;
-        return 0;
-    }
+/* What the environment was before a test. */
+struct kept {
+    char *devices, *visible, *profile;
+};
+
+static char *copy_of(const char *variable) {
+    const char *value = getenv(variable);
+    return value ? strdup(value) : NULL;
+}
+
+static void put_back(const char *variable, char *value) {
+    if (value)
+        setenv(variable, value, 1);
+    else
+        unsetenv(variable);
+    free(value);
+}
+
+static struct kept keep(void) {
+    return (struct kept){.devices = copy_of("SOFTGPU_DEVICES"),
+                         .visible = copy_of("CUDA_VISIBLE_DEVICES"),
+                         .profile = copy_of("SOFTGPU_PROFILE")};
+}
+
+static void restore(struct kept kept) {
     unsetenv("SOFTGPU_UUID");
-    for (size_t i = 0; i < COUNT(names); i++) {
-        if (old[i])
-            setenv(names[i], old[i], 1);
-        else
-            unsetenv(names[i]);
-        free(old[i]);
-    }
-    return 0;
+    put_back("SOFTGPU_DEVICES", kept.devices);
+    put_back("CUDA_VISIBLE_DEVICES", kept.visible);
+    put_back("SOFTGPU_PROFILE", kept.profile);
 }
 
 static void every_answer_is_the_one_set(void **state) {
+    (void)state;
     NEEDS_SOFTGPU("its UUIDs are chosen");
-    keep(state);
+    struct kept kept = keep();
     set("1", FIRST, NULL);
     assert_int_equal(run_child("is", FIRST, NULL), 0);
     set("2", "GPU-" FIRST, NULL);
@@ -133,14 +145,15 @@ static void every_answer_is_the_one_set(void **state) {
     assert_int_equal(run_child("is", SECOND, NULL), 0);
     set("3", FIRST "," SECOND "," THIRD, "GPU-6d");
     assert_int_equal(run_child("is", FIRST, NULL), 0);
-    keep(state);
+    restore(kept);
 }
 
 #define SETTINGS_STATUS 2 /* docs/softgpu.md: instead of 0 */
 
 static void bad_ones_are_refused(void **state) {
+    (void)state;
     NEEDS_SOFTGPU("its UUIDs are chosen");
-    keep(state);
+    struct kept kept = keep();
     static const char *const bad[] = {"mesa22.3.6", FIRST "," FIRST,
                                       "00000000-0000-0000-0000-000000000000",
                                       FIRST "," SECOND "," THIRD, FIRST ","};
@@ -148,24 +161,25 @@ static void bad_ones_are_refused(void **state) {
         set("2", bad[i], NULL);
         assert_int_equal(run_child("refused", NULL), SETTINGS_STATUS);
     }
-    keep(state);
+    restore(kept);
 }
 
 /* Where only the place of a number differs, too. */
 static void memory_is_opened_on_its_device(void **state) {
+    (void)state;
     NEEDS_SOFTGPU("its UUIDs are chosen");
-    keep(state);
+    struct kept kept = keep();
     set("2", SECOND "," THIRD, NULL);
     assert_int_equal(run_child("shares", NULL), 0);
-    keep(state);
+    restore(kept);
 }
 
 static void a_profile_has_them_and_the_variable_wins(void **state) {
+    (void)state;
     NEEDS_SOFTGPU("profiles");
-    keep(state);
+    struct kept kept = keep();
     static const char text[] = "[device]\nlike = h200\nuuid = " SECOND ", " THIRD "\n";
     static const char wrong[] = "[device]\nlike = h200\nuuid = " SECOND ", x\n";
-    char *old = getenv("SOFTGPU_PROFILE") ? strdup(getenv("SOFTGPU_PROFILE")) : NULL;
     char path[TEMPORARY_ROOM];
     int fd = temporary_file(path, "softgpu-uuid");
     assert_int_equal(write(fd, text, sizeof text - 1), sizeof text - 1);
@@ -182,12 +196,7 @@ static void a_profile_has_them_and_the_variable_wins(void **state) {
     assert_int_equal(run_child("refused", NULL), SETTINGS_STATUS);
     close(fd);
     unlink(path);
-    if (old)
-        setenv("SOFTGPU_PROFILE", old, 1);
-    else
-        unsetenv("SOFTGPU_PROFILE");
-    free(old);
-    keep(state);
+    restore(kept);
 }
 
 int main(int argc, char **argv) {

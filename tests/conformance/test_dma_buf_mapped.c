@@ -363,7 +363,8 @@ static int sparse(int argc, char **argv) {
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
 static void with_profile(const char *child) {
-    char *old = getenv("SOFTGPU_PROFILE") ? strdup(getenv("SOFTGPU_PROFILE")) : NULL;
+    const char *profile = getenv("SOFTGPU_PROFILE");
+    char *old = profile ? strdup(profile) : NULL;
     setenv("SOFTGPU_PROFILE", "dmabuf", 1);
     int status = run_child(child, NULL);
     if (old)

@@ -16,9 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #define MAGIC 0x33676d73u /* "smg3" */
 
 struct place {
@@ -43,7 +40,10 @@ struct opened {
 /* A sum of the words would be the same for UUIDs in which only the place of a number differs, and
  * whoever sets UUIDs likes to count. */
 static uint32_t digest(const CUuuid *uuid) {
-    return XXH32(uuid->bytes, sizeof uuid->bytes, 0);
+    uint32_t value = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < sizeof uuid->bytes; i++)
+        value = (value ^ (unsigned char)uuid->bytes[i]) * 16777619u;
+    return value;
 }
 
 /* Known to live as long as the allocation does. */
