@@ -65,6 +65,7 @@ def without_run(folder, *words, **more):
                           capture_output=True, text=True, check=False)
 
 
+UUID = "6d657361-3232-2e33-2e36-000000000000"
 OUT = "CUDA_ERROR_OUT_OF_MEMORY"
 WRONG = [
     (["--fault", f"cuMemAllocc_v2:1:{OUT}:before"], "no function 'cuMemAllocc_v2'"),
@@ -78,6 +79,10 @@ WRONG = [
     (["--fail-on", "leeks"], "leaks, fault, or leaks,fault"),
     (["--fail-on", "fault"], "fault only with SOFTGPU_FAULT"),
     (["--memory", "9999999999T"], "memory"),
+    (["--uuid", "mesa22.3.6"], "UUID 1 of the list is no UUID"),
+    (["--uuid", f"{UUID},{UUID}"], "UUID 2 of the list was given before"),
+    (["--devices", "2", "--uuid", f"{UUID},{UUID[:-1]}1,{UUID[:-1]}2"],
+     "there are 3 of them for 2 devices"),
 ]
 
 VARIABLES = [
@@ -89,6 +94,7 @@ VARIABLES = [
     ("SOFTGPU_TRACE", "/nowhere/trace", "/nowhere/trace"),
     ("SOFTGPU_FAULTS", "x", "SOFTGPU_FAULTS is no variable"),
     ("SOFTGPU_FAIL_ON", "leeks", "leaks, fault, or leaks,fault"),
+    ("SOFTGPU_UUID", "0" * 32, "UUID 1 of the list is all zeros"),
 ]
 
 
@@ -98,6 +104,15 @@ def test_wrong_options_start_nothing(folder):
         expect(process.returncode == 2, f"{arguments}: {process.returncode} {process.stderr}")
         expect(process.stdout == "", f"{arguments}: it was started: {process.stdout}")
         expect(text in process.stderr, f"{arguments}: {process.stderr!r} does not say {text!r}")
+
+
+def test_uuids_reach_the_program(folder):
+    process = run(folder, "--devices", "2", "--uuid", UUID)
+    expect_status(process, 0)
+    process = subprocess.run([harness.COMMAND, "run", "--softgpu", "--uuid", UUID, "--",
+                              "sh", "-c", "echo $SOFTGPU_UUID"], env=environment(), timeout=50,
+                             stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    expect(process.stdout.strip() == UUID, process.stdout + process.stderr)
 
 
 def test_wrong_options_of_the_profile_file(folder):
