@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <linux/dma-buf.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 #define FD             CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD
 #define MMAP_SUPPORTED ((CUdevice_attribute)152) /* since 13.3 */
 #define SKIPPED        77
+#define PITCH          8 /* of a set that takes its time: a byte in each row */
 
 static unsigned char host[2 * CHUNK];
 
@@ -297,7 +299,7 @@ static void *copy_all_the_time(void *stop) {
     OK(cu.cuCtxSetCurrent(context));
     OK(cu.cuMemAlloc_v2(&d, CHUNK));
     fill_pattern(bytes, CHUNK, 1);
-    while (!*(volatile bool *)stop) {
+    while (!atomic_load((atomic_bool *)stop)) {
         OK(cu.cuMemcpyHtoD_v2(d, bytes, CHUNK));
         memset(bytes, 0, CHUNK);
         OK(cu.cuMemcpyDtoH_v2(bytes, d, CHUNK));
@@ -307,30 +309,36 @@ static void *copy_all_the_time(void *stop) {
     return NULL;
 }
 
-/* Pages move while other work runs, and no byte of what is queued gets lost. */
+/* Pages move while other work runs, and no byte of what is running gets lost: work that takes
+ * longer than the pages do is under way when they are asked for. */
 static int under_work(int argc, char **argv) {
     (void)argc;
     (void)argv;
+    const size_t large = (size_t)32 << 20;
     pthread_t thread;
-    bool stop = false;
+    atomic_bool stop = false;
     CUstream stream;
     CUdeviceptr d;
     begin();
     OK(cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     REQUIRE(pthread_create(&thread, NULL, copy_all_the_time, &stop) == 0);
-    for (int round = 0; round < 50; round++) {
-        OK(cu.cuMemAlloc_v2(&d, CHUNK));
-        OK(cu.cuMemsetD8Async(d, (unsigned char)round, CHUNK, stream));
-        int fd = export_range(d, CHUNK);
-        unsigned char *view = map(fd, CHUNK);
+    for (unsigned round = 1; round <= 10; round++) {
+        OK(cu.cuMemAlloc_v2(&d, large));
+        OK(cu.cuMemsetD8_v2(d, 0xee, large));
+        OK(cu.cuCtxSynchronize());
+        OK(cu.cuMemsetD2D8Async(d, PITCH, (unsigned char)round, 1, large / PITCH, stream));
+        for (unsigned char first = 0xee; first == 0xee;)
+            OK(cu.cuMemcpyDtoH_v2(&first, d, 1)); /* until it has begun */
+        int fd = export_range(d, large);
+        unsigned char *view = map(fd, large);
         OK(cu.cuStreamSynchronize(stream));
-        for (size_t i = 0; i < CHUNK; i++)
-            REQUIRE(view[i] == (unsigned char)round);
-        munmap(view, CHUNK);
+        for (size_t i = 0; i < large; i++)
+            REQUIRE(view[i] == (i % PITCH == 0 ? round : 0xee));
+        munmap(view, large);
         close(fd);
         OK(cu.cuMemFree_v2(d));
     }
-    *(volatile bool *)&stop = true;
+    atomic_store(&stop, true);
     pthread_join(thread, NULL);
     OK(cu.cuStreamDestroy_v2(stream));
     return 0;
@@ -362,16 +370,28 @@ static int sparse(int argc, char **argv) {
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
 
-static void with_profile(const char *child) {
-    const char *profile = getenv("SOFTGPU_PROFILE");
-    char *old = profile ? strdup(profile) : NULL;
-    setenv("SOFTGPU_PROFILE", "dmabuf", 1);
-    int status = run_child(child, NULL);
-    if (old)
-        setenv("SOFTGPU_PROFILE", old, 1);
+static char *replace(const char *variable, const char *value) {
+    const char *old = getenv(variable);
+    char *kept = old ? strdup(old) : NULL;
+    setenv(variable, value, 1);
+    return kept;
+}
+
+static void put_back(const char *variable, char *kept) {
+    if (kept)
+        setenv(variable, kept, 1);
     else
-        unsetenv("SOFTGPU_PROFILE");
-    free(old);
+        unsetenv(variable);
+    free(kept);
+}
+
+/* Work begins by itself there, which one of the children waits for. */
+static void with_profile(const char *child) {
+    char *profile = replace("SOFTGPU_PROFILE", "dmabuf");
+    char *schedule = replace("SOFTGPU_SCHEDULE", "eager");
+    int status = run_child(child, NULL);
+    put_back("SOFTGPU_PROFILE", profile);
+    put_back("SOFTGPU_SCHEDULE", schedule);
     if (status == SKIPPED)
         SKIP("needs a driver of 13.3 that maps DMA buffers, or softgpu's own way of making them");
     assert_int_equal(status, 0);
