@@ -16,6 +16,7 @@
 #include <gpumem/library.h>
 #include <gpumem/load.h>
 #include <gpumem/managed.h>
+#include <gpumem/mapped.h>
 #include <gpumem/mapped_store.h>
 #include <gpumem/pool.h>
 #include <gpumem/resource.h>

@@ -11,6 +11,7 @@ gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t a
                              CUdeviceptr hint) {
     extent->committed = extent->holes = 0;
     extent->chunks = NULL;
+    extent->mirrors = NULL;
     extent->given = NULL;
     extent->count = extent->room = 0;
     extent->capacity = capacity;
@@ -93,6 +94,30 @@ static gpumem_status map_chunks(struct gm_extent *extent, CUdeviceptr address,
     return status;
 }
 
+/* Has the mirrors follow what was mapped behind the rest, or unmaps it. */
+static gpumem_status mirror_chunks(struct gm_extent *extent, const struct gm_chunk *chunks,
+                                   size_t count) {
+    gpumem_status status = GPUMEM_OK;
+    size_t offset = extent->committed, done = 0;
+    for (; done < count && extent->mirrors; done++) {
+        status = gm_mirrors_attach(extent, offset, &chunks[done]);
+        if (status != GPUMEM_OK)
+            break;
+        offset += chunks[done].bytes;
+    }
+    if (status == GPUMEM_OK)
+        return GPUMEM_OK;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    while (done--) {
+        offset -= chunks[done].bytes;
+        gm_mirrors_detach(extent, offset, &chunks[done]);
+    }
+    unmap_chunks(extent, extent->address + extent->committed, chunks, count);
+    gm_error_restore(&saved);
+    return status;
+}
+
 gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *chunks,
                               size_t count) {
     gpumem_status status = make_room(extent, count);
@@ -101,6 +126,8 @@ gpumem_status gm_extent_adopt(struct gm_extent *extent, const struct gm_chunk *c
     for (size_t i = 0; extent->given && i < count; i++)
         extent->given[extent->count + i] = (struct gm_access){extent->access, extent->access_count};
     status = map_chunks(extent, extent->address + extent->committed, chunks, count, extent->count);
+    if (status == GPUMEM_OK)
+        status = mirror_chunks(extent, chunks, count);
     if (status != GPUMEM_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
@@ -221,6 +248,11 @@ gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
         kept = unmapped; /* it cannot: then what is unmapped is dropped, and the caller learns it */
         gm_error_restore(&saved);
     }
+    size_t offset = (size_t)(end - extent->address);
+    for (size_t i = kept; i < extent->count; i++) {
+        gm_mirrors_detach(extent, offset, &extent->chunks[i]);
+        offset += extent->chunks[i].bytes;
+    }
     release_chunks(extent, extent->chunks + kept, extent->count - kept);
     for (size_t i = kept; i < extent->count; i++)
         extent->holes -= extent->chunks[i].handle ? 0 : extent->chunks[i].bytes;
@@ -234,6 +266,8 @@ void gm_extent_destroy(struct gm_extent *extent) {
     gm_error_save(&saved);
     CUdeviceptr address = extent->address;
     int all = 1;
+    while (extent->mirrors)
+        gm_extent_remove_mirror(extent, extent->mirrors);
     for (size_t i = 0; i < extent->count; i++) {
         if (extent->chunks[i].handle)
             all &= gm_vmm_unmap(extent->device, extent->meter, address, extent->chunks[i].bytes) ==

@@ -9,6 +9,22 @@
 
 struct gm_range_cache;
 
+struct gm_mirror;
+
+/* What a second mapping of an extent's memory does; with the lock of the extent's owner held. */
+struct gm_mirror_ops {
+    /* Maps a chunk that the extent has at `offset`; on failure nothing is mapped. */
+    gpumem_status (*attach)(struct gm_mirror *mirror, size_t offset, const struct gm_chunk *chunk);
+    /* Unmaps what was attached there. The chunk's handle may be gone already. Cannot fail. */
+    void (*detach)(struct gm_mirror *mirror, size_t offset, size_t bytes);
+};
+
+/* The memory of an extent at another place too, by the CPU say: follows what comes and goes. */
+struct gm_mirror {
+    const struct gm_mirror_ops *ops;
+    struct gm_mirror *next;
+};
+
 /* Who may do what; borrowed, and never changed. */
 struct gm_access {
     const CUmemAccessDesc *entries;
@@ -39,6 +55,7 @@ struct gm_extent {
     atomic_int shared;            /* others may map its chunks: these are never cached */
     int dirty;                    /* a change of access could not be undone: gm_extent_mend */
     int borrowed;                 /* has the mappings only: another extent has the chunks */
+    struct gm_mirror *mirrors;    /* borrowed; with them the extent cannot be moved */
 };
 
 /* Reserves. The first four members are set by the caller. */
@@ -96,7 +113,17 @@ void gm_extent_undo_access(struct gm_extent *extent, size_t first, size_t count,
 /* Sets what is noted, for each location of `all`, as it should have been undone. */
 gpumem_status gm_extent_mend(struct gm_extent *extent, const struct gm_access_change *all);
 
-/* Gives back everything; cannot fail. */
+/* Attaches all chunks to the mirror and those that will come, or nothing. */
+gpumem_status gm_extent_add_mirror(struct gm_extent *extent, struct gm_mirror *mirror);
+/* Detaches them. */
+void gm_extent_remove_mirror(struct gm_extent *extent, struct gm_mirror *mirror);
+
+/* One chunk, for all mirrors: with the extent's own functions only. */
+gpumem_status gm_mirrors_attach(struct gm_extent *extent, size_t offset,
+                                const struct gm_chunk *chunk);
+void gm_mirrors_detach(struct gm_extent *extent, size_t offset, const struct gm_chunk *chunk);
+
+/* Gives back everything; cannot fail. Mirrors are detached and left to who made them. */
 void gm_extent_destroy(struct gm_extent *extent);
 
 #endif

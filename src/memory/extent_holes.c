@@ -6,11 +6,15 @@
 
 #include <stdlib.h>
 
-static CUdeviceptr address_of(const struct gm_extent *extent, size_t index) {
-    CUdeviceptr address = extent->address;
+static size_t offset_of(const struct gm_extent *extent, size_t index) {
+    size_t offset = 0;
     for (size_t i = 0; i < index; i++)
-        address += extent->chunks[i].bytes;
-    return address;
+        offset += extent->chunks[i].bytes;
+    return offset;
+}
+
+static CUdeviceptr address_of(const struct gm_extent *extent, size_t index) {
+    return extent->address + offset_of(extent, index);
 }
 
 static gpumem_status map_one(struct gm_extent *extent, size_t index,
@@ -42,6 +46,7 @@ static gpumem_status unmap_one(struct gm_extent *extent, size_t index) {
 /* What another process maps too is not free yet. */
 static size_t release(struct gm_extent *extent, size_t index) {
     struct gm_chunk *chunk = &extent->chunks[index];
+    gm_mirrors_detach(extent, offset_of(extent, index), chunk);
     int taken = gm_vmm_release(extent->device, extent->meter, chunk->handle, chunk->bytes);
     chunk->handle = 0;
     extent->holes += chunk->bytes;
@@ -94,6 +99,17 @@ static void discard(struct gm_extent *extent, const struct gm_chunk *chunk, enum
         gm_vmm_release(extent->device, extent->meter, chunk->handle, chunk->bytes);
 }
 
+/* Of memory that the mirrors refused. 0: it stays mapped, which is counted, and is nobody's. */
+static int unmap_new(struct gm_extent *extent, size_t index) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    int unmapped = unmap_one(extent, index) == GPUMEM_OK;
+    if (!unmapped)
+        gm_meter_quarantine(extent->meter, 0);
+    gm_error_restore(&saved);
+    return unmapped;
+}
+
 static gpumem_status fill_one(struct gm_extent *extent, const CUmemAllocationProp *prop,
                               size_t index, unsigned char *filled) {
     struct gm_chunk made = {.bytes = extent->chunks[index].bytes};
@@ -105,6 +121,11 @@ static gpumem_status fill_one(struct gm_extent *extent, const CUmemAllocationPro
     if (status != GPUMEM_OK)
         return status;
     status = map_one(extent, index, made.handle);
+    if (status == GPUMEM_OK) {
+        status = gm_mirrors_attach(extent, offset_of(extent, index), &made);
+        if (status != GPUMEM_OK && !unmap_new(extent, index))
+            return status;
+    }
     if (status == GPUMEM_OK) {
         extent->chunks[index].handle = made.handle;
         extent->holes -= made.bytes;
@@ -123,6 +144,7 @@ static void empty(struct gm_extent *extent, size_t index, enum filled how) {
     struct gm_chunk *chunk = &extent->chunks[index];
     if (unmap_one(extent, index) != GPUMEM_OK)
         return;
+    gm_mirrors_detach(extent, offset_of(extent, index), chunk);
     discard(extent, chunk, how);
     chunk->handle = 0;
     extent->holes += chunk->bytes;

@@ -19,6 +19,8 @@ enum gm_range_state {
 
 struct gm_range {
     struct gm_extent extent; /* first: what the resource's `chunks` reads */
+    struct gm_mirror *host;  /* the CPU's mapping, where the resource makes one */
+    void *host_pointer;      /* where that begins */
     enum gm_range_state state;
     gpumem_buffer *buffer; /* while LIVE; NULL: of a resource that was built over this one */
     uint64_t given;        /* counts what the cache was given */

@@ -90,14 +90,30 @@ static void unlist(struct gm_virtual_resource *v, struct gm_range *range) {
     pthread_mutex_unlock(&v->lock);
 }
 
+/* Addresses and memory, of what is in no list. */
+static void end_range(struct gm_virtual_resource *v, struct gm_range *range) {
+    gm_extent_destroy(&range->extent);
+    if (range->host)
+        v->maker->unmake(v->maker->user, range->host);
+    free(range);
+}
+
+/* The CPU's mapping of a range that has no memory yet. */
+static gpumem_status add_host(struct gm_virtual_resource *v, struct gm_range *range) {
+    if (!v->maker || !v->maker->make)
+        return GPUMEM_OK;
+    gpumem_status status =
+        v->maker->make(v->maker->user, &range->extent, &range->host, &range->host_pointer);
+    return status == GPUMEM_OK ? gm_extent_add_mirror(&range->extent, range->host) : status;
+}
+
 /* Back to the driver, with its chunks. */
 static void discard(void *user, struct gm_range *range) {
     struct gm_virtual_resource *v = user;
     unlist(v, range);
     gm_wait_drop(v->device, &range->last);
     range->extent.cache = NULL;
-    gm_extent_destroy(&range->extent);
-    free(range);
+    end_range(v, range);
 }
 
 static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, size_t capacity,
@@ -118,10 +134,14 @@ static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, siz
         free(range);
         return status;
     }
-    status = commit(v, extent, bytes);
+    status = add_host(v, range);
+    if (status == GPUMEM_OK)
+        status = commit(v, extent, bytes);
     if (status != GPUMEM_OK) {
-        gm_extent_destroy(extent);
-        free(range);
+        struct gm_error_record saved;
+        gm_error_save(&saved);
+        end_range(v, range);
+        gm_error_restore(&saved);
         return status;
     }
     gm_virtual_enlist(v, range);
@@ -156,6 +176,12 @@ static gpumem_status allocate_range(struct gm_virtual_resource *v, const gpumem_
     return make_range(v, request->bytes, capacity, alignment, range);
 }
 
+static void *host_pointer(const struct gm_virtual_resource *v, const struct gm_range *range) {
+    if (range->host)
+        return range->host_pointer;
+    return v->host_accessible ? (void *)(uintptr_t)range->extent.address : NULL;
+}
+
 static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct gm_virtual_resource *v = user;
@@ -169,7 +195,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
         *allocation = (gpumem_allocation){
             .size = sizeof *allocation,
             .pointer = range->extent.address,
-            .host_pointer = v->host_accessible ? (void *)(uintptr_t)range->extent.address : NULL,
+            .host_pointer = host_pointer(v, range),
             .bytes = request->bytes,
             .committed_bytes = range->extent.committed,
             .capacity = range->extent.capacity,
@@ -345,6 +371,8 @@ static void end(struct gm_virtual_resource *v) {
     pthread_mutex_destroy(&v->lock);
     gm_range_cache_end(&v->cache);
     gm_virtual_free_lists(v);
+    if (v->maker && v->resource)
+        v->maker->end(v->maker->user);
     free(v);
 }
 
@@ -406,22 +434,24 @@ static struct gm_virtual_resource *begin(gpumem_device *device) {
     return v;
 }
 
-gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
-                                             const gpumem_virtual_options *given,
-                                             gpumem_resource **resource) {
-    GM_UNCANCELLED;
-    GM_CHECK(device, "gpumem_virtual_resource_create");
-    GM_REQUIRE(resource, "gpumem_virtual_resource_create: resource is NULL");
+gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_options *given,
+                              const struct gm_host_maker *maker, gpumem_resource **resource) {
     struct gm_virtual_resource *v = begin(device);
     if (!v)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    gpumem_resource_ops own = ops;
     gpumem_status status =
         gm_options_read("gpumem_virtual_options", given, &v->options, sizeof v->options);
     if (status == GPUMEM_OK)
         status = gm_virtual_settle(v);
     v->options.peers = NULL; /* the caller's */
+    if (maker) {
+        v->maker = maker;
+        v->host_accessible = 1;
+        own.kind = maker->kind;
+    }
     if (status == GPUMEM_OK)
-        status = gm_resource_make_mapped(device, &ops, v, &v->mapped, chunks, &v->resource);
+        status = gm_resource_make_mapped(device, &own, v, &v->mapped, chunks, &v->resource);
     if (status != GPUMEM_OK) {
         end(v);
         return status;
@@ -431,4 +461,13 @@ gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
     gm_describe_set(v->resource, &description);
     *resource = v->resource;
     return GPUMEM_OK;
+}
+
+gpumem_status gpumem_virtual_resource_create(gpumem_device *device,
+                                             const gpumem_virtual_options *given,
+                                             gpumem_resource **resource) {
+    GM_UNCANCELLED;
+    GM_CHECK(device, "gpumem_virtual_resource_create");
+    GM_REQUIRE(resource, "gpumem_virtual_resource_create: resource is NULL");
+    return gm_virtual_make(device, given, NULL, resource);
 }

@@ -4,7 +4,21 @@
 
 #include "memory/range_cache.h"
 
+/* Gives each range of a resource a mapping for the CPU, which follows the memory. */
+struct gm_host_maker {
+    const char *kind; /* of the resource */
+    /* A mirror for a range with nothing attached; NULL where the CPU uses the device's addresses.
+     */
+    gpumem_status (*make)(void *user, const struct gm_extent *extent, struct gm_mirror **mirror,
+                          void **pointer);
+    void (*unmake)(void *user, struct gm_mirror *mirror);
+    /* The resource has ended. */
+    void (*end)(void *user);
+    void *user;
+};
+
 struct gm_virtual_resource {
+    const struct gm_host_maker *maker; /* or NULL; its user's */
     gpumem_device *device;
     gpumem_resource *resource;
     gpumem_virtual_options options;
@@ -24,6 +38,11 @@ struct gm_virtual_resource {
     struct gm_range *ranges;
     struct gm_access_list *lists; /* each combination of rights once, until the end */
 };
+
+/* A virtual resource whose buffers the CPU reaches through mappings of the maker, which is borrowed
+ * until its `end`; that is not called on failure. */
+gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_options *given,
+                              const struct gm_host_maker *maker, gpumem_resource **resource);
 
 /* Reads the options into what this machine gives. */
 gpumem_status gm_virtual_settle(struct gm_virtual_resource *v);

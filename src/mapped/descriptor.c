@@ -1,0 +1,71 @@
+/* Chunks that are mapped by their descriptors: the exported one, or that of the address range. */
+#include "base/log.h"
+#include "mapped/mapper.h"
+#include "memory/driver_error.h"
+#include "memory/vmm.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+void gm_place_reserve(void *place, size_t bytes) {
+    if (mmap(place, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+             0) == MAP_FAILED)
+        gm_log(GPUMEM_LOG_ERROR,
+               "%zu bytes at %p stay mapped for the CPU: the system does not "
+               "replace the mapping",
+               bytes, place);
+}
+
+static gpumem_status map_descriptor(const struct gm_piece *piece, int fd, const char *what) {
+    void *mapped =
+        mmap(piece->place, piece->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (mapped == piece->place)
+        return GPUMEM_OK;
+    gpumem_status status = gm_fail_system(GPUMEM_ERROR_NOT_SUPPORTED, errno, "mmap",
+                                          "%zu bytes of %s", piece->bytes, what);
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    gm_place_reserve(piece->place, piece->bytes); /* the attempt may have unmapped it */
+    gm_error_restore(&saved);
+    return status;
+}
+
+static gpumem_status map_exported(struct gm_mapper *mapper, struct gm_piece *piece) {
+    int fd;
+    gpumem_status status = gm_vmm_export_fd(mapper->device, piece->handle, &fd);
+    if (status != GPUMEM_OK)
+        return status;
+    status = map_descriptor(piece, fd, "the exported descriptor");
+    close(fd);
+    return status;
+}
+
+static gpumem_status map_dma_buf(struct gm_mapper *mapper, struct gm_piece *piece) {
+    int fd = -1;
+    CUresult result = mapper->device->cu->cuMemGetHandleForAddressRange(
+        &fd, piece->address, piece->bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(mapper->device->cu, result, "cuMemGetHandleForAddressRange",
+                          "no dma-buf of %zu bytes", piece->bytes);
+    gpumem_status status = map_descriptor(piece, fd, "the dma-buf");
+    close(fd);
+    return status;
+}
+
+static void unmap(struct gm_mapper *mapper, struct gm_piece *piece) {
+    (void)mapper;
+    gm_place_reserve(piece->place, piece->bytes);
+}
+
+static gpumem_status open_coherent(struct gm_mapper *mapper) {
+    mapper->coherent = !mapper->wishes.force_non_coherent;
+    mapper->atom = 1;
+    return GPUMEM_OK;
+}
+
+const struct gm_mapper_ops gm_mapper_descriptor = {
+    .method = GPUMEM_MAPPED_DESCRIPTOR, .open = open_coherent, .map = map_exported, .unmap = unmap};
+
+const struct gm_mapper_ops gm_mapper_dma_buf = {
+    .method = GPUMEM_MAPPED_DMA_BUF, .open = open_coherent, .map = map_dma_buf, .unmap = unmap};

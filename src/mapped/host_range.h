@@ -1,0 +1,29 @@
+/* A range of the CPU's addresses that follows the memory of an extent. */
+#ifndef GM_MAPPED_HOST_RANGE_H
+#define GM_MAPPED_HOST_RANGE_H
+
+#include "mapped/mapper.h"
+#include "memory/extent.h"
+
+struct gm_host_range {
+    struct gm_mirror mirror; /* first: the mirror is the range */
+    struct gm_mapper *mapper;
+    const struct gm_extent *extent;
+    unsigned char *base;
+    size_t capacity;
+    struct gm_piece *pieces; /* in the order of their places; changed with the owner's lock held */
+    size_t count, room;
+    pthread_rwlock_t lock; /* pieces: flushes come from any thread */
+};
+
+/* Reserves addresses for the extent's capacity; nothing is attached. `mapper` is borrowed. */
+gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_extent *extent,
+                                 struct gm_host_range **range);
+/* Everything is detached. */
+void gm_host_range_free(struct gm_host_range *range);
+
+/* Of [offset, offset + bytes), which is in the memory that is mapped. */
+gpumem_status gm_host_range_flush(struct gm_host_range *range, size_t offset, size_t bytes);
+gpumem_status gm_host_range_invalidate(struct gm_host_range *range, size_t offset, size_t bytes);
+
+#endif

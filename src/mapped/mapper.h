@@ -1,0 +1,76 @@
+/*
+ * How the CPU gets at memory of cuMemCreate on this machine: one method, found by trying. A mapper
+ * maps single chunks, each at a place in a host range that was reserved before.
+ */
+#ifndef GM_MAPPED_MAPPER_H
+#define GM_MAPPED_MAPPER_H
+
+#include "memory/objects.h"
+
+#include <gpumem/mapped.h>
+#include <stdbool.h>
+
+struct gm_mapper;
+struct gm_vulkan;
+
+/* One chunk, mapped or to be mapped. */
+struct gm_piece {
+    CUmemGenericAllocationHandle handle; /* while it is mapped for the device only */
+    CUdeviceptr address;                 /* of the device's mapping, likewise */
+    unsigned char *place;
+    size_t bytes;
+    void *memory; /* the method's own */
+};
+
+struct gm_mapper_ops {
+    gpumem_mapped_method method;
+    /* What the method needs beside the driver; the message of a failure is its refusal. */
+    gpumem_status (*open)(struct gm_mapper *mapper);
+    void (*close)(struct gm_mapper *mapper);
+    /* On failure the place is reserved as before. */
+    gpumem_status (*map)(struct gm_mapper *mapper, struct gm_piece *piece);
+    /* The place is reserved again, without access. Cannot fail. */
+    void (*unmap)(struct gm_mapper *mapper, struct gm_piece *piece);
+    /* NULL where memory is always coherent. */
+    gpumem_status (*flush)(const struct gm_piece *piece, size_t offset, size_t bytes);
+    gpumem_status (*invalidate)(const struct gm_piece *piece, size_t offset, size_t bytes);
+};
+
+struct gm_mapper_wishes {
+    gpumem_mapped_method method;
+    int strict, require_coherent, force_non_coherent;
+};
+
+struct gm_mapper {
+    gpumem_device *device;
+    const struct gm_mapper_ops *ops;
+    struct gm_mapper_wishes wishes;
+    struct gm_vulkan *vulkan; /* of the methods that have it */
+    bool coherent;
+    size_t atom;
+    char refusals[sizeof(((gpumem_mapped_info *)0)->refusals)];
+};
+
+/*
+ * Finds the method: each must show the device's bytes to the CPU and the other way round, in memory
+ * with this property. The context is current. NOT_SUPPORTED: none, with the refusals.
+ */
+gpumem_status gm_mapper_open(struct gm_mapper *mapper, gpumem_device *device,
+                             const struct gm_mapper_wishes *wishes);
+/* For the method that maps nothing: memory of the host. */
+void gm_mapper_open_host(struct gm_mapper *mapper, gpumem_device *device);
+void gm_mapper_close(struct gm_mapper *mapper);
+
+void gm_mapper_refuse(struct gm_mapper *mapper, gpumem_mapped_method method, const char *why);
+gpumem_status gm_mapper_info(const struct gm_mapper *mapper, gpumem_mapped_info *info);
+
+/* Makes a mapping of `place` what it was: addresses that nobody else gets. Aborts the process when
+ * the system refuses, since the addresses would be lost to anybody. */
+void gm_place_reserve(void *place, size_t bytes);
+
+/* Waits until the CPU's earlier stores have left it. */
+void gm_mapped_fence(void);
+
+extern const struct gm_mapper_ops gm_mapper_vulkan, gm_mapper_dma_buf, gm_mapper_descriptor;
+
+#endif

@@ -1,0 +1,158 @@
+/* The mapped resource: a virtual resource whose ranges have a mapping for the CPU as well. */
+#include "mapped/resource.h"
+
+#include "base/cancel.h"
+#include "base/options.h"
+#include "mapped/host_range.h"
+#include "memory/current.h"
+#include "memory/driver_error.h"
+#include "memory/virtual_resource.h"
+
+#include <stdlib.h>
+
+struct mapped {
+    struct gm_host_maker maker;
+    struct gm_mapper mapper;
+};
+
+static const char kind[] = "mapped";
+
+/* ---- Host mappings of ranges ----------------------------------------------------------------- */
+
+static gpumem_status make(void *user, const struct gm_extent *extent, struct gm_mirror **mirror,
+                          void **pointer) {
+    struct mapped *mapped = user;
+    struct gm_host_range *range;
+    gpumem_status status = gm_host_range_make(&mapped->mapper, extent, &range);
+    if (status != GPUMEM_OK)
+        return status;
+    *mirror = &range->mirror;
+    *pointer = range->base;
+    return GPUMEM_OK;
+}
+
+static void unmake(void *user, struct gm_mirror *mirror) {
+    (void)user;
+    gm_host_range_free((struct gm_host_range *)mirror);
+}
+
+static void end(void *user) {
+    struct mapped *mapped = user;
+    gm_mapper_close(&mapped->mapper);
+    free(mapped);
+}
+
+/* ---- Creation -------------------------------------------------------------------------------- */
+
+static gpumem_status check(const gpumem_mapped_options *o) {
+    GM_REQUIRE((unsigned)o->method <= GPUMEM_MAPPED_HOST, "mapped resource: unknown method %d",
+               (int)o->method);
+    GM_REQUIRE(!o->require_coherent || !o->force_non_coherent,
+               "mapped resource: require_coherent and force_non_coherent exclude each other");
+    GM_REQUIRE(!o->method_strict || o->method != GPUMEM_MAPPED_ANY,
+               "mapped resource: method_strict needs a method");
+    return GPUMEM_OK;
+}
+
+static gpumem_status make_virtual(gpumem_device *device, const gpumem_mapped_options *o,
+                                  struct mapped *mapped, gpumem_resource **resource) {
+    gpumem_virtual_options options = {
+        .size = sizeof options,
+        .capacity = o->capacity,
+        .chunk_maximum = o->chunk_maximum,
+        .cache_bytes = o->cache_bytes,
+    };
+    if (mapped->mapper.ops->method == GPUMEM_MAPPED_HOST) {
+        options.location = GPUMEM_LOCATION_HOST;
+        options.handle_type = GPUMEM_HANDLE_NONE;
+        mapped->maker.make = NULL; /* the device's addresses are the CPU's */
+    } else {
+        options.handle_type = GPUMEM_HANDLE_POSIX_FD;
+        options.handle_strict = 1;
+    }
+    return gm_virtual_make(device, &options, &mapped->maker, resource);
+}
+
+static gpumem_status open_mapper(gpumem_device *device, const gpumem_mapped_options *o,
+                                 struct gm_mapper *mapper) {
+    const struct gm_mapper_wishes wishes = {.method = o->method,
+                                            .strict = o->method_strict,
+                                            .require_coherent = o->require_coherent,
+                                            .force_non_coherent = o->force_non_coherent};
+    gpumem_status status = GPUMEM_ERROR_NOT_SUPPORTED;
+    if (o->method != GPUMEM_MAPPED_HOST)
+        status = gm_mapper_open(mapper, device, &wishes);
+    else
+        *mapper = (struct gm_mapper){.wishes = wishes};
+    if (status == GPUMEM_ERROR_NOT_SUPPORTED &&
+        (o->method == GPUMEM_MAPPED_HOST || !o->method_strict)) {
+        gm_mapper_open_host(mapper, device);
+        return GPUMEM_OK;
+    }
+    return status;
+}
+
+static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *o,
+                            gpumem_resource **resource) {
+    struct gm_current current;
+    struct mapped *mapped = calloc(1, sizeof *mapped);
+    if (!mapped)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
+    mapped->maker = (struct gm_host_maker){
+        .kind = kind, .make = make, .unmake = unmake, .end = end, .user = mapped};
+    gpumem_status status = gm_current_enter(&current, device);
+    if (status == GPUMEM_OK) {
+        status = open_mapper(device, o, &mapped->mapper);
+        gm_current_leave(&current);
+    }
+    if (status != GPUMEM_OK) {
+        free(mapped);
+        return status;
+    }
+    status = make_virtual(device, o, mapped, resource);
+    if (status != GPUMEM_OK)
+        end(mapped);
+    return status;
+}
+
+gpumem_status gpumem_mapped_resource_create(gpumem_device *device,
+                                            const gpumem_mapped_options *given,
+                                            gpumem_resource **resource) {
+    GM_UNCANCELLED;
+    gpumem_mapped_options options;
+    GM_CHECK(device, "gpumem_mapped_resource_create");
+    GM_REQUIRE(resource, "gpumem_mapped_resource_create: resource is NULL");
+    gpumem_status status =
+        gm_options_read("gpumem_mapped_options", given, &options, sizeof options);
+    if (status == GPUMEM_OK)
+        status = check(&options);
+    if (status == GPUMEM_OK)
+        status = create(device, &options, resource);
+    return status;
+}
+
+/* ---- What is known of it --------------------------------------------------------------------- */
+
+static struct mapped *mapped_of(const gpumem_resource *resource) {
+    const struct gm_virtual_resource *v = gm_virtual_behind(resource);
+    return v && v->maker && v->maker->kind == kind ? v->maker->user : NULL;
+}
+
+gpumem_status gpumem_mapped_get_info(gpumem_resource *resource, gpumem_mapped_info *info) {
+    GM_UNCANCELLED;
+    GM_CHECK(resource, "gpumem_mapped_get_info");
+    GM_REQUIRE(info, "gpumem_mapped_get_info: info is NULL");
+    const struct mapped *mapped = mapped_of(resource);
+    GM_REQUIRE(mapped, "gpumem_mapped_get_info: this is a %s resource", resource->kind);
+    gpumem_mapped_info found;
+    gpumem_status status = gm_mapper_info(&mapped->mapper, &found);
+    if (status != GPUMEM_OK)
+        return status;
+    return gm_result_write("gpumem_mapped_info", info, &found, sizeof found);
+}
+
+struct gm_host_range *gm_mapped_range(const gpumem_buffer *buffer) {
+    if (!mapped_of(buffer->resource))
+        return NULL;
+    return (struct gm_host_range *)((struct gm_range *)buffer->allocation.cookie)->host;
+}

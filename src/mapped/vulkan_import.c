@@ -1,0 +1,99 @@
+/* Chunks that Vulkan imports and maps. */
+#include "base/log.h"
+#include "mapped/mapper.h"
+#include "memory/driver_error.h"
+#include "memory/vmm.h"
+#include "vulkan/device.h"
+
+#include <unistd.h>
+
+static unsigned flags_of(const struct gm_mapper *mapper) {
+    return (mapper->wishes.require_coherent ? GM_VULKAN_REQUIRE_COHERENT : 0u) |
+           (mapper->wishes.force_non_coherent ? GM_VULKAN_FORCE_NON_COHERENT : 0u);
+}
+
+static gpumem_status choose(struct gm_mapper *mapper) {
+    struct gm_vulkan_type type;
+    if (!gm_vulkan_get_facts(mapper->vulkan)->placed)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "Vulkan lacks VK_EXT_map_memory_placed");
+    gpumem_status status = gm_vulkan_choose(mapper->vulkan, flags_of(mapper), &type);
+    if (status != GPUMEM_OK)
+        return status;
+    mapper->coherent = type.coherent;
+    mapper->atom = type.coherent ? 1 : (size_t)type.atom;
+    return GPUMEM_OK;
+}
+
+static void close_vulkan(struct gm_mapper *mapper) {
+    gm_vulkan_close(mapper->vulkan);
+    mapper->vulkan = NULL;
+}
+
+static gpumem_status open(struct gm_mapper *mapper) {
+    CUuuid uuid;
+    const gpumem_driver_api *cu = mapper->device->cu;
+    CUresult result = cu->cuDeviceGetUuid_v2(&uuid, mapper->device->handle);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(cu, result, "cuDeviceGetUuid", "device %d", mapper->device->ordinal);
+    gpumem_status status =
+        gm_vulkan_open((const unsigned char *)uuid.bytes, &mapper->vulkan, NULL, 0);
+    if (status != GPUMEM_OK)
+        return status;
+    status = choose(mapper);
+    if (status != GPUMEM_OK)
+        close_vulkan(mapper);
+    return status;
+}
+
+static void free_memory(struct gm_vulkan_memory *memory) {
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    if (gm_vulkan_free(memory) != GPUMEM_OK)
+        gm_log(GPUMEM_LOG_ERROR, "memory stays mapped for the CPU: %s",
+               gpumem_last_error()->message);
+    gm_error_restore(&saved);
+}
+
+static gpumem_status map(struct gm_mapper *mapper, struct gm_piece *piece) {
+    int fd;
+    struct gm_vulkan_memory *memory = NULL;
+    void *host = NULL;
+    gpumem_status status = gm_vmm_export_fd(mapper->device, piece->handle, &fd);
+    if (status != GPUMEM_OK)
+        return status;
+    status = gm_vulkan_import(mapper->vulkan, fd, piece->bytes, flags_of(mapper), &memory);
+    close(fd);
+    if (status != GPUMEM_OK)
+        return status;
+    status = gm_vulkan_map(memory, piece->place, &host);
+    if (status != GPUMEM_OK) {
+        free_memory(memory);
+        gm_place_reserve(piece->place, piece->bytes);
+        return status;
+    }
+    piece->memory = memory;
+    return GPUMEM_OK;
+}
+
+static void unmap(struct gm_mapper *mapper, struct gm_piece *piece) {
+    (void)mapper;
+    free_memory(piece->memory);
+}
+
+static gpumem_status flush(const struct gm_piece *piece, size_t offset, size_t bytes) {
+    return gm_vulkan_flush(piece->memory, offset, bytes);
+}
+
+static gpumem_status invalidate(const struct gm_piece *piece, size_t offset, size_t bytes) {
+    return gm_vulkan_invalidate(piece->memory, offset, bytes);
+}
+
+const struct gm_mapper_ops gm_mapper_vulkan = {
+    .method = GPUMEM_MAPPED_VULKAN_IMPORT,
+    .open = open,
+    .close = close_vulkan,
+    .map = map,
+    .unmap = unmap,
+    .flush = flush,
+    .invalidate = invalidate,
+};

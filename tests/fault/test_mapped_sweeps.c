@@ -1,0 +1,112 @@
+/* Whole or nothing, for memory that the CPU has mapped too: each driver call of each step fails. */
+#include "library_sweeps.h"
+
+struct subject {
+    gpumem_resource *resource;
+};
+
+static const gpumem_mapped_options options = {.size = sizeof options,
+                                              .method = GPUMEM_MAPPED_DESCRIPTOR,
+                                              .method_strict = 1,
+                                              .capacity = 16 * MIB,
+                                              .chunk_maximum = 4 * MIB};
+
+/* ---- Resources ------------------------------------------------------------------------------- */
+
+static int create(void *user) {
+    return (int)gpumem_mapped_resource_create(device, &options,
+                                              &((struct subject *)user)->resource);
+}
+
+static void destroy(void *user) {
+    OK(gpumem_resource_destroy(((struct subject *)user)->resource));
+    settle(user);
+}
+
+static void creation(void **state) {
+    (void)state;
+    struct subject s = {0};
+    sweep_act("mapped resource", create, destroy, &s);
+}
+
+/* ---- Buffers --------------------------------------------------------------------------------- */
+
+/* Each act has a buffer of its own: what a driver that refuses everything leaves mapped would be in
+ * the way of the next. */
+static int with_buffer(gpumem_resource *resource, size_t bytes,
+                       gpumem_status (*act)(gpumem_buffer *buffer)) {
+    gpumem_buffer *buffer = NULL;
+    gpumem_status status = gpumem_buffer_allocate(resource, bytes, NULL, &buffer);
+    if (status != GPUMEM_OK)
+        return (int)status;
+    status = act(buffer);
+    gpumem_status freed = gpumem_buffer_free(buffer, NULL);
+    return (int)(status == GPUMEM_OK ? freed : status);
+}
+
+static gpumem_status grow(gpumem_buffer *buffer) {
+    return gpumem_buffer_grow(buffer, 14 * MIB, NULL);
+}
+
+static gpumem_status grow_and_shrink(gpumem_buffer *buffer) {
+    gpumem_status status = grow(buffer);
+    return status == GPUMEM_OK ? gpumem_buffer_shrink(buffer, 2 * MIB, NULL) : status;
+}
+
+static gpumem_status punch_and_fill(gpumem_buffer *buffer) {
+    gpumem_status status = gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, NULL);
+    return status == GPUMEM_OK ? gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB) : status;
+}
+
+static int mapped_growth(void *user) {
+    return with_buffer(((struct subject *)user)->resource, 2 * MIB, grow_and_shrink);
+}
+
+static int mapped_holes(void *user) {
+    return with_buffer(((struct subject *)user)->resource, 16 * MIB, punch_and_fill);
+}
+
+static void buffers(void **state) {
+    (void)state;
+    struct subject s = {0};
+    OK(gpumem_mapped_resource_create(device, &options, &s.resource));
+    sweep_act("mapped allocate, grow, shrink and free", mapped_growth, NULL, &s);
+    sweep_act("mapped decommit and recommit", mapped_holes, NULL, &s);
+    (void)gpumem_resource_destroy(s.resource);
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+static gpumem_status view_and_grow(gpumem_buffer *buffer) {
+    gpumem_host_view *view = NULL;
+    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    if (status != GPUMEM_OK)
+        return status;
+    status = grow(buffer);
+    gpumem_status ended = gpumem_host_view_destroy(view);
+    return status == GPUMEM_OK ? ended : status;
+}
+
+static int viewed_growth(void *user) {
+    return with_buffer(((struct subject *)user)->resource, 6 * MIB, view_and_grow);
+}
+
+/* Growth that a view cannot follow fails whole. */
+static void views(void **state) {
+    (void)state;
+    struct subject s = {0};
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB, .chunk_maximum = 4 * MIB),
+        &s.resource));
+    sweep_act("a view that follows growth", viewed_growth, NULL, &s);
+    (void)gpumem_resource_destroy(s.resource);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(creation),
+        cmocka_unit_test(buffers),
+        cmocka_unit_test(views),
+    };
+    return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
+}

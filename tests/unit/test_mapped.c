@@ -1,0 +1,346 @@
+/* Mapped memory: the same bytes for the CPU and the device, growing in place on both sides. */
+#include "library_test.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static gpumem_resource *mapped;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    OK(gpumem_mapped_resource_create(device,
+                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR,
+                                                           .method_strict = 1, .capacity = 64 * MIB,
+                                                           .chunk_maximum = 4 * MIB),
+                                     &mapped));
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_resource_destroy(mapped));
+    return close_device(state);
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, NULL, &buffer));
+    return buffer;
+}
+
+static unsigned char *host_of(gpumem_buffer *buffer) {
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    assert_non_null(host);
+    return host;
+}
+
+static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
+    unsigned char byte;
+    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
+    return byte;
+}
+
+static void both_sides_see_the_same_bytes(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(mapped, 3 * MIB);
+    unsigned char *host = host_of(buffer);
+    assert_true((CUdeviceptr)(uintptr_t)host != gpumem_buffer_pointer(buffer));
+    OK(gpumem_buffer_fill_sync(buffer, 0, 3 * MIB, 7, NULL));
+    for (size_t i = 0; i < 3 * MIB; i += 4093)
+        assert_int_equal(host[i], 7);
+    memset(host + MIB, 9, MIB);
+    OK(gpumem_mapped_flush(buffer, MIB, MIB));
+    assert_int_equal(device_byte(buffer, MIB - 1), 7);
+    assert_int_equal(device_byte(buffer, MIB), 9);
+    assert_int_equal(device_byte(buffer, 2 * MIB - 1), 9);
+    assert_int_equal(device_byte(buffer, 2 * MIB), 7);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void it_grows_and_shrinks_in_place(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
+    unsigned char *host = host_of(buffer);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    memset(host, 1, 2 * MIB);
+    for (size_t bytes = 4 * MIB; bytes <= 64 * MIB; bytes *= 2) {
+        OK(gpumem_buffer_grow(buffer, bytes, NULL));
+        assert_ptr_equal(host_of(buffer), host);
+        assert_true(gpumem_buffer_pointer(buffer) == address);
+        memset(host + bytes / 2, (int)(bytes / MIB), bytes / 2);
+        assert_int_equal(device_byte(buffer, bytes - 1), bytes / MIB & 0xff);
+    }
+    assert_int_equal(device_byte(buffer, 0), 1);
+    assert_int_equal(device_byte(buffer, 3 * MIB), 4);
+    OK(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    assert_int_equal(host[2 * MIB - 1], 1);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    host[8 * MIB - 1] = 5;
+    assert_int_equal(device_byte(buffer, 8 * MIB - 1), 5);
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(device_stats().committed_bytes, 0);
+}
+
+static void holes_come_and_go_on_both_sides(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(mapped, 16 * MIB);
+    unsigned char *host = host_of(buffer);
+    size_t released = 0;
+    memset(host, 3, 16 * MIB);
+    OK(gpumem_buffer_decommit(buffer, 4 * MIB, 8 * MIB, NULL, &released));
+    assert_true(released >= 4 * MIB);
+    OK(gpumem_buffer_recommit(buffer, 4 * MIB, 8 * MIB));
+    host[5 * MIB] = 4;
+    assert_int_equal(device_byte(buffer, 5 * MIB), 4);
+    assert_int_equal(device_byte(buffer, 0), 3);
+    assert_int_equal(device_byte(buffer, 16 * MIB - 1), 3);
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void the_pointer_stays_so_it_cannot_move(void **state) {
+    (void)state;
+    CUdeviceptr address;
+    gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_move_to_capacity(buffer, 128 * MIB, NULL, &address));
+    assert_non_null(strstr(gpumem_last_error()->message, "mapped for the CPU"));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void freed_buffers_stay_mapped_in_the_cache(void **state) {
+    (void)state;
+    gpumem_resource *cached;
+    OK(gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .cache_bytes = 16 * MIB),
+        &cached));
+    gpumem_buffer *buffer = allocate(cached, 2 * MIB);
+    void *host = host_of(buffer);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
+    buffer = allocate(cached, 2 * MIB);
+    assert_ptr_equal(host_of(buffer), host);
+    host_of(buffer)[12] = 34;
+    assert_int_equal(device_byte(buffer, 12), 34);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(cached));
+    assert_int_equal(device_stats().committed_bytes, 0);
+}
+
+static void small_buffers_come_from_a_cache_over_it(void **state) {
+    (void)state;
+    gpumem_resource *cache;
+    gpumem_buffer *buffers[100];
+    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    for (size_t i = 0; i < 100; i++) {
+        buffers[i] = allocate(cache, 100);
+        memset(host_of(buffers[i]), (int)i, 100);
+    }
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(device_byte(buffers[i], 99), i);
+    uint32_t word = 77;
+    OK(gpumem_mapped_write(buffers[5], 4, &word, sizeof word));
+    assert_int_equal(device_byte(buffers[5], 4), 77);
+    for (size_t i = 0; i < 100; i++)
+        OK(gpumem_buffer_free(buffers[i], NULL));
+    OK(gpumem_resource_destroy(cache));
+}
+
+static void writes_and_reads_stay_in_the_buffer(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(mapped, 5000), *part;
+    unsigned char bytes[5000], back[5000];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (unsigned char)(i * 7);
+    OK(gpumem_mapped_write(buffer, 0, bytes, sizeof bytes));
+    OK(gpumem_mapped_read(buffer, 0, back, sizeof back));
+    assert_memory_equal(back, bytes, sizeof bytes);
+    OK(gpumem_buffer_view(buffer, 1000, 100, &part));
+    OK(gpumem_mapped_write(part, 99, "x", 1));
+    assert_int_equal(device_byte(buffer, 1099), 'x');
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_write(part, 99, "xy", 2));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_write(buffer, 4999, bytes, 2));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_read(buffer, SIZE_MAX, back, 2));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_write(buffer, 0, NULL, 1));
+    OK(gpumem_mapped_write(buffer, 5000, NULL, 0));
+    OK(gpumem_buffer_free(part, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void memory_that_the_cpu_does_not_reach_is_refused(void **state) {
+    (void)state;
+    gpumem_resource *plain;
+    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    gpumem_buffer *buffer = allocate(plain, 100);
+    FAILS(NOT_SUPPORTED, gpumem_mapped_write(buffer, 0, "x", 1));
+    FAILS(NOT_SUPPORTED, gpumem_mapped_flush(buffer, 0, 1));
+    OK(gpumem_buffer_free(buffer, NULL));
+    gpumem_mapped_info info = {.size = sizeof info};
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_get_info(plain, &info));
+    OK(gpumem_resource_destroy(plain));
+}
+
+static void the_flag_comes_after_the_payload(void **state) {
+    (void)state;
+    gpumem_buffer *buffer = allocate(mapped, 4096);
+    OK(gpumem_buffer_fill_sync(buffer, 0, 4096, 0, NULL));
+    OK(gpumem_mapped_publish(buffer, 0, "payload", 8, 1024, 1));
+    char payload[8];
+    OK(gpumem_buffer_read_sync(buffer, 0, payload, 8, NULL));
+    assert_string_equal(payload, "payload");
+    assert_int_equal(device_byte(buffer, 1024), 1);
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 1026, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 4, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_publish(buffer, 0, "payload", 8, 4094, 1));
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static void the_method_and_what_was_refused_are_told(void **state) {
+    (void)state;
+    gpumem_resource *any;
+    gpumem_mapped_info info = {.size = sizeof info};
+    OK(gpumem_mapped_resource_create(device, NULL, &any));
+    OK(gpumem_mapped_get_info(any, &info));
+    assert_int_not_equal(info.method, GPUMEM_MAPPED_ANY);
+    assert_int_not_equal(info.method, GPUMEM_MAPPED_HOST);
+    if (info.method == GPUMEM_MAPPED_DESCRIPTOR) {
+        assert_non_null(strstr(info.refusals, "vulkan-import: "));
+        assert_non_null(strstr(info.refusals, "dma-buf: "));
+    }
+    assert_true(info.coherent && info.atom == 1);
+    OK(gpumem_resource_destroy(any));
+    assert_string_equal(gpumem_mapped_method_name((gpumem_mapped_method)99), "unknown");
+}
+
+static void the_host_is_last_and_can_be_demanded(void **state) {
+    (void)state;
+    gpumem_resource *host;
+    gpumem_mapped_info info = {.size = sizeof info};
+    OK(gpumem_mapped_resource_create(device,
+                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_HOST,
+                                                           .method_strict = 1, .capacity = 8 * MIB),
+                                     &host));
+    OK(gpumem_mapped_get_info(host, &info));
+    assert_int_equal(info.method, GPUMEM_MAPPED_HOST);
+    gpumem_buffer *buffer = allocate(host, MIB);
+    OK(gpumem_mapped_write(buffer, 10, "z", 1));
+    assert_int_equal(device_byte(buffer, 10), 'z');
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    host_of(buffer)[8 * MIB - 1] = 6;
+    assert_int_equal(device_byte(buffer, 8 * MIB - 1), 6);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(host));
+}
+
+static void wrong_options_are_refused(void **state) {
+    (void)state;
+    gpumem_resource *made;
+    FAILS(INVALID_ARGUMENT,
+          gpumem_mapped_resource_create(
+              device, GPUMEM_MAPPED_OPTIONS(.method = (gpumem_mapped_method)9), &made));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_mapped_resource_create(device, GPUMEM_MAPPED_OPTIONS(.method_strict = 1), &made));
+    FAILS(
+        INVALID_ARGUMENT,
+        gpumem_mapped_resource_create(
+            device, GPUMEM_MAPPED_OPTIONS(.require_coherent = 1, .force_non_coherent = 1), &made));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(device, NULL, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(NULL, NULL, &made));
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+static void a_view_of_a_buffer_follows_its_growth(void **state) {
+    (void)state;
+    gpumem_resource *plain;
+    gpumem_host_view *view, *second;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 32 * MIB, .chunk_maximum = 2 * MIB), &plain));
+    gpumem_buffer *buffer = allocate(plain, 4 * MIB);
+    OK(gpumem_buffer_fill_sync(buffer, 0, 4 * MIB, 8, NULL));
+    OK(gpumem_host_view_create(buffer, NULL, &view));
+    unsigned char *host = gpumem_host_view_pointer(view);
+    assert_int_equal(host[4 * MIB - 1], 8);
+    OK(gpumem_buffer_grow(buffer, 32 * MIB, NULL));
+    assert_ptr_equal(gpumem_host_view_pointer(view), host);
+    host[32 * MIB - 1] = 2;
+    OK(gpumem_host_view_flush(view, 32 * MIB - 1, 1));
+    assert_int_equal(device_byte(buffer, 32 * MIB - 1), 2);
+    OK(gpumem_host_view_create(buffer, NULL, &second));
+    assert_int_equal(((unsigned char *)gpumem_host_view_pointer(second))[32 * MIB - 1], 2);
+    FAILS(BUSY, gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    OK(gpumem_host_view_destroy(second));
+    OK(gpumem_buffer_free(buffer, NULL));
+    host[0] = 1; /* the view holds the memory */
+    FAILS(BUSY, gpumem_resource_destroy(plain));
+    OK(gpumem_host_view_destroy(view));
+    OK(gpumem_host_view_destroy(NULL));
+    OK(gpumem_resource_destroy(plain));
+    assert_int_equal(device_stats().committed_bytes, 0);
+}
+
+static void buffers_that_have_no_view(void **state) {
+    (void)state;
+    gpumem_resource *plain, *pool;
+    gpumem_host_view *view;
+    OK(gpumem_virtual_resource_create(
+        device, GPUMEM_VIRTUAL_OPTIONS(.handle_type = GPUMEM_HANDLE_NONE), &plain));
+    gpumem_buffer *buffer = allocate(plain, MIB);
+    FAILS(NOT_SUPPORTED, gpumem_host_view_create(buffer, NULL, &view));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(plain));
+    OK(gpumem_device_pool_resource_create(device, NULL, &pool));
+    buffer = allocate(pool, MIB);
+    FAILS(NOT_SUPPORTED, gpumem_host_view_create(buffer, NULL, &view));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_resource_destroy(pool));
+    FAILS(INVALID_ARGUMENT, gpumem_host_view_create(NULL, NULL, &view));
+}
+
+/* ---- Threads --------------------------------------------------------------------------------- */
+
+#define THREADS 8
+#define ROUNDS  60
+
+static void *write_and_grow(void *argument) {
+    unsigned char mine = (unsigned char)(uintptr_t)argument;
+    for (int round = 0; round < ROUNDS; round++) {
+        gpumem_buffer *buffer = allocate(mapped, 2 * MIB);
+        memset(host_of(buffer), mine, 4096);
+        OK(gpumem_buffer_grow(buffer, 6 * MIB, NULL));
+        OK(gpumem_mapped_write(buffer, 6 * MIB - 1, &mine, 1));
+        assert_int_equal(device_byte(buffer, 4095), mine);
+        assert_int_equal(device_byte(buffer, 6 * MIB - 1), mine);
+        OK(gpumem_buffer_free(buffer, NULL));
+    }
+    return NULL;
+}
+
+static void threads_map_at_once(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    for (uintptr_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, write_and_grow, (void *)(i + 1)), 0);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(device_stats().allocations, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_sides_see_the_same_bytes),
+        cmocka_unit_test(it_grows_and_shrinks_in_place),
+        cmocka_unit_test(holes_come_and_go_on_both_sides),
+        cmocka_unit_test(the_pointer_stays_so_it_cannot_move),
+        cmocka_unit_test(freed_buffers_stay_mapped_in_the_cache),
+        cmocka_unit_test(small_buffers_come_from_a_cache_over_it),
+        cmocka_unit_test(writes_and_reads_stay_in_the_buffer),
+        cmocka_unit_test(memory_that_the_cpu_does_not_reach_is_refused),
+        cmocka_unit_test(the_flag_comes_after_the_payload),
+        cmocka_unit_test(the_method_and_what_was_refused_are_told),
+        cmocka_unit_test(the_host_is_last_and_can_be_demanded),
+        cmocka_unit_test(wrong_options_are_refused),
+        cmocka_unit_test(a_view_of_a_buffer_follows_its_growth),
+        cmocka_unit_test(buffers_that_have_no_view),
+        cmocka_unit_test(threads_map_at_once),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
