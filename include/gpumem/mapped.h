@@ -24,18 +24,26 @@ extern "C" {
 /* How the CPU gets at the memory. */
 typedef enum gpumem_mapped_method {
     GPUMEM_MAPPED_ANY = 0, /* the first of these that works */
+    /* The CPU addresses the device's memory, at the device's addresses: coherent platforms. Grows.
+     * No views. */
+    GPUMEM_MAPPED_COHERENT = 1,
     /* Memory of cuMemCreate, imported into Vulkan and mapped there. Grows, and views work. */
-    GPUMEM_MAPPED_VULKAN_IMPORT = 1,
-    /* The descriptor of cuMemGetHandleForAddressRange, mapped. NVIDIA's drivers refuse up to 580.
-     */
-    GPUMEM_MAPPED_DMA_BUF = 2,
-    /* The exported descriptor itself, mapped: softgpu, whose memory is the host's. */
-    GPUMEM_MAPPED_DESCRIPTOR = 3,
-    /* Memory of the host that the device reaches over the bus: slower for the device. No views. */
-    GPUMEM_MAPPED_HOST = 4,
+    GPUMEM_MAPPED_VULKAN_IMPORT = 2,
+    /* The descriptor of cuMemGetHandleForAddressRange, mapped. Grows, and views work. NVIDIA's
+     * driver 580 refuses. */
+    GPUMEM_MAPPED_DMA_BUF = 3,
+    /* Memory that Vulkan allocates, imported into CUDA: fixed in size, and no views. */
+    GPUMEM_MAPPED_VULKAN_EXPORT = 4,
+    /* The exported descriptor itself, mapped: softgpu, whose memory is the host's. Grows, and views
+     * work. */
+    GPUMEM_MAPPED_DESCRIPTOR = 5,
+    /* Memory of the host that the device reaches over the bus: slower for the device. Grows. No
+     * views. */
+    GPUMEM_MAPPED_HOST = 6,
 } gpumem_mapped_method;
 
-/* "vulkan-import", "dma-buf", "descriptor", "host", "any"; "unknown" for other values. */
+/* "any", "coherent", "vulkan-import", "dma-buf", "vulkan-export", "descriptor", "host"; "unknown"
+ * for other values. */
 GPUMEM_API const char *gpumem_mapped_method_name(gpumem_mapped_method method);
 
 typedef struct gpumem_mapped_options {
@@ -122,7 +130,7 @@ typedef struct gpumem_host_view gpumem_host_view;
 
 typedef struct gpumem_host_view_options {
     size_t size;
-    gpumem_mapped_method method; /* HOST is none of a view */
+    gpumem_mapped_method method; /* one that has views */
     int method_strict;
     int require_coherent;
     int force_non_coherent;

@@ -64,8 +64,14 @@ static gpumem_status open_coherent(struct gm_mapper *mapper) {
     return GPUMEM_OK;
 }
 
-const struct gm_mapper_ops gm_mapper_descriptor = {
-    .method = GPUMEM_MAPPED_DESCRIPTOR, .open = open_coherent, .map = map_exported, .unmap = unmap};
+const struct gm_mapper_ops gm_mapper_descriptor = {.method = GPUMEM_MAPPED_DESCRIPTOR,
+                                                   .open = open_coherent,
+                                                   .try_out = gm_mapper_try_chunk,
+                                                   .map = map_exported,
+                                                   .unmap = unmap};
 
-const struct gm_mapper_ops gm_mapper_dma_buf = {
-    .method = GPUMEM_MAPPED_DMA_BUF, .open = open_coherent, .map = map_dma_buf, .unmap = unmap};
+const struct gm_mapper_ops gm_mapper_dma_buf = {.method = GPUMEM_MAPPED_DMA_BUF,
+                                                .open = open_coherent,
+                                                .try_out = gm_mapper_try_chunk,
+                                                .map = map_dma_buf,
+                                                .unmap = unmap};

@@ -102,35 +102,6 @@ static void detach(struct gm_mirror *mirror, size_t offset, size_t bytes) {
     gm_error_restore(&saved);
 }
 
-/* ---- The range ------------------------------------------------------------------------------- */
-
-gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_extent *extent,
-                                 struct gm_host_range **made) {
-    static const struct gm_mirror_ops ops = {attach, detach};
-    struct gm_host_range *range = calloc(1, sizeof *range);
-    if (!range)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a host mapping");
-    gpumem_status status = reserve(extent->capacity, &range->base);
-    if (status != GPUMEM_OK) {
-        free(range);
-        return status;
-    }
-    range->mirror.ops = &ops;
-    range->mapper = mapper;
-    range->extent = extent;
-    range->capacity = extent->capacity;
-    pthread_rwlock_init(&range->lock, NULL);
-    *made = range;
-    return GPUMEM_OK;
-}
-
-void gm_host_range_free(struct gm_host_range *range) {
-    munmap(range->base, range->capacity);
-    pthread_rwlock_destroy(&range->lock);
-    free(range->pieces);
-    free(range);
-}
-
 /* ---- Coherence ------------------------------------------------------------------------------- */
 
 typedef gpumem_status (*piece_op)(const struct gm_piece *piece, size_t offset, size_t bytes);
@@ -152,15 +123,55 @@ static gpumem_status for_pieces(struct gm_host_range *range, size_t offset, size
     return status;
 }
 
-gpumem_status gm_host_range_flush(struct gm_host_range *range, size_t offset, size_t bytes) {
-    gm_mapped_fence();
-    if (range->mapper->coherent || !range->mapper->ops->flush)
+static gpumem_status flush_range(void *user, size_t offset, size_t bytes) {
+    struct gm_host_range *range = user;
+    if (!range->mapper->ops->flush)
         return GPUMEM_OK;
     return for_pieces(range, offset, bytes, range->mapper->ops->flush);
 }
 
-gpumem_status gm_host_range_invalidate(struct gm_host_range *range, size_t offset, size_t bytes) {
-    if (range->mapper->coherent || !range->mapper->ops->invalidate)
+static gpumem_status invalidate_range(void *user, size_t offset, size_t bytes) {
+    struct gm_host_range *range = user;
+    if (!range->mapper->ops->invalidate)
         return GPUMEM_OK;
     return for_pieces(range, offset, bytes, range->mapper->ops->invalidate);
+}
+
+/* ---- The range ------------------------------------------------------------------------------- */
+
+gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_extent *extent,
+                                 struct gm_host_range **made) {
+    static const struct gm_mirror_ops ops = {attach, detach};
+    struct gm_host_range *range = calloc(1, sizeof *range);
+    if (!range)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a host mapping");
+    gpumem_status status = reserve(extent->capacity, &range->base);
+    if (status != GPUMEM_OK) {
+        free(range);
+        return status;
+    }
+    range->mirror.ops = &ops;
+    range->mapper = mapper;
+    range->extent = extent;
+    range->capacity = extent->capacity;
+    pthread_rwlock_init(&range->lock, NULL);
+    if (!mapper->coherent) {
+        range->incoherent = (struct gm_incoherent){.base = range->base,
+                                                   .bytes = range->capacity,
+                                                   .flush = flush_range,
+                                                   .invalidate = invalidate_range,
+                                                   .user = range};
+        gm_incoherent_add(&range->incoherent);
+    }
+    *made = range;
+    return GPUMEM_OK;
+}
+
+void gm_host_range_free(struct gm_host_range *range) {
+    if (range->incoherent.bytes)
+        gm_incoherent_remove(&range->incoherent);
+    munmap(range->base, range->capacity);
+    pthread_rwlock_destroy(&range->lock);
+    free(range->pieces);
+    free(range);
 }

@@ -2,6 +2,7 @@
 #ifndef GM_MAPPED_HOST_RANGE_H
 #define GM_MAPPED_HOST_RANGE_H
 
+#include "mapped/incoherent.h"
 #include "mapped/mapper.h"
 #include "memory/extent.h"
 
@@ -13,7 +14,8 @@ struct gm_host_range {
     size_t capacity;
     struct gm_piece *pieces; /* in the order of their places; changed with the owner's lock held */
     size_t count, room;
-    pthread_rwlock_t lock; /* pieces: flushes come from any thread */
+    pthread_rwlock_t lock;           /* pieces: flushes come from any thread */
+    struct gm_incoherent incoherent; /* where flushes are needed */
 };
 
 /* Reserves addresses for the extent's capacity; nothing is attached. `mapper` is borrowed. */
@@ -21,9 +23,5 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
                                  struct gm_host_range **range);
 /* Everything is detached. */
 void gm_host_range_free(struct gm_host_range *range);
-
-/* Of [offset, offset + bytes), which is in the memory that is mapped. */
-gpumem_status gm_host_range_flush(struct gm_host_range *range, size_t offset, size_t bytes);
-gpumem_status gm_host_range_invalidate(struct gm_host_range *range, size_t offset, size_t bytes);
 
 #endif

@@ -20,8 +20,8 @@ struct gpumem_host_view {
 
 static gpumem_status check(gpumem_buffer *buffer, const gpumem_host_view_options *o) {
     static const char call[] = "gpumem_host_view_create";
-    GM_REQUIRE((unsigned)o->method <= GPUMEM_MAPPED_DESCRIPTOR, "%s: method %d is none of a view",
-               call, (int)o->method);
+    GM_REQUIRE((unsigned)o->method <= GPUMEM_MAPPED_HOST, "%s: unknown method %d", call,
+               (int)o->method);
     GM_REQUIRE(!o->require_coherent || !o->force_non_coherent,
                "%s: require_coherent and force_non_coherent exclude each other", call);
     GM_REQUIRE(!o->method_strict || o->method != GPUMEM_MAPPED_ANY,
@@ -62,7 +62,8 @@ static gpumem_status open(gpumem_host_view *view, const gpumem_host_view_options
     const struct gm_mapper_wishes wishes = {.method = o->method,
                                             .strict = o->method_strict,
                                             .require_coherent = o->require_coherent,
-                                            .force_non_coherent = o->force_non_coherent};
+                                            .force_non_coherent = o->force_non_coherent,
+                                            .views = 1};
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
@@ -149,7 +150,10 @@ gpumem_status gpumem_host_view_flush(gpumem_host_view *view, size_t offset, size
     GM_UNCANCELLED;
     GM_CHECK(view, "gpumem_host_view_flush");
     gpumem_status status = gm_buffer_range(view->buffer, offset, bytes, "gpumem_host_view_flush");
-    return status == GPUMEM_OK ? gm_host_range_flush(view->range, offset, bytes) : status;
+    if (status != GPUMEM_OK)
+        return status;
+    gm_mapped_fence();
+    return gm_incoherent_flush(view->range->base + offset, bytes);
 }
 
 gpumem_status gpumem_host_view_invalidate(gpumem_host_view *view, size_t offset, size_t bytes) {
@@ -157,5 +161,6 @@ gpumem_status gpumem_host_view_invalidate(gpumem_host_view *view, size_t offset,
     GM_CHECK(view, "gpumem_host_view_invalidate");
     gpumem_status status =
         gm_buffer_range(view->buffer, offset, bytes, "gpumem_host_view_invalidate");
-    return status == GPUMEM_OK ? gm_host_range_invalidate(view->range, offset, bytes) : status;
+    return status == GPUMEM_OK ? gm_incoherent_invalidate(view->range->base + offset, bytes)
+                               : status;
 }

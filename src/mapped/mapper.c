@@ -1,7 +1,6 @@
 /* Which method this machine has, by trying each. */
 #include "mapped/mapper.h"
 
-#include "mapped/host_range.h"
 #include "memory/driver_error.h"
 #include "memory/vmm.h"
 #include "vulkan/device.h"
@@ -10,16 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WORDS 1024
-
 const char *gpumem_mapped_method_name(gpumem_mapped_method method) {
     switch (method) {
     case GPUMEM_MAPPED_ANY:
         return "any";
+    case GPUMEM_MAPPED_COHERENT:
+        return "coherent";
     case GPUMEM_MAPPED_VULKAN_IMPORT:
         return "vulkan-import";
     case GPUMEM_MAPPED_DMA_BUF:
         return "dma-buf";
+    case GPUMEM_MAPPED_VULKAN_EXPORT:
+        return "vulkan-export";
     case GPUMEM_MAPPED_DESCRIPTOR:
         return "descriptor";
     case GPUMEM_MAPPED_HOST:
@@ -36,100 +37,13 @@ void gm_mapped_fence(void) {
 #endif
 }
 
-void gm_mapper_refuse(struct gm_mapper *mapper, gpumem_mapped_method method, const char *why) {
+static void refuse(struct gm_mapper *mapper, gpumem_mapped_method method, const char *why) {
     size_t used = strlen(mapper->refusals);
     snprintf(mapper->refusals + used, sizeof mapper->refusals - used, "%s%s: %s", used ? "; " : "",
              gpumem_mapped_method_name(method), why);
 }
 
 /* ---- One method, tried ----------------------------------------------------------------------- */
-
-struct trial {
-    gpumem_device *device;
-    CUstream stream;
-    struct gm_extent extent;
-    struct gm_host_range *range;
-};
-
-/* On a stream of its own, which no capture and no work of the program's has to do with. */
-static gpumem_status copied(struct trial *trial, CUresult result, const char *call) {
-    const gpumem_driver_api *cu = trial->device->cu;
-    if (result == CUDA_SUCCESS)
-        result = cu->cuStreamSynchronize(trial->stream);
-    if (result == CUDA_SUCCESS)
-        return GPUMEM_OK;
-    return gm_cu_fail(cu, result, call, "%zu bytes", WORDS * sizeof(uint32_t));
-}
-
-static gpumem_status differs(const char *who) {
-    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s does not see the other's bytes", who);
-}
-
-static gpumem_status compare(struct trial *trial) {
-    const gpumem_driver_api *cu = trial->device->cu;
-    uint32_t words[WORDS];
-    volatile uint32_t *host = (volatile uint32_t *)(void *)trial->range->base;
-    for (uint32_t i = 0; i < WORDS; i++)
-        words[i] = i * 2654435761u + 1;
-    gpumem_status status = copied(
-        trial, cu->cuMemcpyHtoDAsync_v2(trial->extent.address, words, sizeof words, trial->stream),
-        "cuMemcpyHtoDAsync");
-    if (status == GPUMEM_OK)
-        status = gm_host_range_invalidate(trial->range, 0, sizeof words);
-    for (size_t i = 0; i < WORDS && status == GPUMEM_OK; i++)
-        if (host[i] != words[i])
-            status = differs("the CPU");
-    for (size_t i = 0; i < WORDS && status == GPUMEM_OK; i++)
-        host[i] = ~words[i];
-    if (status == GPUMEM_OK)
-        status = gm_host_range_flush(trial->range, 0, sizeof words);
-    if (status == GPUMEM_OK)
-        status = copied(
-            trial,
-            cu->cuMemcpyDtoHAsync_v2(words, trial->extent.address, sizeof words, trial->stream),
-            "cuMemcpyDtoHAsync");
-    for (uint32_t i = 0; i < WORDS && status == GPUMEM_OK; i++)
-        if (words[i] != ~(i * 2654435761u + 1))
-            status = differs("the device");
-    return status;
-}
-
-static gpumem_status compare_in_memory(struct gm_mapper *mapper, struct trial *trial) {
-    gpumem_status status = gm_host_range_make(mapper, &trial->extent, &trial->range);
-    if (status != GPUMEM_OK)
-        return status;
-    status = gm_extent_add_mirror(&trial->extent, &trial->range->mirror);
-    if (status == GPUMEM_OK) {
-        status = compare(trial);
-        gm_extent_remove_mirror(&trial->extent, &trial->range->mirror);
-    }
-    gm_host_range_free(trial->range);
-    return status;
-}
-
-/* One granule of the device's memory. */
-static gpumem_status compare_in_granule(struct gm_mapper *mapper, struct trial *trial) {
-    gpumem_device *device = mapper->device;
-    CUmemAllocationProp prop =
-        gm_vmm_prop(device, GPUMEM_LOCATION_DEVICE, 0, GPUMEM_HANDLE_POSIX_FD, 0, 0);
-    const CUmemAccessDesc own = {.location = prop.location,
-                                 .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    struct gm_extent *extent = &trial->extent;
-    size_t granule = 0;
-    *extent = (struct gm_extent){
-        .device = device, .meter = &device->meter, .access = &own, .access_count = 1};
-    gpumem_status status =
-        gm_vmm_granularity(device, &prop, GPUMEM_GRANULARITY_RECOMMENDED, &granule);
-    if (status == GPUMEM_OK)
-        status = gm_extent_init(extent, granule, granule, 0);
-    if (status != GPUMEM_OK)
-        return status;
-    status = gm_extent_append(extent, &prop, &granule, 1);
-    if (status == GPUMEM_OK)
-        status = compare_in_memory(mapper, trial);
-    gm_extent_destroy(extent);
-    return status;
-}
 
 /* Also after a refusal, which may have made it. */
 static void end_stream(gpumem_device *device, CUstream stream) {
@@ -139,12 +53,12 @@ static void end_stream(gpumem_device *device, CUstream stream) {
 
 static gpumem_status try_out(struct gm_mapper *mapper) {
     const gpumem_driver_api *cu = mapper->device->cu;
-    struct trial trial = {.device = mapper->device};
-    CUresult result = cu->cuStreamCreate(&trial.stream, CU_STREAM_NON_BLOCKING);
+    CUstream stream = NULL;
+    CUresult result = cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     gpumem_status status = result == CUDA_SUCCESS
-                               ? compare_in_granule(mapper, &trial)
+                               ? mapper->ops->try_out(mapper, stream)
                                : gm_cu_fail(cu, result, "cuStreamCreate", "no stream for a trial");
-    end_stream(mapper->device, trial.stream);
+    end_stream(mapper->device, stream);
     return status;
 }
 
@@ -177,7 +91,8 @@ static bool is_short(gpumem_status status) {
 
 gpumem_status gm_mapper_open(struct gm_mapper *mapper, gpumem_device *device,
                              const struct gm_mapper_wishes *wishes) {
-    static const struct gm_mapper_ops *const all[] = {&gm_mapper_vulkan, &gm_mapper_dma_buf,
+    static const struct gm_mapper_ops *const all[] = {&gm_mapper_coherent, &gm_mapper_vulkan_import,
+                                                      &gm_mapper_dma_buf, &gm_mapper_vulkan_export,
                                                       &gm_mapper_descriptor};
     *mapper = (struct gm_mapper){.device = device, .wishes = *wishes};
     gpumem_status status = gm_vmm_supported(device);
@@ -187,16 +102,25 @@ gpumem_status gm_mapper_open(struct gm_mapper *mapper, gpumem_device *device,
         gpumem_mapped_method method = all[i]->method;
         if (wishes->strict && wishes->method != method)
             continue;
-        if (method < wishes->method)
+        if (method < wishes->method || (wishes->views && !all[i]->map))
             continue;
         status = open_one(mapper, all[i]);
         if (status == GPUMEM_OK || is_short(status))
             return status;
-        gm_mapper_refuse(mapper, method, gpumem_last_error()->message);
+        refuse(mapper, method, gpumem_last_error()->message);
     }
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "no mapping for the CPU: %s",
                    mapper->refusals[0] ? mapper->refusals : "no such method");
 }
+
+static gpumem_status open_coherent(struct gm_mapper *mapper) {
+    mapper->coherent = true;
+    mapper->atom = 1;
+    return GPUMEM_OK;
+}
+
+const struct gm_mapper_ops gm_mapper_coherent = {
+    .method = GPUMEM_MAPPED_COHERENT, .open = open_coherent, .try_out = gm_mapper_try_chunk};
 
 void gm_mapper_open_host(struct gm_mapper *mapper, gpumem_device *device) {
     static const struct gm_mapper_ops host = {.method = GPUMEM_MAPPED_HOST};

@@ -24,10 +24,13 @@ struct gm_piece {
 
 struct gm_mapper_ops {
     gpumem_mapped_method method;
+    /* Whether the device's bytes appear to the CPU and the other way round, in memory made for it.
+     */
+    gpumem_status (*try_out)(struct gm_mapper *mapper, CUstream stream);
     /* What the method needs beside the driver; the message of a failure is its refusal. */
     gpumem_status (*open)(struct gm_mapper *mapper);
     void (*close)(struct gm_mapper *mapper);
-    /* On failure the place is reserved as before. */
+    /* NULL for a method without views. On failure the place is reserved as before. */
     gpumem_status (*map)(struct gm_mapper *mapper, struct gm_piece *piece);
     /* The place is reserved again, without access. Cannot fail. */
     void (*unmap)(struct gm_mapper *mapper, struct gm_piece *piece);
@@ -39,6 +42,7 @@ struct gm_mapper_ops {
 struct gm_mapper_wishes {
     gpumem_mapped_method method;
     int strict, require_coherent, force_non_coherent;
+    int views; /* the method must map memory that is there */
 };
 
 struct gm_mapper {
@@ -61,16 +65,29 @@ gpumem_status gm_mapper_open(struct gm_mapper *mapper, gpumem_device *device,
 void gm_mapper_open_host(struct gm_mapper *mapper, gpumem_device *device);
 void gm_mapper_close(struct gm_mapper *mapper);
 
-void gm_mapper_refuse(struct gm_mapper *mapper, gpumem_mapped_method method, const char *why);
 gpumem_status gm_mapper_info(const struct gm_mapper *mapper, gpumem_mapped_info *info);
 
 /* Makes a mapping of `place` what it was: addresses that nobody else gets. Aborts the process when
  * the system refuses, since the addresses would be lost to anybody. */
 void gm_place_reserve(void *place, size_t bytes);
 
+/* Compares some bytes at both addresses of one granule: NOT_SUPPORTED where they differ. `flush`
+ * and `invalidate` of the mapper are used if `piece` is given. */
+gpumem_status gm_mapper_compare(struct gm_mapper *mapper, CUstream stream, CUdeviceptr address,
+                                void *host, const struct gm_piece *piece);
+/* A chunk of one granule, mapped by the mapper's `map`, or open to the CPU at its own address. */
+gpumem_status gm_mapper_try_chunk(struct gm_mapper *mapper, CUstream stream);
+
+/* Vulkan's flags for the wishes. */
+unsigned gm_mapper_vulkan_flags(const struct gm_mapper *mapper);
+/* Opens Vulkan's device and chooses the memory type. */
+gpumem_status gm_mapper_open_vulkan(struct gm_mapper *mapper);
+void gm_mapper_close_vulkan(struct gm_mapper *mapper);
+
 /* Waits until the CPU's earlier stores have left it. */
 void gm_mapped_fence(void);
 
-extern const struct gm_mapper_ops gm_mapper_vulkan, gm_mapper_dma_buf, gm_mapper_descriptor;
+extern const struct gm_mapper_ops gm_mapper_coherent, gm_mapper_vulkan_import, gm_mapper_dma_buf,
+    gm_mapper_vulkan_export, gm_mapper_descriptor;
 
 #endif

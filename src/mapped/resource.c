@@ -1,9 +1,8 @@
 /* The mapped resource: a virtual resource whose ranges have a mapping for the CPU as well. */
-#include "mapped/resource.h"
-
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
+#include "mapped/vulkan_export.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
 #include "memory/virtual_resource.h"
@@ -54,18 +53,23 @@ static gpumem_status check(const gpumem_mapped_options *o) {
     return GPUMEM_OK;
 }
 
-static gpumem_status make_virtual(gpumem_device *device, const gpumem_mapped_options *o,
-                                  struct mapped *mapped, gpumem_resource **resource) {
+static gpumem_status make_resource(gpumem_device *device, const gpumem_mapped_options *o,
+                                   struct mapped *mapped, gpumem_resource **resource) {
     gpumem_virtual_options options = {
         .size = sizeof options,
         .capacity = o->capacity,
         .chunk_maximum = o->chunk_maximum,
         .cache_bytes = o->cache_bytes,
     };
-    if (mapped->mapper.ops->method == GPUMEM_MAPPED_HOST) {
-        options.location = GPUMEM_LOCATION_HOST;
+    gpumem_mapped_method method = mapped->mapper.ops->method;
+    if (method == GPUMEM_MAPPED_VULKAN_EXPORT)
+        return gm_exported_resource(device, &mapped->mapper, mapped, end, resource);
+    if (!mapped->mapper.ops->map) { /* the device's addresses are the CPU's */
+        mapped->maker.make = NULL;
+        mapped->maker.cpu_access = method == GPUMEM_MAPPED_COHERENT;
         options.handle_type = GPUMEM_HANDLE_NONE;
-        mapped->maker.make = NULL; /* the device's addresses are the CPU's */
+        if (method == GPUMEM_MAPPED_HOST)
+            options.location = GPUMEM_LOCATION_HOST;
     } else {
         options.handle_type = GPUMEM_HANDLE_POSIX_FD;
         options.handle_strict = 1;
@@ -109,7 +113,7 @@ static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *
         free(mapped);
         return status;
     }
-    status = make_virtual(device, o, mapped, resource);
+    status = make_resource(device, o, mapped, resource);
     if (status != GPUMEM_OK)
         end(mapped);
     return status;
@@ -133,26 +137,22 @@ gpumem_status gpumem_mapped_resource_create(gpumem_device *device,
 
 /* ---- What is known of it --------------------------------------------------------------------- */
 
-static struct mapped *mapped_of(const gpumem_resource *resource) {
+static const struct gm_mapper *mapper_of(const gpumem_resource *resource) {
     const struct gm_virtual_resource *v = gm_virtual_behind(resource);
-    return v && v->maker && v->maker->kind == kind ? v->maker->user : NULL;
+    if (v && v->maker && v->maker->kind == kind)
+        return &((const struct mapped *)v->maker->user)->mapper;
+    return gm_exported_mapper(resource);
 }
 
 gpumem_status gpumem_mapped_get_info(gpumem_resource *resource, gpumem_mapped_info *info) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_mapped_get_info");
     GM_REQUIRE(info, "gpumem_mapped_get_info: info is NULL");
-    const struct mapped *mapped = mapped_of(resource);
-    GM_REQUIRE(mapped, "gpumem_mapped_get_info: this is a %s resource", resource->kind);
+    const struct gm_mapper *mapper = mapper_of(resource);
+    GM_REQUIRE(mapper, "gpumem_mapped_get_info: this is a %s resource", resource->kind);
     gpumem_mapped_info found;
-    gpumem_status status = gm_mapper_info(&mapped->mapper, &found);
+    gpumem_status status = gm_mapper_info(mapper, &found);
     if (status != GPUMEM_OK)
         return status;
     return gm_result_write("gpumem_mapped_info", info, &found, sizeof found);
-}
-
-struct gm_host_range *gm_mapped_range(const gpumem_buffer *buffer) {
-    if (!mapped_of(buffer->resource))
-        return NULL;
-    return (struct gm_host_range *)((struct gm_range *)buffer->allocation.cookie)->host;
 }

@@ -7,42 +7,12 @@
 
 #include <unistd.h>
 
-static unsigned flags_of(const struct gm_mapper *mapper) {
-    return (mapper->wishes.require_coherent ? GM_VULKAN_REQUIRE_COHERENT : 0u) |
-           (mapper->wishes.force_non_coherent ? GM_VULKAN_FORCE_NON_COHERENT : 0u);
-}
-
-static gpumem_status choose(struct gm_mapper *mapper) {
-    struct gm_vulkan_type type;
-    if (!gm_vulkan_get_facts(mapper->vulkan)->placed)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "Vulkan lacks VK_EXT_map_memory_placed");
-    gpumem_status status = gm_vulkan_choose(mapper->vulkan, flags_of(mapper), &type);
-    if (status != GPUMEM_OK)
-        return status;
-    mapper->coherent = type.coherent;
-    mapper->atom = type.coherent ? 1 : (size_t)type.atom;
-    return GPUMEM_OK;
-}
-
-static void close_vulkan(struct gm_mapper *mapper) {
-    gm_vulkan_close(mapper->vulkan);
-    mapper->vulkan = NULL;
-}
-
 static gpumem_status open(struct gm_mapper *mapper) {
-    CUuuid uuid;
-    const gpumem_driver_api *cu = mapper->device->cu;
-    CUresult result = cu->cuDeviceGetUuid_v2(&uuid, mapper->device->handle);
-    if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuDeviceGetUuid", "device %d", mapper->device->ordinal);
-    gpumem_status status =
-        gm_vulkan_open((const unsigned char *)uuid.bytes, &mapper->vulkan, NULL, 0);
-    if (status != GPUMEM_OK)
+    gpumem_status status = gm_mapper_open_vulkan(mapper);
+    if (status != GPUMEM_OK || gm_vulkan_get_facts(mapper->vulkan)->placed)
         return status;
-    status = choose(mapper);
-    if (status != GPUMEM_OK)
-        close_vulkan(mapper);
-    return status;
+    gm_mapper_close_vulkan(mapper);
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "Vulkan lacks VK_EXT_map_memory_placed");
 }
 
 static void free_memory(struct gm_vulkan_memory *memory) {
@@ -61,7 +31,8 @@ static gpumem_status map(struct gm_mapper *mapper, struct gm_piece *piece) {
     gpumem_status status = gm_vmm_export_fd(mapper->device, piece->handle, &fd);
     if (status != GPUMEM_OK)
         return status;
-    status = gm_vulkan_import(mapper->vulkan, fd, piece->bytes, flags_of(mapper), &memory);
+    status =
+        gm_vulkan_import(mapper->vulkan, fd, piece->bytes, gm_mapper_vulkan_flags(mapper), &memory);
     close(fd);
     if (status != GPUMEM_OK)
         return status;
@@ -88,10 +59,11 @@ static gpumem_status invalidate(const struct gm_piece *piece, size_t offset, siz
     return gm_vulkan_invalidate(piece->memory, offset, bytes);
 }
 
-const struct gm_mapper_ops gm_mapper_vulkan = {
+const struct gm_mapper_ops gm_mapper_vulkan_import = {
     .method = GPUMEM_MAPPED_VULKAN_IMPORT,
     .open = open,
-    .close = close_vulkan,
+    .close = gm_mapper_close_vulkan,
+    .try_out = gm_mapper_try_chunk,
     .map = map,
     .unmap = unmap,
     .flush = flush,

@@ -440,13 +440,13 @@ gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_option
     if (!v)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     gpumem_resource_ops own = ops;
+    v->maker = maker;
     gpumem_status status =
         gm_options_read("gpumem_virtual_options", given, &v->options, sizeof v->options);
     if (status == GPUMEM_OK)
         status = gm_virtual_settle(v);
     v->options.peers = NULL; /* the caller's */
     if (maker) {
-        v->maker = maker;
         v->host_accessible = 1;
         own.kind = maker->kind;
     }

@@ -7,6 +7,7 @@
 /* Gives each range of a resource a mapping for the CPU, which follows the memory. */
 struct gm_host_maker {
     const char *kind; /* of the resource */
+    int cpu_access;   /* the CPU shall have access at the device's addresses */
     /* A mirror for a range with nothing attached; NULL where the CPU uses the device's addresses.
      */
     gpumem_status (*make)(void *user, const struct gm_extent *extent, struct gm_mirror **mirror,

@@ -216,7 +216,7 @@ static gpumem_status add_peers(struct gm_virtual_resource *v, CUmemAccessDesc *e
 
 static gpumem_status settle_access(struct gm_virtual_resource *v) {
     const CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = v->device->handle};
-    CUmemAccessDesc *entries = calloc(v->options.peer_count + 2, sizeof *entries);
+    CUmemAccessDesc *entries = calloc(v->options.peer_count + 3, sizeof *entries);
     if (!entries)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     size_t count = 0;
@@ -226,6 +226,9 @@ static gpumem_status settle_access(struct gm_virtual_resource *v) {
         v->host_accessible = 1;
     }
     struct gm_access access = {NULL, 0};
+    if (v->maker && v->maker->cpu_access)
+        add_access(entries, &count, (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST},
+                   GPUMEM_ACCESS_READ_WRITE);
     gpumem_status status = add_peers(v, entries, &count);
     if (status == GPUMEM_OK)
         status = gm_virtual_intern(v, entries, count, &access);

@@ -206,6 +206,7 @@ static void the_method_and_what_was_refused_are_told(void **state) {
         assert_non_null(strstr(info.refusals, "dma-buf: "));
     }
     assert_true(info.coherent && info.atom == 1);
+    assert_non_null(strstr(info.refusals, "coherent: "));
     OK(gpumem_resource_destroy(any));
     assert_string_equal(gpumem_mapped_method_name((gpumem_mapped_method)99), "unknown");
 }

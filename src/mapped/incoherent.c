@@ -1,0 +1,53 @@
+#include "mapped/incoherent.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static struct gm_incoherent *entries;
+static atomic_size_t count;
+
+void gm_incoherent_add(struct gm_incoherent *entry) {
+    pthread_rwlock_wrlock(&lock);
+    entry->next = entries;
+    entries = entry;
+    atomic_fetch_add(&count, 1);
+    pthread_rwlock_unlock(&lock);
+}
+
+void gm_incoherent_remove(struct gm_incoherent *entry) {
+    pthread_rwlock_wrlock(&lock);
+    for (struct gm_incoherent **at = &entries; *at; at = &(*at)->next) {
+        if (*at == entry) {
+            *at = entry->next;
+            atomic_fetch_sub(&count, 1);
+            break;
+        }
+    }
+    pthread_rwlock_unlock(&lock);
+}
+
+/* Allocations do not span entries: the one that has the first byte has them all. */
+static gpumem_status act(const unsigned char *begin, size_t bytes, int invalidates) {
+    gpumem_status status = GPUMEM_OK;
+    if (!atomic_load_explicit(&count, memory_order_acquire))
+        return status;
+    pthread_rwlock_rdlock(&lock);
+    for (const struct gm_incoherent *entry = entries; entry; entry = entry->next) {
+        if (begin < entry->base || begin >= entry->base + entry->bytes)
+            continue;
+        size_t offset = (size_t)(begin - entry->base);
+        status = (invalidates ? entry->invalidate : entry->flush)(entry->user, offset, bytes);
+        break;
+    }
+    pthread_rwlock_unlock(&lock);
+    return status;
+}
+
+gpumem_status gm_incoherent_flush(const void *begin, size_t bytes) {
+    return act(begin, bytes, 0);
+}
+
+gpumem_status gm_incoherent_invalidate(const void *begin, size_t bytes) {
+    return act(begin, bytes, 1);
+}
