@@ -12,6 +12,8 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
 install(TARGETS gpumem gpumem_static EXPORT gpumem
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS vkgdr LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES include/vkgdr.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # `install --strip` leaves archives alone. Debug information would name this machine's folders.
 install(CODE "
     execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${CMAKE_STRIP} --strip-unneeded

@@ -54,6 +54,21 @@ def check_gpumem_exports():
     return difference(exported(LIB / "libgpumem.so"), declared())
 
 
+def check_vkgdr_exports():
+    """Programs bind these by name alone: no version, and the soname that they were linked with."""
+    text = re.sub(r"/\*.*?\*/", "", (SOURCE / "include/vkgdr.h").read_text(), flags=re.S)
+    wanted = set(re.findall(r"\bVKGDR_API\b[^;{(]*?\b(vkgdr_\w+)\s*\(", text))
+    library = LIB / "libvkgdr.so.1"
+    problems = difference(exported(library), wanted)
+    if len(wanted) != 12:
+        problems.append(f"vkgdr.h declares {len(wanted)} functions")
+    if dynamic(library, "SONAME") != ["libvkgdr.so.1"]:
+        problems.append(f"soname {dynamic(library, 'SONAME')}")
+    versioned = [line for line in tool("nm", "-D", "--defined-only", str(library)).splitlines()
+                 if "@" in line]
+    return problems + [f"has a version: {line}" for line in versioned]
+
+
 def check_softgpu_exports():
     table = set(re.findall(r"^CU_FN\((\w+),", (INCLUDE / "functions.def").read_text(), re.M))
     return difference(exported(SOFTGPU / "libsoftgpu.so.0"), table | SOFTGPU_OWN)
@@ -106,6 +121,9 @@ CHECKS = [
     ("libgpumem exports what the headers declare", check_gpumem_exports),
     ("softgpu exports functions.def and its two own names", check_softgpu_exports),
     ("the shim bears the driver's name and needs the engine", check_shim),
+    ("libvkgdr exports what vkgdr.h declares", check_vkgdr_exports),
+    ("libvkgdr is complete", lambda: check_complete(LIB / "libvkgdr.so.1")),
+    ("libvkgdr needs only libc", lambda: check_needed(LIB / "libvkgdr.so.1")),
     ("libgpumem is complete", lambda: check_complete(LIB / "libgpumem.so")),
     ("softgpu is complete", lambda: check_complete(SOFTGPU / "libsoftgpu.so.0")),
     ("libgpumem needs only libc", lambda: check_needed(LIB / "libgpumem.so")),

@@ -76,14 +76,16 @@ def cpp_headers(cuda, why_not):
 
 
 def main():
-    public = sorted((SOURCE / "include/gpumem").glob("*.h"))
+    include = SOURCE / "include"
+    public = [*sorted((include / "gpumem").glob("*.h")), *sorted(include.glob("*.h"))]
+    assert include / "vkgdr.h" in public, "vkgdr's header is not found"
     cuda, why_not = headers.find("13.0", BUILD)
     for compiler, language, standard in COMPILERS:
         if not shutil.which(compiler):
             skip(f"headers with {compiler}", f"{compiler} is not installed")
             continue
         for header in public:
-            text = f"#include <gpumem/{header.name}>\n#include <gpumem/{header.name}>\n"
+            text = f"#include <{header.relative_to(include)}>\n" * 2
             report(*_titled(compiles(compiler, language, standard, text),
                             f"{header.name} alone, {compiler} {standard}"))
         # A header that does not compile must be noticed, or nothing above means anything.
@@ -94,7 +96,7 @@ def main():
             if cuda is None:
                 skip(f"{header.name} with cuda.h, {compiler}", why_not)
                 continue
-            ours, theirs = f"#include <gpumem/{header.name}>\n", "#include <cuda.h>\n"
+            ours, theirs = f"#include <{header.relative_to(include)}>\n", "#include <cuda.h>\n"
             isystem = ["-isystem", str(cuda)]
             if declares_cuda(header):
                 good, output = compiles(compiler, language, standard, theirs + ours, *isystem)

@@ -13,7 +13,7 @@ MOST_MIB=60
 rm -rf "$BUNDLE"
 mkdir -p "$BUNDLE/bin" "$BUNDLE/lib" "$BUNDLE/tests"
 cp -a "$BUILD/bin/gpumem" "$BUNDLE/bin/"
-cp -a "$BUILD"/lib/libgpumem.so* "$BUILD/lib/gpumem" "$BUNDLE/lib/"
+cp -a "$BUILD"/lib/libgpumem.so* "$BUILD"/lib/libvkgdr.so* "$BUILD/lib/gpumem" "$BUNDLE/lib/"
 [ ! -d "$BUILD/share" ] || cp -a "$BUILD/share" "$BUNDLE/"
 for folder in bench examples; do
     for program in "$BUILD/$folder"/*; do

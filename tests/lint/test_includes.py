@@ -39,10 +39,12 @@ LIBRARIES = {
     "vulkan/vulkan.h": ("tests/conformance", "tests/parity"),
     "vulkan/vulkan_core.h": ("src/vulkan",),
     "vulkan/vk_icd.h": ("tests/vulkan_icd",),
+    # Not a library but ours, under the name that programs of vkgdr's know.
+    "vkgdr.h": ("src/vkgdr", "tests"),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 PARTS = {"base", "driver", "vulkan", "softgpu", "memory", "cache", "wrap", "share", "load",
-         "snapshot", "mapped"}
+         "snapshot", "mapped", "vkgdr"}
 RULES = {
     "src/base": set(),
     "src/driver": {"base"},
@@ -56,6 +58,7 @@ RULES = {
     "src/share": {"base", "driver", "memory"},
     "src/load": {"base", "driver", "memory", "share"},
     "src/snapshot": {"base", "driver", "memory", "share"},
+    "src/vkgdr": {"base", "driver", "vulkan"},
     "tools": None,
     "examples": None,
     "bench": None,
@@ -85,6 +88,8 @@ def folder_of(path):
         name = "/".join(path.parts[:depth])
         if name in RULES or name == "include/gpumem":
             return name
+    if path == Path("include/vkgdr.h"):
+        return "include/gpumem"
     return None
 
 

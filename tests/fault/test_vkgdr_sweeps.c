@@ -1,0 +1,151 @@
+/* vkgdr's interface with each call of each of its two drivers failing: whole or nothing. */
+#include "library_sweeps.h"
+#include "vkgdr/internal.h"
+#include "vkgdr_test.h"
+
+/* Of Vulkan's registry. */
+#define VK_ERROR_OUT_OF_HOST_MEMORY    (-1)
+#define VK_ERROR_INITIALIZATION_FAILED (-3)
+
+struct subject {
+    vkgdr_t g;
+};
+
+/* ---- Acts: 0, or 1 with an error to show ----------------------------------------------------- */
+
+static int refused(void) {
+    char *text = vkgdr_last_error();
+    bool told = text && text[0];
+    free(text);
+    assert_true(told);
+    return 1;
+}
+
+static int open_and_close(void *user) {
+    (void)user;
+    vkgdr_t g = vkgdr_open(0, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
+    if (!g)
+        return refused();
+    vkgdr_close(g);
+    return 0;
+}
+
+static int allocate_and_free(vkgdr_t g, size_t size) {
+    vkgdr_memory_t memory = vkgdr_memory_alloc(g, size, 0);
+    if (!memory)
+        return refused();
+    vkgdr_memory_free(memory);
+    return 0;
+}
+
+static int large(void *user) {
+    return allocate_and_free(((struct subject *)user)->g, MIB);
+}
+
+static int small(void *user) {
+    return allocate_and_free(((struct subject *)user)->g, 64);
+}
+
+/* So many that a second slab is made, which is kept for a while when it is empty. */
+static int several(void *user) {
+    vkgdr_memory_t memory[12] = {NULL};
+    int failed = 0;
+    for (size_t i = 0; i < COUNT(memory) && !failed; i++) {
+        memory[i] = vkgdr_memory_alloc(((struct subject *)user)->g, 200 * KIB, 0);
+        failed = memory[i] ? 0 : refused();
+    }
+    for (size_t i = COUNT(memory); i-- > 0;)
+        vkgdr_memory_free(memory[i]);
+    return failed;
+}
+
+/* ---- CUDA ------------------------------------------------------------------------------------ */
+
+static uint64_t lost(void *user) {
+    (void)user;
+    return gm_vkgdr_lost();
+}
+
+/* Vulkan's part is given back whatever CUDA answers. */
+static void check_vulkan(void *user) {
+    (void)user;
+    assert_used_well();
+    assert_int_equal(icd->live().memories, 0);
+    assert_int_equal(icd->live().maps, 0);
+}
+
+static void sweep_cuda(const char *name, int (*act)(void *), struct subject *subject) {
+    sweep_run(&(struct sweep){.name = name,
+                              .act = act,
+                              .recover = check_vulkan,
+                              .undo = check_vulkan,
+                              .may_succeed = true, /* a free reports nothing */
+                              .lost = lost,
+                              .user = subject});
+}
+
+static void calls_of_cuda(void **state) {
+    (void)state;
+    struct subject subject = {.g = NULL};
+    sweep_cuda("vkgdr_open", open_and_close, &subject);
+    subject.g = open_gpu(0);
+    sweep_cuda("a large buffer", large, &subject);
+    sweep_cuda("a small buffer", small, &subject);
+    sweep_cuda("small buffers", several, &subject);
+    vkgdr_close(subject.g);
+}
+
+/* ---- Vulkan ---------------------------------------------------------------------------------- */
+
+/* Runs the act with the first call of Vulkan failing, then the second, until none is left to fail.
+ */
+static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *subject) {
+    static const int results[] = {VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_INITIALIZATION_FAILED, -99};
+    for (size_t r = 0; r < COUNT(results); r++) {
+        unsigned call = 0;
+        bool failed = true;
+        while (failed) {
+            char *before = soft->state_dump();
+            size_t descriptors = open_descriptors();
+            struct vulkan_icd_live live = icd->live();
+            icd->reset();
+            (icd->fail)(NULL, ++call, 1, results[r]);
+            failed = act(subject) != 0;
+            unsigned made = icd->calls(NULL);
+            if (failed == (made < call))
+                fail_msg("%s, call %u of Vulkan: it %s", name, call,
+                         failed ? "fails without a fault" : "reports success");
+            icd->reset();
+            SAME_STATE(before);
+            assert_int_equal(open_descriptors(), descriptors);
+            struct vulkan_icd_live after = icd->live();
+            assert_memory_equal(&after, &live, sizeof live);
+        }
+        assert_true(call > 1);
+    }
+}
+
+static void calls_of_vulkan(void **state) {
+    (void)state;
+    struct subject subject = {.g = NULL};
+    sweep_vulkan("vkgdr_open", open_and_close, &subject);
+    subject.g = open_gpu(0);
+    sweep_vulkan("a large buffer", large, &subject);
+    sweep_vulkan("a small buffer", small, &subject);
+    sweep_vulkan("small buffers", several, &subject);
+    vkgdr_close(subject.g);
+    assert_nothing_left();
+}
+
+static int begin(void **state) {
+    assert_int_equal(setenv("GPUMEM_DRIVER", "softgpu", 1), 0);
+    return begin_sweeps(state) != 0 ? -1 : find_icd(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(calls_of_vulkan, start_with_context),
+        cmocka_unit_test_setup(calls_of_cuda, start_with_context),
+    };
+    return cmocka_run_group_tests(tests, begin, end_sweeps);
+}

@@ -1,0 +1,114 @@
+/* Several contexts and devices: memory belongs to the context that was current. */
+#include "vkgdr/internal.h"
+#include "vkgdr_test.h"
+
+static CUcontext make_context(CUdevice of) {
+    CUcontext made = NULL;
+    assert_int_equal(cu->cuCtxCreate_v2(&made, 0, of), CUDA_SUCCESS);
+    return made;
+}
+
+static void destroy_context(CUcontext context) {
+    assert_int_equal(cu->cuCtxDestroy_v2(context), CUDA_SUCCESS);
+}
+
+static void another_devices_context_is_refused(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    CUcontext other = make_context(1);
+    assert_null(vkgdr_memory_alloc(g, 64, 0));
+    ERROR_IS("vkgdr_memory_alloc: the current context is of device 1, the handle of device 0");
+    assert_int_equal(icd->calls("vkAllocateMemory"), 0);
+    destroy_context(other);
+    vkgdr_close(g);
+}
+
+static void slabs_are_a_contexts_own(void **state) {
+    CUcontext popped;
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    vkgdr_memory_t one = allocate(g, 64);
+    CUcontext second = make_context(0);
+    vkgdr_memory_t other = allocate(g, 64);
+    assert_int_equal(icd->live().memories, 2);
+    fill(host_of(other), 64, 1);
+    check_device(other, 64, 1);
+    vkgdr_memory_free(other);
+    assert_int_equal(icd->live().memories, 1);
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    fill(host_of(one), 64, 2);
+    check_device(one, 64, 2);
+    destroy_context(second);
+    vkgdr_memory_free(one);
+    vkgdr_close(g);
+}
+
+/* CUDA's part went with the context; Vulkan's is given back. */
+static void a_context_may_end_before_its_memory(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    CUcontext context = make_context(0);
+    vkgdr_memory_t small = allocate(g, 64), large = allocate(g, MIB);
+    destroy_context(context);
+    vkgdr_memory_free(small);
+    vkgdr_memory_free(large);
+    assert_int_equal(icd->live().memories, 0);
+    vkgdr_close(g);
+}
+
+/* Its handle may come again. */
+static void memory_of_an_ended_context_is_not_handed_out(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    CUcontext context = make_context(0);
+    vkgdr_memory_t old = allocate(g, 64);
+    destroy_context(context);
+    for (int i = 0; i < 4; i++) {
+        context = make_context(0);
+        vkgdr_memory_t memory = allocate(g, 64);
+        fill(host_of(memory), 64, 1);
+        check_device(memory, 64, 1);
+        vkgdr_memory_free(memory);
+        destroy_context(context);
+    }
+    vkgdr_memory_free(old);
+    vkgdr_close(g);
+}
+
+static void a_free_without_the_context_gives_vulkans_part_back(void **state) {
+    CUcontext popped;
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    CUcontext context = make_context(0);
+    vkgdr_memory_t small = allocate(g, 64), large = allocate(g, MIB);
+    CUdeviceptr address = vkgdr_memory_get_device_ptr(large);
+    size_t lost = gm_vkgdr_lost();
+    assert_int_equal(cu->cuCtxPopCurrent_v2(&popped), CUDA_SUCCESS);
+    vkgdr_memory_free(small);
+    vkgdr_memory_free(large);
+    assert_int_equal(icd->live().memories, 0);
+    assert_int_equal(gm_vkgdr_lost(), lost + 2);
+    assert_int_equal(cu->cuCtxPushCurrent_v2(context), CUDA_SUCCESS);
+    /* The GPU has it still. */
+    assert_int_equal(cu->cuMemsetD8_v2(address, 1, MIB), CUDA_SUCCESS);
+    destroy_context(context);
+    vkgdr_close(g);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start_with_context, end_with_context)
+
+static int start_with_two_devices(void **state) {
+    assert_int_equal(setenv("SOFTGPU_DEVICES", "2", 1), 0);
+    return start_vkgdr(state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(another_devices_context_is_refused),
+        TEST(slabs_are_a_contexts_own),
+        TEST(a_context_may_end_before_its_memory),
+        TEST(memory_of_an_ended_context_is_not_handed_out),
+        TEST(a_free_without_the_context_gives_vulkans_part_back),
+    };
+    return cmocka_run_group_tests(tests, start_with_two_devices, close_device);
+}

@@ -1,0 +1,205 @@
+/* vkgdr's interface as a program knows it: bytes, life times, flags, coherence. */
+#include "vkgdr_test.h"
+
+static const size_t sizes[] = {1, 13, 4096, 65536, 256 * KIB, 256 * KIB + 1, MIB + 17};
+
+static void bytes_cross_in_both_directions(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(VKGDR_OPEN_REQUIRE_COHERENT_BIT);
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        vkgdr_memory_t memory = allocate(g, sizes[i]);
+        assert_int_equal(vkgdr_memory_get_size(memory), sizes[i]);
+        assert_true(vkgdr_memory_is_coherent(memory));
+        assert_int_equal(vkgdr_memory_non_coherent_atom_size(memory), 1);
+        fill(host_of(memory), sizes[i], i);
+        check_device(memory, sizes[i], i);
+        write_device(memory, sizes[i], i + 1);
+        check_bytes(host_of(memory), sizes[i], i + 1);
+        vkgdr_memory_free(memory);
+    }
+    vkgdr_close(g);
+}
+
+static void addresses_are_aligned_and_apart(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    vkgdr_memory_t memory[COUNT(sizes)];
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        memory[i] = allocate(g, sizes[i]);
+        assert_int_equal(vkgdr_memory_get_device_ptr(memory[i]) % 256, 0);
+        assert_int_equal((uintptr_t)host_of(memory[i]) % 256, 0);
+        fill(host_of(memory[i]), sizes[i], i);
+    }
+    for (unsigned i = 0; i < COUNT(sizes); i++)
+        check_device(memory[i], sizes[i], i);
+    for (unsigned i = 0; i < COUNT(sizes); i++)
+        vkgdr_memory_free(memory[i]);
+    vkgdr_close(g);
+}
+
+static void null_is_closed_and_freed(void **state) {
+    (void)state;
+    vkgdr_close(NULL);
+    vkgdr_memory_free(NULL);
+}
+
+/* A mistake of the caller's that does not have to be one. */
+static void memory_outlives_the_close(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    vkgdr_memory_t small = allocate(g, 100), large = allocate(g, MIB);
+    vkgdr_close(g);
+    fill(host_of(small), 100, 1);
+    check_device(small, 100, 1);
+    vkgdr_memory_free(small);
+    vkgdr_memory_free(large);
+}
+
+static void the_current_contexts_device_is_opened(void **state) {
+    (void)state;
+    vkgdr_t g = vkgdr_open(77, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
+    assert_non_null(g);
+    NO_ERROR();
+    vkgdr_close(g);
+}
+
+static void wrong_arguments_are_named(void **state) {
+    (void)state;
+    assert_null(vkgdr_open(DEVICE, 8));
+    ERROR_IS("vkgdr_open: unknown flags 0x8");
+    assert_null(
+        vkgdr_open(DEVICE, VKGDR_OPEN_FORCE_NON_COHERENT_BIT | VKGDR_OPEN_REQUIRE_COHERENT_BIT));
+    ERROR_IS("vkgdr_open: memory cannot be required to be coherent and forced not to be");
+    vkgdr_t g = open_gpu(0);
+    assert_null(vkgdr_memory_alloc(g, 0, 0));
+    ERROR_IS("vkgdr_memory_alloc: 0 bytes were asked for");
+    assert_null(vkgdr_memory_alloc(g, 64, 5));
+    ERROR_IS("vkgdr_memory_alloc: flags are 0x5 and must be 0");
+    assert_null(vkgdr_memory_alloc(NULL, 64, 0));
+    ERROR_IS("vkgdr_memory_alloc: the handle is NULL");
+    assert_int_equal(icd->calls("vkAllocateMemory"), 0);
+    vkgdr_close(g);
+}
+
+/* ---- Coherence ------------------------------------------------------------------------------- */
+
+static void check_flushed(vkgdr_memory_t memory, size_t size) {
+    fill(host_of(memory), size, 1);
+    vkgdr_memory_flush(memory, 0, size);
+    check_device(memory, size, 1);
+    write_device(memory, size, 2);
+    vkgdr_memory_invalidate(memory, 0, size);
+    check_bytes(host_of(memory), size, 2);
+}
+
+/* The test driver's non-coherent memory is a copy, of which a flush takes what differs from what
+ * the copy was: without one the device sees the old. */
+static void non_coherent_memory_needs_flushes(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    vkgdr_t g = open_gpu(0);
+    for (unsigned i = 0; i < COUNT(sizes); i++) {
+        vkgdr_memory_t memory = allocate(g, sizes[i]);
+        assert_false(vkgdr_memory_is_coherent(memory));
+        assert_int_equal(vkgdr_memory_non_coherent_atom_size(memory), VULKAN_ICD_ATOM);
+        write_device(memory, sizes[i], 9);
+        vkgdr_memory_invalidate(memory, 0, sizes[i]);
+        fill(host_of(memory), sizes[i], 1);
+        check_device(memory, sizes[i], 9);
+        check_flushed(memory, sizes[i]);
+        vkgdr_memory_free(memory);
+    }
+    vkgdr_close(g);
+}
+
+/* A flush that says more than its buffer has must leave the next one alone. */
+static void flushes_keep_to_their_buffer(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    vkgdr_t g = open_gpu(0);
+    vkgdr_memory_t first = allocate(g, 100), second = allocate(g, 100);
+    write_device(second, 100, 3);
+    fill(host_of(second), 100, 4);
+    fill(host_of(first), 100, 5);
+    vkgdr_memory_flush(first, 0, 1000);
+    vkgdr_memory_flush(first, 0, SIZE_MAX);
+    vkgdr_memory_flush(first, 100, 100);
+    vkgdr_memory_flush(first, SIZE_MAX, 1);
+    check_device(first, 100, 5);
+    check_device(second, 100, 3);
+    vkgdr_memory_invalidate(first, 0, 1000);
+    check_bytes(host_of(second), 100, 4);
+    vkgdr_memory_free(first);
+    vkgdr_memory_free(second);
+    vkgdr_close(g);
+}
+
+static void only_whats_asked_for_is_flushed(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    vkgdr_t g = open_gpu(0);
+    vkgdr_memory_t memory = allocate(g, 4096);
+    unsigned char byte;
+    memset(host_of(memory), 0, 4096);
+    vkgdr_memory_flush(memory, 0, 4096);
+    memset(host_of(memory), 1, 4096);
+    vkgdr_memory_flush(memory, 1024, 1024);
+    for (size_t at = 0; at < 4096; at += 512) {
+        assert_int_equal(cu->cuMemcpyDtoH_v2(&byte, vkgdr_memory_get_device_ptr(memory) + at, 1),
+                         CUDA_SUCCESS);
+        assert_int_equal(byte, at >= 1024 && at < 2048);
+    }
+    vkgdr_memory_free(memory);
+    vkgdr_close(g);
+}
+
+static void coherent_memory_can_be_treated_as_if_it_were_not(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(VKGDR_OPEN_FORCE_NON_COHERENT_BIT);
+    vkgdr_memory_t memory = allocate(g, 4096);
+    assert_false(vkgdr_memory_is_coherent(memory));
+    assert_int_equal(vkgdr_memory_non_coherent_atom_size(memory), VULKAN_ICD_ATOM);
+    check_flushed(memory, 4096);
+    assert_int_equal(icd->calls("vkFlushMappedMemoryRanges"), 1);
+    assert_int_equal(icd->calls("vkInvalidateMappedMemoryRanges"), 1);
+    vkgdr_memory_free(memory);
+    vkgdr_close(g);
+}
+
+static void coherent_memory_is_not_flushed(void **state) {
+    (void)state;
+    vkgdr_t g = open_gpu(0);
+    vkgdr_memory_t memory = allocate(g, 4096);
+    check_flushed(memory, 4096);
+    assert_int_equal(icd->calls("vkFlushMappedMemoryRanges"), 0);
+    assert_int_equal(icd->calls("vkInvalidateMappedMemoryRanges"), 0);
+    vkgdr_memory_free(memory);
+    vkgdr_close(g);
+}
+
+static void required_coherence_is_refused_at_the_opening(void **state) {
+    (void)state;
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    assert_null(vkgdr_open(DEVICE, VKGDR_OPEN_REQUIRE_COHERENT_BIT));
+    ERROR_IS("Vulkan device does not provide a suitable memory type");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start_with_context, end_with_context)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(bytes_cross_in_both_directions),
+        TEST(addresses_are_aligned_and_apart),
+        TEST(null_is_closed_and_freed),
+        TEST(memory_outlives_the_close),
+        TEST(the_current_contexts_device_is_opened),
+        TEST(wrong_arguments_are_named),
+        TEST(non_coherent_memory_needs_flushes),
+        TEST(flushes_keep_to_their_buffer),
+        TEST(only_whats_asked_for_is_flushed),
+        TEST(coherent_memory_can_be_treated_as_if_it_were_not),
+        TEST(coherent_memory_is_not_flushed),
+        TEST(required_coherence_is_refused_at_the_opening),
+    };
+    return cmocka_run_group_tests(tests, start_vkgdr, close_device);
+}

@@ -1,0 +1,210 @@
+/* Small buffers are pieces of slabs: no Vulkan call for each, never two with the same bytes, never
+ * bytes that the GPU still uses, and the slabs go with the last of them. */
+#include "vkgdr_test.h"
+
+#include <pthread.h>
+
+#define UNIT 256
+#define SLAB (2 * MIB)
+#define MANY 20000
+
+static vkgdr_t g;
+
+static int start(void **state) {
+    if (start_with_context(state) != 0)
+        return -1;
+    g = open_gpu(0);
+    return 0;
+}
+
+static int end(void **state) {
+    vkgdr_close(g);
+    return end_with_context(state);
+}
+
+static void small_buffers_cost_no_call_of_vulkan(void **state) {
+    (void)state;
+    vkgdr_memory_t memory[SLAB / UNIT];
+    for (size_t i = 0; i < COUNT(memory); i++)
+        memory[i] = allocate(g, 1 + i % UNIT);
+    assert_int_equal(icd->calls("vkAllocateMemory"), 1);
+    assert_int_equal(icd->calls("vkMapMemory"), 1);
+    vkgdr_memory_t more = allocate(g, 1);
+    assert_int_equal(icd->calls("vkAllocateMemory"), 2);
+    vkgdr_memory_free(more);
+    for (size_t i = 0; i < COUNT(memory); i++)
+        vkgdr_memory_free(memory[i]);
+}
+
+static void a_warm_pair_costs_none_either(void **state) {
+    (void)state;
+    vkgdr_memory_t held = allocate(g, 64);
+    unsigned before = icd->calls("vkAllocateMemory");
+    for (int i = 0; i < 1000; i++)
+        vkgdr_memory_free(allocate(g, 256 * KIB));
+    assert_int_equal(icd->calls("vkAllocateMemory"), before);
+    vkgdr_memory_free(held);
+}
+
+static void large_buffers_have_their_own(void **state) {
+    (void)state;
+    vkgdr_memory_t one = allocate(g, 256 * KIB + 1), other = allocate(g, SLAB);
+    assert_int_equal(icd->live().memories, 2);
+    vkgdr_memory_free(one);
+    assert_int_equal(icd->live().memories, 1);
+    vkgdr_memory_free(other);
+}
+
+static void the_last_buffer_takes_the_slab_along(void **state) {
+    (void)state;
+    vkgdr_memory_t first = allocate(g, 64), second = allocate(g, 64);
+    CUdeviceptr address = vkgdr_memory_get_device_ptr(first);
+    unsigned char byte;
+    vkgdr_memory_free(first);
+    assert_int_equal(icd->live().memories, 1);
+    vkgdr_memory_free(second);
+    assert_int_equal(icd->live().memories, 0);
+    assert_int_equal(cu->cuMemcpyDtoH_v2(&byte, address, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+/* Not thrown away and made anew with each buffer that comes and goes. */
+static void one_empty_slab_is_kept_beside_buffers(void **state) {
+    (void)state;
+    vkgdr_memory_t memory[25];
+    for (size_t i = 0; i < COUNT(memory); i++)
+        memory[i] = allocate(g, 256 * KIB);
+    assert_int_equal(icd->live().memories, 4);
+    for (size_t i = COUNT(memory) - 1; i > 0; i--)
+        vkgdr_memory_free(memory[i]);
+    assert_int_equal(icd->live().memories, 2);
+    vkgdr_memory_free(memory[0]);
+    assert_int_equal(icd->live().memories, 0);
+}
+
+/* ---- Random steps beside a model ------------------------------------------------------------- */
+
+struct piece {
+    vkgdr_memory_t memory;
+    size_t size;
+    unsigned seed;
+};
+
+static void end_piece(struct piece *piece) {
+    if (!piece->memory)
+        return;
+    check_bytes(host_of(piece->memory), piece->size, piece->seed);
+    vkgdr_memory_free(piece->memory);
+    piece->memory = NULL;
+}
+
+static void bytes_stay_apart_through_random_steps(void **state) {
+    (void)state;
+    static struct piece pieces[200];
+    unsigned seed = 20261122;
+    for (unsigned i = 0; i < MANY; i++) {
+        struct piece *piece = &pieces[(unsigned)rand_r(&seed) % COUNT(pieces)];
+        end_piece(piece);
+        unsigned bits = (unsigned)rand_r(&seed) % 17;
+        piece->size = 1 + (unsigned)rand_r(&seed) % ((size_t)1 << bits);
+        piece->seed = i;
+        piece->memory = allocate(g, piece->size);
+        fill(host_of(piece->memory), piece->size, i);
+        if (i % 16 == 0)
+            check_device(piece->memory, piece->size, i);
+    }
+    for (size_t i = 0; i < COUNT(pieces); i++)
+        end_piece(&pieces[i]);
+}
+
+/* ---- Work that is queued --------------------------------------------------------------------- */
+
+struct opener {
+    struct gate gate;
+    uint64_t synchronized;
+    bool seen;
+};
+
+/* Opens once somebody waits. A free that does not wait never gets here: the time-out ends it. */
+static void *open_when_waited_for(void *data) {
+    struct opener *opener = data;
+    for (int i = 0; i < 10000 && !opener->seen; i++) {
+        opener->seen = soft->call_count("cuCtxSynchronize") > opener->synchronized;
+        usleep(1000);
+    }
+    __atomic_store_n(opener->gate.flag, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static void a_free_waits_for_queued_work(void **state) {
+    (void)state;
+    pthread_t thread;
+    vkgdr_memory_t held = allocate(g, 64), memory = allocate(g, 4096);
+    struct opener opener = {.gate = close_gate(),
+                            .synchronized = soft->call_count("cuCtxSynchronize")};
+    memset(host_of(memory), 0, 4096);
+    assert_int_equal(
+        cu->cuMemsetD8Async(vkgdr_memory_get_device_ptr(memory), 7, 4096, opener.gate.stream),
+        CUDA_SUCCESS);
+    unsigned char *host = host_of(memory);
+    assert_int_equal(pthread_create(&thread, NULL, open_when_waited_for, &opener), 0);
+    vkgdr_memory_free(memory);
+    bool done = host[0] == 7 && host[4095] == 7;
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(done);
+    assert_true(opener.seen);
+    vkgdr_memory_free(held);
+    OK(gpumem_stream_destroy(device, opener.gate.stream));
+    assert_int_equal(cu->cuMemFreeHost(opener.gate.flag), CUDA_SUCCESS);
+}
+
+static void bytes_that_cannot_be_waited_for_are_not_reused(void **state) {
+    (void)state;
+    vkgdr_memory_t held = allocate(g, 64), memory = allocate(g, 64);
+    CUdeviceptr address = vkgdr_memory_get_device_ptr(memory);
+    assert_int_equal(
+        soft->fault_arm("cuCtxSynchronize", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
+    vkgdr_memory_free(memory);
+    assert_int_equal(soft->fault_disarm(), 1);
+    vkgdr_memory_t others[SLAB / UNIT - 2];
+    for (size_t i = 0; i < COUNT(others); i++) {
+        others[i] = allocate(g, 1);
+        assert_true(vkgdr_memory_get_device_ptr(others[i]) != address);
+    }
+    assert_int_equal(icd->calls("vkAllocateMemory"), 1);
+    for (size_t i = 0; i < COUNT(others); i++)
+        vkgdr_memory_free(others[i]);
+    vkgdr_memory_free(held);
+}
+
+/* Nor is the slab kept that has lost them. */
+static void a_slab_that_lost_bytes_is_not_kept(void **state) {
+    (void)state;
+    vkgdr_memory_t held[9];
+    for (size_t i = 0; i < COUNT(held); i++)
+        held[i] = allocate(g, 256 * KIB);
+    assert_int_equal(icd->live().memories, 2);
+    assert_int_equal(
+        soft->fault_arm("cuCtxSynchronize", 1, CUDA_ERROR_UNKNOWN, SOFTGPU_FAULT_BEFORE), 0);
+    vkgdr_memory_free(held[8]);
+    assert_int_equal(soft->fault_disarm(), 1);
+    assert_int_equal(icd->live().memories, 1);
+    for (size_t i = 0; i < 8; i++)
+        vkgdr_memory_free(held[i]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(small_buffers_cost_no_call_of_vulkan),
+        TEST(a_warm_pair_costs_none_either),
+        TEST(large_buffers_have_their_own),
+        TEST(the_last_buffer_takes_the_slab_along),
+        TEST(one_empty_slab_is_kept_beside_buffers),
+        TEST(bytes_stay_apart_through_random_steps),
+        TEST(a_free_waits_for_queued_work),
+        TEST(bytes_that_cannot_be_waited_for_are_not_reused),
+        TEST(a_slab_that_lost_bytes_is_not_kept),
+    };
+    return cmocka_run_group_tests(tests, start_vkgdr, close_device);
+}
