@@ -100,6 +100,9 @@ VKGDR_API size_t vkgdr_memory_non_coherent_atom_size(vkgdr_memory_t mem);
 VKGDR_API void vkgdr_memory_flush(vkgdr_memory_t mem, size_t offset, size_t size);
 VKGDR_API void vkgdr_memory_invalidate(vkgdr_memory_t mem, size_t offset, size_t size);
 
+/* Beyond vkgdr: the CUdevice that was opened. */
+VKGDR_API int gpumem_vkgdr_device(vkgdr_t g);
+
 #ifdef __cplusplus
 }
 #endif

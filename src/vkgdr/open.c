@@ -145,3 +145,7 @@ void vkgdr_close(vkgdr_t g) {
     if (g && gm_vkgdr_ours(g))
         gm_vkgdr_release(g);
 }
+
+int gpumem_vkgdr_device(vkgdr_t g) {
+    return g->device;
+}

@@ -12,7 +12,9 @@ import vkgdr.pycuda
 from tap import expect, expect_equal, main, raises
 
 cuda.init()
-CONTEXT = cuda.Device(0).retain_primary_context() if __name__ != "__mp_main__" else None
+# Processes that this one starts import it too, and have none.
+FIRST = multiprocessing.current_process().name == "MainProcess"
+CONTEXT = cuda.Device(0).retain_primary_context() if FIRST else None
 if CONTEXT:
     CONTEXT.push()
 

@@ -60,6 +60,7 @@ static void the_current_contexts_device_is_opened(void **state) {
     vkgdr_t g = vkgdr_open(77, VKGDR_OPEN_CURRENT_CONTEXT_BIT);
     assert_non_null(g);
     NO_ERROR();
+    assert_int_equal(gpumem_vkgdr_device(g), 0);
     vkgdr_close(g);
 }
 

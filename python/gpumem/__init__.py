@@ -1,0 +1,1 @@
+"""gpumem for Python. Of its parts `gpumem.vkgdr` is here."""
