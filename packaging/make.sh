@@ -1,7 +1,7 @@
 #!/bin/sh
-# packaging/make.sh DIST: the Debian package and the wheel, of a release build of their own without
+# packaging/make.sh DIST: the Debian package and the wheels, of a release build of their own without
 # tests. Needs cpack, dpkg-dev and a virtual environment with the wheel package; exit status 77 when
-# that can be had from nowhere: the Debian package is made then, the wheel is not.
+# that can be had from nowhere: the Debian package is made then, the wheels are not.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFI
     -DCMAKE_INSTALL_LIBDIR=lib -DGPUMEM_TESTS=OFF -DGPUMEM_BENCH=OFF -DGPUMEM_EXAMPLES=OFF \
     -DGPUMEM_PACKAGE=ON
 cmake --build "$build"
-rm -f "$dist"/gpumem_*.deb "$dist"/gpumem-*.whl
+rm -f "$dist"/gpumem_*.deb "$dist"/gpumem-*.whl "$dist"/vkgdr-*.whl
 cpack --config "$build/CPackConfig.cmake" -B "$dist"
 rm -rf "$dist/_CPack_Packages"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the wheel: the command `gpumem`, libgpumem with its headers, and softgpu, in the layout of an
-install.
+"""Makes the wheels: gpumem has the command `gpumem`, the libraries with their headers, and softgpu, in
+the layout of an install, and the Python package gpumem; vkgdr has the name vkgdr for gpumem.vkgdr.
 
-wheel.py TREE DIST: TREE is an installed prefix. Everything goes into the wheel's data folder, which
+wheel.py TREE DIST: TREE is an installed prefix. All of it goes into the wheel's data folder, which
 an installer lays over the environment's prefix: bin/gpumem finds lib/ beside it by $ORIGIN, as in any
 other install. Packing and the list of hashes are the wheel package's own work.
 """
@@ -15,6 +15,23 @@ from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[1]
 NAME = "gpumem"
+
+SHIM = SOURCE / "packaging/vkgdr_shim"
+# Of vkgdr's version whose interface it is; what follows the plus sign is a local version's.
+SHIM_VERSION = "0.1+gpumem.{version}"
+
+SHIM_METADATA = """\
+Metadata-Version: 2.1
+Name: vkgdr
+Version: {shim}
+Summary: The module vkgdr, provided by gpumem
+License: Apache-2.0
+Requires-Python: >=3.8
+Requires-Dist: gpumem=={version}
+Description-Content-Type: text/markdown
+
+The module `vkgdr` is `gpumem.vkgdr` here: device memory that the CPU reads and writes, with vkgdr's own interface. `vkgdr.pycuda` needs pycuda.
+"""
 
 METADATA = """\
 Metadata-Version: 2.1
@@ -30,7 +47,7 @@ Description-Content-Type: text/markdown
 WHEEL = """\
 Wheel-Version: 1.0
 Generator: gpumem packaging
-Root-Is-Purelib: false
+Root-Is-Purelib: {pure}
 Tag: py3-none-{platform}
 """
 
@@ -62,13 +79,15 @@ def copy_tree(tree, data):
     """The parts that run and those to build with; wheels hold no links, so a link becomes the file
     that it names."""
     shutil.copytree(tree / "lib" / "gpumem", data / "lib" / "gpumem", symlinks=False)
-    shutil.copy(tree / "lib" / "libgpumem.so.0", data / "lib" / "libgpumem.so.0")
+    for library in "libgpumem.so.0", "libvkgdr.so.1":
+        shutil.copy(tree / "lib" / library, data / "lib" / library)
     shutil.copytree(tree / "share" / "gpumem", data / "share" / "gpumem")
     shutil.copytree(tree / "include" / "gpumem", data / "include" / "gpumem")
     for folder in "man", "bash-completion", "fish":
         shutil.copytree(tree / "share" / folder, data / "share" / folder)
     # Debian's zsh alone knows the folder of its packages.
     shutil.copytree(tree / "share/zsh/vendor-completions", data / "share/zsh/site-functions")
+    shutil.copy(tree / "include" / "vkgdr.h", data / "include" / "vkgdr.h")
     (data / "lib" / "libgpumem.so").write_text(LINKER_SCRIPT)
     # An environment may be anywhere, so the prefix is counted from the file.
     (data / "lib" / "pkgconfig").mkdir()
@@ -79,27 +98,52 @@ def copy_tree(tree, data):
     (data / "lib" / "pkgconfig" / "gpumem.pc").write_text(movable)
 
 
+def copy_package(source, root):
+    """A Python package, without what running it from the sources has left."""
+    shutil.copytree(source, root / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def pack(root, dist):
+    subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", dist, root], check=True)
+
+
+def make_gpumem(root, tree, dist):
+    full = f"{NAME}-{version()}"
+    data, info = root / f"{full}.data" / "data", root / f"{full}.dist-info"
+    scripts = root / f"{full}.data" / "scripts"
+    for each in data / "lib", scripts, info:
+        each.mkdir(parents=True)
+    copy_tree(tree, data)
+    copy_package(SOURCE / "python" / "gpumem", root)
+    shutil.copy(tree / "bin" / "gpumem", scripts / "gpumem")
+    major, minor = newest_glibc([*data.rglob("*.so*"), scripts / "gpumem"])
+    platform = f"manylinux_{major}_{minor}_x86_64"
+    (info / "METADATA").write_text(METADATA.format(
+        name=NAME, version=version(), readme=(SOURCE / "README.md").read_text()))
+    (info / "WHEEL").write_text(WHEEL.format(pure="false", platform=platform))
+    (info / "licenses").mkdir()
+    for licence in [SOURCE / "LICENSE", *SOURCE.glob("packaging/licences/*.txt")]:
+        shutil.copy(licence, info / "licenses" / licence.name)
+    pack(root, dist)
+
+
+def make_shim(root, dist):
+    shim = SHIM_VERSION.format(version=version())
+    info = root / f"vkgdr-{shim}.dist-info"
+    info.mkdir(parents=True)
+    copy_package(SHIM / "vkgdr", root)
+    (info / "METADATA").write_text(SHIM_METADATA.format(shim=shim, version=version()))
+    (info / "WHEEL").write_text(WHEEL.format(pure="true", platform="any"))
+    (info / "licenses").mkdir()
+    shutil.copy(SOURCE / "LICENSE", info / "licenses" / "LICENSE")
+    pack(root, dist)
+
+
 def main():
     tree, dist = Path(sys.argv[1]), Path(sys.argv[2])
     with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder) / "wheel"
-        full = f"{NAME}-{version()}"
-        data, info = root / f"{full}.data" / "data", root / f"{full}.dist-info"
-        scripts = root / f"{full}.data" / "scripts"
-        for each in data / "lib", scripts, info:
-            each.mkdir(parents=True)
-        copy_tree(tree, data)
-        shutil.copy(tree / "bin" / "gpumem", scripts / "gpumem")
-        major, minor = newest_glibc([*data.rglob("*.so*"), scripts / "gpumem"])
-        platform = f"manylinux_{major}_{minor}_x86_64"
-        (info / "METADATA").write_text(METADATA.format(
-            name=NAME, version=version(), readme=(SOURCE / "README.md").read_text()))
-        (info / "WHEEL").write_text(WHEEL.format(platform=platform))
-        (info / "licenses").mkdir()
-        for licence in [SOURCE / "LICENSE", *SOURCE.glob("packaging/licences/*.txt")]:
-            shutil.copy(licence, info / "licenses" / licence.name)
-        subprocess.run([sys.executable, "-m", "wheel", "pack", "--dest-dir", dist, root],
-                       check=True)
+        make_gpumem(Path(folder) / "gpumem", tree, dist)
+        make_shim(Path(folder) / "vkgdr", dist)
 
 
 if __name__ == "__main__":

@@ -161,6 +161,34 @@ def use_headers(folder):
     run(folder / "use", env=clean_environment())
 
 
+# Neither a GPU nor softgpu: the library is found, and says what is missing.
+IMPORT = """
+import gpumem.vkgdr, vkgdr
+assert vkgdr.RawMemory is gpumem.vkgdr.RawMemory
+try:
+    vkgdr.Vkgdr(0, 8)
+except vkgdr.VkgdrError as error:
+    print(error)
+with open("/proc/self/maps") as maps:
+    print({line.split()[-1] for line in maps if "libvkgdr" in line})
+"""
+
+
+def check_vkgdr(pip, dist, folder):
+    """The module gpumem.vkgdr and the distribution that has its older name."""
+    run(*pip, "install", "--no-index", next(dist.glob("vkgdr-*.whl")))
+    said = run(folder / "venv/bin/python", "-c", IMPORT, env=clean_environment(), cwd="/")
+    library = (folder / "venv/lib/libvkgdr.so.1").resolve()
+    assert said.splitlines() == ["vkgdr_open: unknown flags 0x8", str({str(library)})], said
+    run(*pip, "check")
+    shown = run(folder / "venv/bin/python", "-c", "from importlib.metadata import requires, version\n"
+                "print(version('vkgdr'), *requires('vkgdr'))")
+    assert re.fullmatch(r"0\.1\+gpumem\.(\S+) gpumem==\1\n", shown), shown
+    header = (folder / "venv/include/vkgdr.h").read_text()
+    assert header == (SOURCE / "include/vkgdr.h").read_text(), header
+    run(*pip, "uninstall", "--yes", "vkgdr")
+
+
 def test_wheel(dist, folder):
     venv.create(folder / "venv", with_pip=True, symlinks=True)
     pip = [folder / "venv/bin/python", "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -179,6 +207,7 @@ def test_wheel(dist, folder):
     check_manual(folder / "venv/share", command)
     assert (folder / "venv/share/bash-completion/completions/gpumem").stat().st_size > 0
     assert (folder / "venv/share/zsh/site-functions/_gpumem").stat().st_size > 0
+    check_vkgdr(pip, dist, folder)
     run(*pip, "uninstall", "--yes", "gpumem")
     # pip leaves empty folders.
     left = [str(path) for path in (folder / "venv").rglob("*gpu*") if path.is_file()]
