@@ -58,9 +58,9 @@ static bool set_answer(const char *text) {
 }
 
 /* Several libraries may have refused. That one of them failed with the very device matters most,
- * then that one opened and has other devices. */
+ * then that one opened and has other devices. The log has all of it. */
 static void set_refusal(const gpumem_error *error, const char *reason) {
-    gm_log(GPUMEM_LOG_INFO, "vkgdr_open: %s", error->message);
+    gm_log(GPUMEM_LOG_WARNING, "vkgdr_open: %s", error->message);
     bool had_device = error->vulkan_code != 0;
     if (!had_device && strstr(reason, "no device with this UUID"))
         gm_vkgdr_error_set("%s", NO_DEVICE);

@@ -1,18 +1,71 @@
 #!/usr/bin/env python3
 """docs/mission.md: every call, member and test that its tables name exists, and each row has both."""
+import ast
+import re
 import sys
 
-from pages import CALL, CODE, SOURCE, TEST, declared, missing_test, public_headers, report, rows_of
+import pages
+from pages import CODE, SOURCE, TEST, declared, report, rows_of
+
+CALL = re.compile(r"\b(?:gpumem|GPUMEM|vkgdr|VKGDR)_\w+(?:\.\w+)?")
+PYTHON = re.compile(r"\bgpumem\.vkgdr(?:\.(\w+(?:\.\w+)*))?")
+
+
+def members_of(tree, classes):
+    """Each class of a module with what it defines, and its bases of `classes`."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            names = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
+            for each in node.body:
+                if isinstance(each, ast.Assign):
+                    names |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+            bases = {ast.unparse(base) for base in node.bases}
+            classes[node.name] = names.union(*(classes.get(base, set()) for base in bases))
+
+
+def python_names(root):
+    """Dotted names below gpumem.vkgdr: its modules, their classes, and these' members."""
+    folder, classes = root / "python/gpumem/vkgdr", {}
+    found = set()
+    for prefix, file in ("", "__init__.py"), ("pycuda.", "pycuda.py"):
+        before = set(classes)
+        members_of(ast.parse((folder / file).read_text()), classes)
+        for name in classes.keys() - before:
+            found |= {f"{prefix}{name}"} | {f"{prefix}{name}.{member}" for member in classes[name]}
+    return found | {"pycuda"}
+
+
+def programs_of(file):
+    """A test of clients runs a program; that may have the tests of another one too."""
+    folder = file.parent / "programs"
+    texts = [file.read_text()]
+    for _ in range(2):
+        named = set(re.findall(r"\b(\w+)\.py\"|^import (\w+)$", "\n".join(texts), re.M))
+        more = [folder / f"{one or other}.py" for one, other in named]
+        texts = [file.read_text()] + [path.read_text() for path in more if path.exists()]
+    return "\n".join(texts)
+
+
+def missing_test(where, name, root):
+    file = root / "tests" / f"{where}.py"
+    if not where.startswith("clients/") or not file.exists():
+        return pages.missing_test(where, name, root)
+    if name and not re.search(rf"\bdef {name}\b", programs_of(file)):
+        return f"{where} has no {name}"
+    return None
 
 
 def problems_of(text, root):
-    headers = public_headers(root)
+    headers = pages.public_headers(root) + (root / "include/vkgdr.h").read_text()
+    python = python_names(root)
     found = []
     for number, cells in rows_of(text):
         named = " ".join(CODE.findall(" ".join(cells[1:-1])))
         calls, tests = CALL.findall(named), TEST.findall(" ".join(CODE.findall(cells[-1])))
         found += [f"line {number}: {call} is not declared" for call in calls
                   if not declared(call, headers)]
+        found += [f"line {number}: there is no gpumem.vkgdr.{name}"
+                  for name in PYTHON.findall(named) if name and name not in python]
         found += [f"line {number}: {problem}" for where, name in tests
                   if (problem := missing_test(where, name, root))]
         if not tests:
@@ -27,7 +80,10 @@ def planted():
     cases = [(good, 0), (("gpumem_no_such_call", good[1]), 1),
              (("gpumem_virtual_options.no_member", good[1]), 1),
              ((good[0], "unit/test_no_such"), 1), ((good[0], "unit/test_low_level:no_such"), 1),
-             ((good[0], "nothing"), 1)]
+             ((good[0], "nothing"), 1), (("vkgdr_no_such_call", good[1]), 1),
+             (("gpumem.vkgdr.pycuda.Memory.flush", "clients/test_vkgdr_python:test_opening"), 0),
+             (("gpumem.vkgdr.RawMemory.no_such", good[1]), 1),
+             ((good[0], "clients/test_vkgdr_python:test_no_such"), 1)]
     return [f"{cells}: {problems_of(row.format(*cells), SOURCE)}" for cells, wanted in cases
             if len(problems_of(row.format(*cells), SOURCE)) != wanted]
 
