@@ -40,7 +40,7 @@ LIBRARIES = {
     "vulkan/vulkan_core.h": ("src/vulkan",),
     "vulkan/vk_icd.h": ("tests/vulkan_icd",),
     # Not a library but ours, under the name that programs of vkgdr's know.
-    "vkgdr.h": ("src/vkgdr", "tests"),
+    "vkgdr.h": ("src/vkgdr", "tests", "bench"),
 }
 # folder -> the folders of src/ that it may include, besides its own; None: public headers only
 PARTS = {"base", "driver", "vulkan", "softgpu", "memory", "cache", "wrap", "share", "load",

@@ -2,6 +2,8 @@
 of its reference, and the interfaces that are more than that."""
 import gc
 import inspect
+import os
+import subprocess
 import sys
 import weakref
 
@@ -117,6 +119,14 @@ def test_flush_and_invalidate_of_parts():
     expect(memory.is_coherent)
     expect_equal(memory.non_coherent_atom_size, 1)
     memory.free()
+
+
+def test_a_missing_library_is_named():
+    done = subprocess.run([sys.executable, "-c", "import gpumem.vkgdr"], stderr=subprocess.PIPE,
+                          text=True, check=False, env=dict(os.environ, GPUMEM_VKGDR="/nowhere/lib.so"))
+    last = done.stderr.splitlines()[-1]
+    expect_equal(done.returncode, 1)
+    expect(last.startswith("ImportError: libvkgdr.so.1") and "/nowhere/lib.so" in last, last)
 
 
 # ---- Other views of the bytes -------------------------------------------------------------------

@@ -101,7 +101,9 @@ static void bytes_stay_apart_through_random_steps(void **state) {
     (void)state;
     static struct piece pieces[200];
     unsigned seed = 20261122;
-    for (unsigned i = 0; i < MANY; i++) {
+    const char *takes_long = getenv("GPUMEM_TEST_LONG");
+    unsigned steps = takes_long && strcmp(takes_long, "1") == 0 ? 50 * MANY : MANY;
+    for (unsigned i = 0; i < steps; i++) {
         struct piece *piece = &pieces[(unsigned)rand_r(&seed) % COUNT(pieces)];
         end_piece(piece);
         unsigned bits = (unsigned)rand_r(&seed) % 17;
