@@ -75,6 +75,17 @@ static void memory_of_an_ended_context_is_not_handed_out(void **state) {
     vkgdr_close(g);
 }
 
+/* softgpu gives no handle a second time, NVIDIA's driver may. */
+static void contexts_are_told_apart_by_their_number(void **state) {
+    (void)state;
+    struct gm_vkgdr_context current = gm_vkgdr_context_current(cu), later = current;
+    assert_ptr_equal(current.handle, own_context());
+    assert_true(current.id != 0);
+    assert_true(gm_vkgdr_context_same(current, later));
+    later.id++;
+    assert_false(gm_vkgdr_context_same(current, later));
+}
+
 static void a_free_without_the_context_gives_vulkans_part_back(void **state) {
     CUcontext popped;
     (void)state;
@@ -108,6 +119,7 @@ int main(void) {
         TEST(slabs_are_a_contexts_own),
         TEST(a_context_may_end_before_its_memory),
         TEST(memory_of_an_ended_context_is_not_handed_out),
+        TEST(contexts_are_told_apart_by_their_number),
         TEST(a_free_without_the_context_gives_vulkans_part_back),
     };
     return cmocka_run_group_tests(tests, start_with_two_devices, close_device);
