@@ -22,6 +22,7 @@
 #include <gpumem/cpp/layout.hpp>
 #include <gpumem/cpp/load.hpp>
 #include <gpumem/cpp/managed.hpp>
+#include <gpumem/cpp/mapped.hpp>
 #include <gpumem/cpp/mapped_store.hpp>
 #include <gpumem/cpp/options.hpp>
 #include <gpumem/cpp/pool.hpp>

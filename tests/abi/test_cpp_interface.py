@@ -24,7 +24,7 @@ LINK = [f"-L{BUILD}/lib", "-lgpumem", f"-Wl,-rpath,{BUILD}/lib", "-pthread"]
 AS_THEY_ARE = {"gpumem_last_error", "gpumem_status_string", "gpumem_status_name", "gpumem_set_log",
                "gpumem_version", "gpumem_version_string", "gpumem_location_name",
                "gpumem_access_name", "gpumem_handle_type_name", "gpumem_capability_name",
-               "gpumem_resource_fail"}
+               "gpumem_resource_fail", "gpumem_mapped_method_name"}
 # The driver's own API and softgpu's controls are interfaces of their own.
 OTHER_INTERFACES = {"driver.h", "softgpu.h", "cuda_api.h"}
 

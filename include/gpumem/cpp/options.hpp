@@ -15,6 +15,7 @@
 #include <gpumem/copy.h>
 #include <gpumem/dlpack.h>
 #include <gpumem/library.h>
+#include <gpumem/mapped.h>
 #include <gpumem/resource.h>
 #include <gpumem/share.h>
 #include <gpumem/virtual.h>
@@ -90,6 +91,25 @@ struct virtual_options {
     bool exact_growth = false;
     std::size_t give_back_bytes = 0;
     std::uint64_t cache_bytes = 0;
+};
+
+/* gpumem_mapped_options */
+struct mapped_options {
+    gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
+    bool method_strict = false;
+    bool require_coherent = false;
+    bool force_non_coherent = false;
+    std::size_t capacity = 0;
+    std::size_t chunk_maximum = 0;
+    std::uint64_t cache_bytes = 0;
+};
+
+/* gpumem_host_view_options */
+struct host_view_options {
+    gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
+    bool method_strict = false;
+    bool require_coherent = false;
+    bool force_non_coherent = false;
 };
 
 /* gpumem_logging_options */
@@ -261,6 +281,29 @@ inline gpumem_virtual_options in_c(const virtual_options &from) noexcept {
     to.exact_growth = from.exact_growth;
     to.give_back_bytes = from.give_back_bytes;
     to.cache_bytes = from.cache_bytes;
+    return to;
+}
+
+inline gpumem_mapped_options in_c(const mapped_options &from) noexcept {
+    gpumem_mapped_options to{};
+    to.size = sizeof to;
+    to.method = from.method;
+    to.method_strict = from.method_strict;
+    to.require_coherent = from.require_coherent;
+    to.force_non_coherent = from.force_non_coherent;
+    to.capacity = from.capacity;
+    to.chunk_maximum = from.chunk_maximum;
+    to.cache_bytes = from.cache_bytes;
+    return to;
+}
+
+inline gpumem_host_view_options in_c(const host_view_options &from) noexcept {
+    gpumem_host_view_options to{};
+    to.size = sizeof to;
+    to.method = from.method;
+    to.method_strict = from.method_strict;
+    to.require_coherent = from.require_coherent;
+    to.force_non_coherent = from.force_non_coherent;
     return to;
 }
 

@@ -208,6 +208,26 @@ void pools_have_this_form(gpumem::library_ref library, gpumem::device_ref device
     EXPECT(device.try_trim(true).has_value());
 }
 
+void mapped_memory_has_this_form(gpumem::device_ref device, gpumem::resource_ref memory) {
+    std::array<std::byte, 8> bytes{};
+    const auto mapped = gpumem::try_mapped_resource(device, {.method = GPUMEM_MAPPED_DESCRIPTOR});
+    EXPECT(gpumem::try_mapped_info(*mapped)->method == GPUMEM_MAPPED_DESCRIPTOR);
+    EXPECT(!gpumem::try_mapped_info(memory).has_value());
+    const auto buffer = mapped->try_allocate(KIB);
+    EXPECT(gpumem::try_mapped_write(*buffer, 0, bytes).has_value());
+    EXPECT(gpumem::try_mapped_read(*buffer, 0, bytes).has_value());
+    EXPECT(gpumem::try_mapped_flush(*buffer, 0, 8).has_value());
+    EXPECT(gpumem::try_mapped_invalidate(*buffer, 0, 8).has_value());
+    EXPECT(gpumem::try_mapped_publish(*buffer, 0, bytes, 8, 1).has_value());
+    EXPECT(!gpumem::try_mapped_write(*buffer, KIB, bytes).has_value());
+    const auto viewed = memory.try_allocate(KIB);
+    auto view = gpumem::host_view::try_create(*viewed);
+    EXPECT(view->pointer() != nullptr && view->try_info()->atom >= 1);
+    EXPECT(view->try_flush(0, 8).has_value() && view->try_invalidate(0, 8).has_value());
+    EXPECT(view->try_close().has_value() && !*view);
+    EXPECT(!gpumem::host_view::try_create(nullptr).has_value());
+}
+
 } // namespace
 
 int main(int, char **argv) {
@@ -228,6 +248,7 @@ int main(int, char **argv) {
         copies_have_this_form(*device, *memory);
         other_libraries_memory_has_this_form(*device, *memory);
         pools_have_this_form(*library, *device);
+        mapped_memory_has_this_form(*device, *memory);
     }
     EXPECT(library->try_close().error().status() == GPUMEM_ERROR_BUSY);
     EXPECT(device->try_close().has_value() && library->try_close().has_value());

@@ -658,6 +658,39 @@ gpumem_status hand_on(void *user, const gpumem_request *request, gpumem_allocati
     return GPUMEM_OK;
 }
 
+void the_cpu_writes_device_memory(gpumem::device_ref device) {
+    const std::vector<std::byte> data = numbers(KIB);
+    std::vector<std::byte> back(KIB);
+    const gpumem::resource mapped =
+        gpumem::mapped_resource(device, {.method = GPUMEM_MAPPED_DESCRIPTOR, .capacity = 8 * MIB});
+    EXPECT(gpumem::mapped_info(mapped).method == GPUMEM_MAPPED_DESCRIPTOR);
+    const gpumem::buffer buffer = mapped.allocate(2 * MIB);
+    gpumem::mapped_write(buffer, 5, data);
+    gpumem::mapped_read(buffer, 5, back);
+    EXPECT(back == data);
+    gpumem::mapped_flush(buffer, 0, KIB);
+    gpumem::mapped_invalidate(buffer, 0, KIB);
+    gpumem::mapped_publish(buffer, 0, std::span(data).first(8), KIB, 3);
+    EXPECT(static_cast<const unsigned *>(buffer.host_pointer())[KIB / sizeof(unsigned)] == 3);
+    EXPECT(!gpumem::try_mapped_publish(buffer, 0, data, 4, 1));
+
+    const gpumem::resource plain = gpumem::virtual_resource(device, {.capacity = 8 * MIB});
+    const gpumem::buffer viewed = plain.allocate(2 * MIB);
+    EXPECT(!gpumem::try_mapped_write(viewed, 0, data));
+    gpumem::host_view view = gpumem::host_view::create(viewed);
+    std::byte *place = static_cast<std::byte *>(view.pointer());
+    viewed.grow(4 * MIB);
+    place[3 * MIB] = data[1];
+    view.flush(3 * MIB, 1);
+    view.invalidate(3 * MIB, 1);
+    back.resize(1);
+    viewed.read_sync(3 * MIB, back);
+    EXPECT(back[0] == data[1] && view.info().atom >= 1);
+    EXPECT(!view.try_flush(4 * MIB, 1));
+    view.close();
+    EXPECT(!view);
+}
+
 void take_back(void *, const gpumem_allocation *allocation, CUstream) {
     gpumem::buffer::adopt(static_cast<gpumem_buffer *>(allocation->cookie)).reset();
 }
@@ -955,6 +988,7 @@ int main(int, char **argv) {
         buffers_are_shared(device);
         buffers_grow_where_they_are_shared(device);
         files_are_loaded(device, argv[0]);
+        the_cpu_writes_device_memory(device);
         own_resources_work(device);
         addresses_without_owners(device);
         pools_tell_of_themselves(device);

@@ -1,0 +1,134 @@
+/*
+ * Device memory that the CPU writes, and CPU mappings of virtual buffers. Contracts:
+ * gpumem/mapped.h, of the call that a function is named after.
+ */
+#ifndef GPUMEM_CPP_MAPPED_HPP
+#define GPUMEM_CPP_MAPPED_HPP
+
+#include <gpumem/cpp/buffer.hpp>
+#include <gpumem/mapped.h>
+
+namespace gpumem {
+inline namespace GPUMEM_CPP_MODE {
+
+inline result<resource> try_mapped_resource(device_ref device,
+                                            const mapped_options &options = {}) noexcept {
+    const gpumem_mapped_options in_c = detail::in_c(options);
+    return detail::created<resource>(
+        [&](auto *made) { return gpumem_mapped_resource_create(device.get(), &in_c, made); });
+}
+
+/* Of the resource itself, not of a wrapper around it. */
+inline result<gpumem_mapped_info> try_mapped_info(resource_ref mapped) noexcept {
+    return detail::fetched<gpumem_mapped_info>(
+        [&](auto *info) { return gpumem_mapped_get_info(mapped.get(), info); });
+}
+
+inline result<void> try_mapped_write(buffer_ref buffer, std::size_t offset,
+                                     std::span<const std::byte> from) noexcept {
+    return detail::checked(gpumem_mapped_write(buffer.get(), offset, from.data(), from.size()));
+}
+
+inline result<void> try_mapped_read(buffer_ref buffer, std::size_t offset,
+                                    std::span<std::byte> to) noexcept {
+    return detail::checked(gpumem_mapped_read(buffer.get(), offset, to.data(), to.size()));
+}
+
+inline result<void> try_mapped_flush(buffer_ref buffer, std::size_t offset,
+                                     std::size_t bytes) noexcept {
+    return detail::checked(gpumem_mapped_flush(buffer.get(), offset, bytes));
+}
+
+inline result<void> try_mapped_invalidate(buffer_ref buffer, std::size_t offset,
+                                          std::size_t bytes) noexcept {
+    return detail::checked(gpumem_mapped_invalidate(buffer.get(), offset, bytes));
+}
+
+/* The payload first, then `value` to the word at `flag_offset`. */
+inline result<void> try_mapped_publish(buffer_ref buffer, std::size_t offset,
+                                       std::span<const std::byte> payload, std::size_t flag_offset,
+                                       std::uint32_t value) noexcept {
+    return detail::checked(gpumem_mapped_publish(buffer.get(), offset, payload.data(),
+                                                 payload.size(), flag_offset, value));
+}
+
+/* Owns a CPU mapping of a virtual buffer, which it holds. */
+class host_view : public owner<host_view, borrowed<gpumem_host_view>> {
+  public:
+    static result<host_view> try_create(buffer_ref buffer,
+                                        const host_view_options &options = {}) noexcept {
+        const gpumem_host_view_options in_c = detail::in_c(options);
+        return detail::created<host_view>(
+            [&](auto *made) { return gpumem_host_view_create(buffer.get(), &in_c, made); });
+    }
+    void *pointer() const noexcept {
+        return gpumem_host_view_pointer(get());
+    }
+    result<gpumem_mapped_info> try_info() const noexcept {
+        return detail::fetched<gpumem_mapped_info>(
+            [&](auto *info) { return gpumem_host_view_get_info(get(), info); });
+    }
+    result<void> try_flush(std::size_t offset, std::size_t bytes) const noexcept {
+        return detail::checked(gpumem_host_view_flush(get(), offset, bytes));
+    }
+    result<void> try_invalidate(std::size_t offset, std::size_t bytes) const noexcept {
+        return detail::checked(gpumem_host_view_invalidate(get(), offset, bytes));
+    }
+    static gpumem_status give_back(gpumem_host_view *handle) noexcept {
+        return gpumem_host_view_destroy(handle);
+    }
+#if GPUMEM_CPP_EXCEPTIONS
+    static host_view create(buffer_ref buffer, const host_view_options &options = {}) {
+        return or_throw(try_create(buffer, options));
+    }
+    gpumem_mapped_info info() const {
+        return or_throw(try_info());
+    }
+    void flush(std::size_t offset, std::size_t bytes) const {
+        detail::require(gpumem_host_view_flush(get(), offset, bytes));
+    }
+    void invalidate(std::size_t offset, std::size_t bytes) const {
+        detail::require(gpumem_host_view_invalidate(get(), offset, bytes));
+    }
+#endif
+};
+
+#if GPUMEM_CPP_EXCEPTIONS
+
+inline resource mapped_resource(device_ref device, const mapped_options &options = {}) {
+    return or_throw(try_mapped_resource(device, options));
+}
+
+inline gpumem_mapped_info mapped_info(resource_ref mapped) {
+    return or_throw(try_mapped_info(mapped));
+}
+
+inline void mapped_write(buffer_ref buffer, std::size_t offset, std::span<const std::byte> from) {
+    detail::require(gpumem_mapped_write(buffer.get(), offset, from.data(), from.size()));
+}
+
+inline void mapped_read(buffer_ref buffer, std::size_t offset, std::span<std::byte> to) {
+    detail::require(gpumem_mapped_read(buffer.get(), offset, to.data(), to.size()));
+}
+
+inline void mapped_flush(buffer_ref buffer, std::size_t offset, std::size_t bytes) {
+    detail::require(gpumem_mapped_flush(buffer.get(), offset, bytes));
+}
+
+inline void mapped_invalidate(buffer_ref buffer, std::size_t offset, std::size_t bytes) {
+    detail::require(gpumem_mapped_invalidate(buffer.get(), offset, bytes));
+}
+
+inline void mapped_publish(buffer_ref buffer, std::size_t offset,
+                           std::span<const std::byte> payload, std::size_t flag_offset,
+                           std::uint32_t value) {
+    detail::require(gpumem_mapped_publish(buffer.get(), offset, payload.data(), payload.size(),
+                                          flag_offset, value));
+}
+
+#endif
+
+} // namespace GPUMEM_CPP_MODE
+} // namespace gpumem
+
+#endif
