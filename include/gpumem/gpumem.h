@@ -20,6 +20,7 @@
 #include <gpumem/mapped_store.h>
 #include <gpumem/pool.h>
 #include <gpumem/resource.h>
+#include <gpumem/ring.h>
 #include <gpumem/share.h>
 #include <gpumem/snapshot.h>
 #include <gpumem/stats.h>

@@ -27,6 +27,7 @@
 #include <gpumem/cpp/options.hpp>
 #include <gpumem/cpp/pool.hpp>
 #include <gpumem/cpp/resource.hpp>
+#include <gpumem/cpp/ring.hpp>
 #include <gpumem/cpp/share.hpp>
 #include <gpumem/cpp/snapshot.hpp>
 #include <gpumem/cpp/stream.hpp>

@@ -41,6 +41,7 @@ typedef enum gpumem_status {
     GPUMEM_ERROR_DATA = 14,           /* bytes are not what they should be */
     GPUMEM_ERROR_CANCELLED = 15,      /* the caller asked to stop */
     GPUMEM_ERROR_FORKED = 16,         /* the object was made before fork, by the parent */
+    GPUMEM_ERROR_TIMED_OUT = 17,      /* the caller's time-out has passed; nothing was done */
 } gpumem_status;
 
 /* The last failure of this thread. Pointers are valid until the thread's next failing call. */

@@ -106,6 +106,7 @@ static const struct {
     STATUS(ERROR_DATA, "data mismatch"),
     STATUS(ERROR_CANCELLED, "cancelled"),
     STATUS(ERROR_FORKED, "made before fork, by the parent"),
+    STATUS(ERROR_TIMED_OUT, "timed out"),
 #undef STATUS
 };
 

@@ -59,6 +59,7 @@ static void macros_say_what_was_written(void) {
     SAYS(gpumem_mapped_options, capacity, 9, method_strict, GPUMEM_MAPPED_OPTIONS(.capacity = 9));
     SAYS(gpumem_host_view_options, require_coherent, 1, force_non_coherent,
          GPUMEM_HOST_VIEW_OPTIONS(.require_coherent = 1));
+    SAYS(gpumem_ring_options, chunk_count, 4, mirrored, GPUMEM_RING_OPTIONS(.chunk_count = 4));
     EXPECT(GPUMEM_TRACKING_OPTIONS(.frames = 8)->frames == 8);
     EXPECT(GPUMEM_OPEN_OPTIONS(.driver = name)->driver == name);
     /* No member at all is the default. */

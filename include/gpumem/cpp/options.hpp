@@ -17,6 +17,7 @@
 #include <gpumem/library.h>
 #include <gpumem/mapped.h>
 #include <gpumem/resource.h>
+#include <gpumem/ring.h>
 #include <gpumem/share.h>
 #include <gpumem/virtual.h>
 #include <gpumem/wrappers.h>
@@ -110,6 +111,14 @@ struct host_view_options {
     bool method_strict = false;
     bool require_coherent = false;
     bool force_non_coherent = false;
+};
+
+/* gpumem_ring_options */
+struct ring_options {
+    std::size_t chunk_bytes = 0;
+    std::size_t chunk_count = 0;
+    std::size_t alignment = 0;
+    bool mirrored = false;
 };
 
 /* gpumem_logging_options */
@@ -304,6 +313,16 @@ inline gpumem_host_view_options in_c(const host_view_options &from) noexcept {
     to.method_strict = from.method_strict;
     to.require_coherent = from.require_coherent;
     to.force_non_coherent = from.force_non_coherent;
+    return to;
+}
+
+inline gpumem_ring_options in_c(const ring_options &from) noexcept {
+    gpumem_ring_options to{};
+    to.size = sizeof to;
+    to.chunk_bytes = from.chunk_bytes;
+    to.chunk_count = from.chunk_count;
+    to.alignment = from.alignment;
+    to.mirrored = from.mirrored;
     return to;
 }
 

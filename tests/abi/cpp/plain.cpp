@@ -228,6 +228,25 @@ void mapped_memory_has_this_form(gpumem::device_ref device, gpumem::resource_ref
     EXPECT(!gpumem::host_view::try_create(nullptr).has_value());
 }
 
+void rings_have_this_form(gpumem::device_ref device) {
+    const std::array<std::byte, 8> bytes{};
+    const std::array<CUevent, 1> no_event{};
+    const auto mapped = gpumem::try_mapped_resource(device, {.method = GPUMEM_MAPPED_DESCRIPTOR});
+    auto ring = gpumem::ring::try_create(*mapped, {.chunk_bytes = KIB, .chunk_count = 2});
+    EXPECT(!gpumem::ring::try_create(*mapped, {}).has_value());
+    const auto chunk = ring->try_acquire(8, 0);
+    EXPECT(ring->try_write(chunk->sequence, 0, bytes).has_value());
+    EXPECT(ring->try_flush(chunk->sequence, 0, 8).has_value());
+    EXPECT(!ring->try_close().has_value());
+    EXPECT(ring->try_commit(chunk->sequence, 8).has_value());
+    EXPECT(!ring->try_abandon(chunk->sequence).has_value());
+    EXPECT(ring->try_consume()->bytes == 8);
+    EXPECT(!ring->try_release_events(chunk->sequence, no_event).has_value());
+    EXPECT(ring->try_release(chunk->sequence).has_value());
+    EXPECT(ring->try_stop().has_value() && ring->try_info()->released == 1);
+    EXPECT(ring->try_close().has_value() && !*ring);
+}
+
 } // namespace
 
 int main(int, char **argv) {
@@ -249,6 +268,7 @@ int main(int, char **argv) {
         other_libraries_memory_has_this_form(*device, *memory);
         pools_have_this_form(*library, *device);
         mapped_memory_has_this_form(*device, *memory);
+        rings_have_this_form(*device);
     }
     EXPECT(library->try_close().error().status() == GPUMEM_ERROR_BUSY);
     EXPECT(device->try_close().has_value() && library->try_close().has_value());

@@ -691,6 +691,44 @@ void the_cpu_writes_device_memory(gpumem::device_ref device) {
     EXPECT(!view);
 }
 
+void chunks_go_round(gpumem::device_ref device) {
+    const std::vector<std::byte> data = numbers(KIB);
+    const gpumem::resource mapped =
+        gpumem::mapped_resource(device, {.method = GPUMEM_MAPPED_DESCRIPTOR});
+    gpumem::ring ring =
+        gpumem::ring::create(mapped, {.chunk_bytes = 3 * KIB, .chunk_count = 2, .mirrored = true});
+    const gpumem::stream stream = gpumem::stream::create(device);
+    const gpumem::event event = gpumem::event::create(device);
+    const std::array<CUstream, 1> streams{stream.get()};
+    const std::array<CUevent, 1> events{event.get()};
+    for (int i = 0; i < 3; i++) {
+        const gpumem_ring_chunk chunk = ring.acquire();
+        ring.write(chunk.sequence, 1, data);
+        ring.flush(chunk.sequence, 0, 1);
+        ring.commit(chunk.sequence, KIB + 1);
+        const gpumem_ring_chunk full = ring.consume(0);
+        EXPECT(full.sequence == chunk.sequence && full.bytes == KIB + 1);
+        std::vector<std::byte> back(KIB);
+        gpumem::copy(device, reinterpret_cast<CUdeviceptr>(back.data()), full.device + 1, KIB,
+                     stream);
+        event.record(stream);
+        if (i == 0)
+            ring.release_events(full.sequence, events);
+        else
+            ring.release(full.sequence, streams);
+        gpumem::stream_ref(device, stream).synchronize();
+        EXPECT(back == data);
+    }
+    const gpumem::result<gpumem_ring_chunk> none = ring.try_consume(1);
+    EXPECT(!none && none.error().status() == GPUMEM_ERROR_TIMED_OUT);
+    ring.abandon(ring.acquire(KIB).sequence);
+    ring.stop();
+    EXPECT(ring.info().closed == 1 && ring.info().acquired == 4);
+    EXPECT(ring.try_acquire().error().status() == GPUMEM_ERROR_CANCELLED);
+    ring.close();
+    EXPECT(!ring);
+}
+
 void take_back(void *, const gpumem_allocation *allocation, CUstream) {
     gpumem::buffer::adopt(static_cast<gpumem_buffer *>(allocation->cookie)).reset();
 }
@@ -989,6 +1027,7 @@ int main(int, char **argv) {
         buffers_grow_where_they_are_shared(device);
         files_are_loaded(device, argv[0]);
         the_cpu_writes_device_memory(device);
+        chunks_go_round(device);
         own_resources_work(device);
         addresses_without_owners(device);
         pools_tell_of_themselves(device);

@@ -1,0 +1,184 @@
+/* Chunks given back behind the work of several streams. */
+#include "base/cancel.h"
+#include "mapped/ring.h"
+#include "memory/capture.h"
+#include "memory/current.h"
+#include "memory/driver_error.h"
+
+#include <stdlib.h>
+
+/* ---- Marks ----------------------------------------------------------------------------------- */
+
+/* Marks the stream's present end, or says why it cannot be. */
+static gpumem_status mark(gpumem_ring *ring, CUstream stream, struct gm_wait *wait) {
+    static const char call[] = "gpumem_ring_release";
+    bool named = !gm_is_legacy(stream) && stream != CU_STREAM_PER_THREAD;
+    GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "%s: GPUMEM_STREAM_NONE is no stream", call);
+    GM_REQUIRE(!named || gm_capture_state(ring->device->cu, stream, NULL) != GM_CAPTURE_LOST,
+               "%s: stream %p does not exist", call, (void *)stream);
+    *wait = gm_wait_for(ring->device, stream, 0);
+    (void)gm_wait_mark(ring->device, wait);
+    if (wait->state == GM_WAIT_PASSED || wait->state == GM_WAIT_EVENT)
+        return GPUMEM_OK;
+    if (wait->state == GM_WAIT_CAPTURING)
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "%s: stream %p captures, so its work does not run; release on the stream "
+                       "that the graph is launched on",
+                       call, (void *)stream);
+    return gm_fail(GPUMEM_ERROR_DRIVER, "%s: the driver records no event on stream %p", call,
+                   (void *)stream);
+}
+
+/* The ring's own stream, made when it is first needed. */
+static gpumem_status own_stream(gpumem_ring *ring, CUstream *stream) {
+    gpumem_status status = GPUMEM_OK;
+    const gpumem_driver_api *cu = ring->device->cu;
+    pthread_mutex_lock(&ring->lock);
+    if (!ring->stream) {
+        CUstream made = NULL;
+        CUresult result = cu->cuStreamCreate(&made, CU_STREAM_NON_BLOCKING);
+        if (result == CUDA_SUCCESS) {
+            ring->stream = made;
+        } else {
+            status = gm_cu_fail(cu, result, "cuStreamCreate", "no stream to wait for events");
+            if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
+                gm_meter_quarantine(&ring->device->meter, 0);
+        }
+    }
+    *stream = ring->stream;
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+/* A capture recorded it, or there is no such event. */
+static bool is_the_events_fault(CUresult result) {
+    return result == CUDA_ERROR_CAPTURED_EVENT || result == CUDA_ERROR_INVALID_HANDLE ||
+           result == CUDA_ERROR_INVALID_VALUE;
+}
+
+static gpumem_status mark_event(gpumem_ring *ring, CUevent event, struct gm_wait *wait) {
+    static const char call[] = "gpumem_ring_release_events";
+    const gpumem_driver_api *cu = ring->device->cu;
+    CUstream stream = NULL;
+    GM_REQUIRE(event, "%s: an event is NULL", call);
+    CUresult result = cu->cuEventQuery(event);
+    if (result == CUDA_SUCCESS || gm_code_is_sticky(result)) {
+        *wait = (struct gm_wait){.state = GM_WAIT_PASSED};
+        return GPUMEM_OK;
+    }
+    if (result != CUDA_ERROR_NOT_READY)
+        return gm_cu_fail_as(
+            is_the_events_fault(result) ? GPUMEM_ERROR_INVALID_ARGUMENT : gm_status_of(result), cu,
+            result, "cuEventQuery", "%s: event %p cannot be waited for", call, (void *)event);
+    gpumem_status status = own_stream(ring, &stream);
+    if (status != GPUMEM_OK)
+        return status;
+    result = cu->cuStreamWaitEvent(stream, event, 0);
+    if (result != CUDA_SUCCESS)
+        return gm_cu_fail(cu, result, "cuStreamWaitEvent", "%s: event %p cannot be waited for",
+                          call, (void *)event);
+    return mark(ring, stream, wait);
+}
+
+/* ---- Release --------------------------------------------------------------------------------- */
+
+/* What a chunk is released behind: one of the two lists. */
+struct behind {
+    const CUstream *streams;
+    const CUevent *events;
+    size_t count;
+};
+
+static void drop(gpumem_ring *ring, struct gm_wait *waits, size_t count) {
+    while (count--)
+        gm_wait_drop(ring->device, &waits[count]);
+}
+
+/* All of them or none; those that have passed already are left out. */
+static gpumem_status mark_all(gpumem_ring *ring, const struct behind *behind, struct gm_wait *waits,
+                              size_t *count) {
+    size_t kept = 0;
+    for (size_t i = 0; i < behind->count; i++) {
+        struct gm_wait wait = {0};
+        gpumem_status status = behind->streams ? mark(ring, behind->streams[i], &wait)
+                                               : mark_event(ring, behind->events[i], &wait);
+        if (status != GPUMEM_OK) {
+            struct gm_error_record saved;
+            gm_error_save(&saved);
+            gm_wait_drop(ring->device, &wait);
+            drop(ring, waits, kept);
+            gm_error_restore(&saved);
+            return status;
+        }
+        if (wait.state != GM_WAIT_PASSED)
+            waits[kept++] = wait;
+    }
+    *count = kept;
+    return GPUMEM_OK;
+}
+
+static gpumem_status mark_in_context(gpumem_ring *ring, const struct behind *behind,
+                                     struct gm_wait **waits, size_t *count) {
+    struct gm_current current;
+    struct gm_wait *made = calloc(behind->count, sizeof *made);
+    if (!made)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu events",
+                       behind->count);
+    gpumem_status status = gm_current_enter(&current, ring->device);
+    if (status == GPUMEM_OK) {
+        status = mark_all(ring, behind, made, count);
+        gm_current_leave(&current);
+    }
+    if (status == GPUMEM_OK)
+        *waits = made;
+    else
+        free(made);
+    return status;
+}
+
+/* The marks are made without the lock: a stream that is full of work lets a record wait. */
+static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct behind *behind,
+                             const char *call) {
+    struct gm_ring_slot *slot = NULL;
+    struct gm_wait *waits = NULL;
+    size_t count = 0;
+    pthread_mutex_lock(&ring->lock);
+    gpumem_status status = gm_ring_find(ring, sequence, GM_RING_CONSUMED, call, &slot);
+    if (status == GPUMEM_OK)
+        slot->state = GM_RING_RELEASING;
+    pthread_mutex_unlock(&ring->lock);
+    if (status != GPUMEM_OK)
+        return status;
+    if (behind->count)
+        status = mark_in_context(ring, behind, &waits, &count);
+    pthread_mutex_lock(&ring->lock);
+    slot->state = status == GPUMEM_OK ? GM_RING_RELEASED : GM_RING_CONSUMED;
+    if (status == GPUMEM_OK) {
+        slot->waits = waits;
+        slot->wait_count = count;
+        ring->released++;
+        pthread_cond_broadcast(&ring->space);
+    }
+    pthread_mutex_unlock(&ring->lock);
+    return status;
+}
+
+gpumem_status gpumem_ring_release(gpumem_ring *ring, uint64_t sequence, const CUstream *streams,
+                                  size_t count) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_ring_release";
+    GM_CHECK(ring, call);
+    GM_REQUIRE(streams || !count, "%s: streams is NULL", call);
+    const struct behind behind = {.streams = streams, .count = count};
+    return release(ring, sequence, &behind, call);
+}
+
+gpumem_status gpumem_ring_release_events(gpumem_ring *ring, uint64_t sequence,
+                                         const CUevent *events, size_t count) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_ring_release_events";
+    GM_CHECK(ring, call);
+    GM_REQUIRE(events || !count, "%s: events is NULL", call);
+    const struct behind behind = {.events = events, .count = count};
+    return release(ring, sequence, &behind, call);
+}

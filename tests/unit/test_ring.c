@@ -1,0 +1,523 @@
+/* Rings of chunks: their order, how they hold producers back, time-outs, release behind several
+ * streams and events, and what is refused. */
+#include "library_test.h"
+
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CHUNK ((size_t)4096)
+
+static gpumem_resource *mapped;
+static gpumem_ring *ring;
+
+static int setup(void **state) {
+    if (open_device(state) != 0)
+        return -1;
+    OK(gpumem_mapped_resource_create(
+        device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
+        &mapped));
+    OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = CHUNK, .chunk_count = 3),
+                          &ring));
+    return 0;
+}
+
+static int teardown(void **state) {
+    OK(gpumem_ring_destroy(ring));
+    OK(gpumem_resource_destroy(mapped));
+    assert_int_equal(device_stats().committed_bytes, 0);
+    return close_device(state);
+}
+
+static gpumem_ring_chunk acquire(void) {
+    gpumem_ring_chunk chunk = {.size = sizeof chunk};
+    OK(gpumem_ring_acquire(ring, 0, 0, &chunk));
+    return chunk;
+}
+
+static gpumem_ring_chunk consume(void) {
+    gpumem_ring_chunk chunk = {.size = sizeof chunk};
+    OK(gpumem_ring_consume(ring, 0, &chunk));
+    return chunk;
+}
+
+/* A chunk that is ready to be released. */
+static uint64_t consumed(void) {
+    OK(gpumem_ring_commit(ring, acquire().sequence, CHUNK));
+    return consume().sequence;
+}
+
+static gpumem_status try_acquire(int timeout_ms) {
+    gpumem_ring_chunk chunk = {.size = sizeof chunk};
+    return gpumem_ring_acquire(ring, 0, timeout_ms, &chunk);
+}
+
+static gpumem_status try_consume(int timeout_ms) {
+    gpumem_ring_chunk chunk = {.size = sizeof chunk};
+    return gpumem_ring_consume(ring, timeout_ms, &chunk);
+}
+
+static gpumem_ring_info info_of(void) {
+    gpumem_ring_info info = {.size = sizeof info};
+    OK(gpumem_ring_get_info(ring, &info));
+    return info;
+}
+
+static long long now_us(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (long long)time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
+
+/* ---- Order and bytes ------------------------------------------------------------------------- */
+
+static void chunks_lie_one_behind_the_other(void **state) {
+    (void)state;
+    const gpumem_ring_chunk first = acquire(), second = acquire();
+    assert_int_equal(first.sequence, 0);
+    assert_int_equal(second.sequence, 1);
+    assert_ptr_equal(second.host, (unsigned char *)first.host + CHUNK);
+    assert_true(second.device == first.device + CHUNK);
+    assert_int_equal(first.bytes, CHUNK);
+    assert_int_equal(second.offset, CHUNK);
+    OK(gpumem_ring_abandon(ring, 0));
+    OK(gpumem_ring_abandon(ring, 1));
+}
+
+static void consumers_get_them_in_the_order_of_acquisition(void **state) {
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        memset(acquire().host, 'a' + i, CHUNK);
+    OK(gpumem_ring_commit(ring, 2, 1));
+    FAILS(TIMED_OUT, try_consume(0));
+    SAYS("chunk 0");
+    OK(gpumem_ring_commit(ring, 0, CHUNK));
+    assert_int_equal(consume().sequence, 0);
+    FAILS(TIMED_OUT, try_consume(0));
+    OK(gpumem_ring_commit(ring, 1, 100));
+    assert_int_equal(consume().bytes, 100);
+    const gpumem_ring_chunk last = consume();
+    assert_int_equal(last.sequence, 2);
+    assert_int_equal(last.bytes, 1);
+    for (uint64_t i = 0; i < 3; i++)
+        OK(gpumem_ring_release(ring, i, NULL, 0));
+}
+
+static void the_device_sees_what_was_written(void **state) {
+    (void)state;
+    unsigned char back[CHUNK];
+    for (int lap = 0; lap < 4; lap++) {
+        const gpumem_ring_chunk chunk = acquire();
+        memset(chunk.host, lap, CHUNK);
+        OK(gpumem_ring_write(ring, chunk.sequence, 7, "bytes", 5));
+        OK(gpumem_ring_flush(ring, chunk.sequence, 0, CHUNK));
+        OK(gpumem_ring_commit(ring, chunk.sequence, CHUNK));
+        const gpumem_ring_chunk full = consume();
+        OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, full.device, CHUNK, NULL));
+        synchronize(NULL);
+        assert_int_equal(back[6], lap);
+        assert_memory_equal(back + 7, "bytes", 5);
+        assert_int_equal(back[CHUNK - 1], lap);
+        OK(gpumem_ring_release(ring, full.sequence, NULL, 0));
+    }
+}
+
+static void an_abandoned_chunk_is_passed_over(void **state) {
+    (void)state;
+    (void)acquire();
+    (void)acquire();
+    OK(gpumem_ring_commit(ring, 1, CHUNK));
+    FAILS(TIMED_OUT, try_consume(0));
+    OK(gpumem_ring_abandon(ring, 0));
+    assert_int_equal(consume().sequence, 1);
+    FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, CHUNK));
+    OK(gpumem_ring_release(ring, 1, NULL, 0));
+    const gpumem_ring_info info = info_of();
+    assert_int_equal(info.abandoned, 1);
+    assert_int_equal(info.released, 1);
+    for (uint64_t i = 2; i < 5; i++)
+        assert_int_equal(acquire().sequence, i);
+    for (uint64_t i = 2; i < 5; i++)
+        OK(gpumem_ring_abandon(ring, i));
+}
+
+/* ---- Back-pressure --------------------------------------------------------------------------- */
+
+static void producers_wait_until_all_streams_have_passed(void **state) {
+    (void)state;
+    struct gate first = close_gate(), second = close_gate();
+    const CUstream both[] = {first.stream, second.stream};
+    OK(gpumem_ring_release(ring, consumed(), both, 2));
+    (void)consumed();
+    (void)consumed();
+    FAILS(TIMED_OUT, try_acquire(0));
+    assert_int_equal(info_of().behind_streams, 1);
+    open_gate(first);
+    FAILS(TIMED_OUT, try_acquire(2));
+    open_gate(second);
+    OK(try_acquire(0));
+    OK(gpumem_ring_abandon(ring, 3));
+    OK(gpumem_ring_release(ring, 1, both, 2));
+    OK(gpumem_ring_release(ring, 2, both, 2));
+    remove_gate(first);
+    remove_gate(second);
+}
+
+/* What was released later and has passed waits for what was acquired before it. */
+static void places_are_used_again_in_order(void **state) {
+    (void)state;
+    (void)consumed();
+    (void)consumed();
+    (void)consumed();
+    OK(gpumem_ring_release(ring, 1, NULL, 0));
+    FAILS(TIMED_OUT, try_acquire(0));
+    OK(gpumem_ring_release(ring, 0, NULL, 0));
+    assert_int_equal(acquire().offset, 0);
+    assert_int_equal(acquire().offset, CHUNK);
+    FAILS(TIMED_OUT, try_acquire(0));
+    OK(gpumem_ring_abandon(ring, 3));
+    OK(gpumem_ring_abandon(ring, 4));
+    OK(gpumem_ring_release(ring, 2, NULL, 0));
+}
+
+static void events_of_the_program_do_too(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    CUevent events[2];
+    for (int i = 0; i < 2; i++)
+        OK(gpumem_event_create(device, NULL, &events[i]));
+    OK(gpumem_event_record(device, events[0], gate.stream));
+    OK(gpumem_ring_release_events(ring, consumed(), events, 2)); /* the other marks nothing */
+    /* They are the program's again. */
+    OK(gpumem_event_record(device, events[0], NULL));
+    OK(gpumem_event_destroy(device, events[0]));
+    (void)consumed();
+    (void)consumed();
+    FAILS(TIMED_OUT, try_acquire(0));
+    open_gate(gate);
+    OK(try_acquire(1000));
+    OK(gpumem_ring_abandon(ring, 3));
+    OK(gpumem_ring_release_events(ring, 1, &events[1], 1));
+    OK(gpumem_ring_release_events(ring, 2, NULL, 0));
+    OK(gpumem_event_destroy(device, events[1]));
+    remove_gate(gate);
+}
+
+/* Ten streams' work behind each chunk, laps without end. */
+static void any_number_of_streams_may_be_named(void **state) {
+    (void)state;
+    CUstream streams[10];
+    for (size_t i = 0; i < COUNT(streams); i++)
+        OK(gpumem_stream_create(device, NULL, &streams[i]));
+    streams[9] = (OK(gpumem_stream_destroy(device, streams[9])), NULL);
+    for (int lap = 0; lap < 50; lap++) {
+        gpumem_ring_chunk chunk = {.size = sizeof chunk};
+        OK(gpumem_ring_acquire(ring, 0, -1, &chunk));
+        OK(gpumem_ring_commit(ring, chunk.sequence, CHUNK));
+        chunk = consume();
+        for (size_t i = 0; i < COUNT(streams); i++)
+            OK(gpumem_fill(device, chunk.device, CHUNK, 1, streams[i]));
+        OK(gpumem_ring_release(ring, chunk.sequence, streams, COUNT(streams)));
+    }
+    for (size_t i = 0; i + 1 < COUNT(streams); i++)
+        OK(gpumem_stream_destroy(device, streams[i]));
+}
+
+static void streams_may_end_after_the_release(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    CUstream stream;
+    CUevent event;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_event_create(device, NULL, &event));
+    OK(gpumem_event_record(device, event, gate.stream));
+    OK(gpumem_stream_wait_event(device, stream, event));
+    OK(gpumem_ring_release(ring, consumed(), &stream, 1));
+    OK(gpumem_stream_destroy(device, stream));
+    (void)consumed();
+    (void)consumed();
+    FAILS(TIMED_OUT, try_acquire(0));
+    open_gate(gate);
+    OK(try_acquire(1000));
+    OK(gpumem_ring_abandon(ring, 3));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, 1, &stream, 1));
+    SAYS("does not exist");
+    OK(gpumem_ring_release(ring, 1, NULL, 0));
+    OK(gpumem_ring_release(ring, 2, NULL, 0));
+    OK(gpumem_event_destroy(device, event));
+    remove_gate(gate);
+}
+
+/* ---- Time-outs and closing ------------------------------------------------------------------- */
+
+static void time_outs_are_kept(void **state) {
+    (void)state;
+    struct gate gate = close_gate();
+    OK(gpumem_ring_release(ring, consumed(), &gate.stream, 1));
+    for (int i = 0; i < 2; i++)
+        (void)acquire();
+    for (int limit = 0; limit <= 20; limit += 10) {
+        long long begin = now_us();
+        FAILS(TIMED_OUT, try_acquire(limit));
+        assert_true(now_us() - begin >= limit * 1000LL);
+        begin = now_us();
+        FAILS(TIMED_OUT, try_consume(limit));
+        assert_true(now_us() - begin >= limit * 1000LL);
+    }
+    const gpumem_ring_info info = info_of();
+    assert_int_equal(info.time_outs, 6);
+    assert_int_equal(info.waits, 4); /* without those that may not wait */
+    assert_int_equal(info.filling, 2);
+    FAILS(TIMED_OUT, try_acquire(0));
+    SAYS("2 are being filled");
+    SAYS("1 released");
+    open_gate(gate);
+    remove_gate(gate);
+    OK(gpumem_ring_abandon(ring, 1));
+    OK(gpumem_ring_abandon(ring, 2));
+}
+
+static void a_closed_ring_is_drained(void **state) {
+    (void)state;
+    (void)acquire();
+    (void)acquire();
+    OK(gpumem_ring_commit(ring, 0, CHUNK));
+    OK(gpumem_ring_close(ring));
+    OK(gpumem_ring_close(ring));
+    FAILS(CANCELLED, try_acquire(-1));
+    assert_int_equal(consume().sequence, 0);
+    FAILS(TIMED_OUT, try_consume(0)); /* the other is still being filled */
+    OK(gpumem_ring_commit(ring, 1, CHUNK));
+    assert_int_equal(consume().sequence, 1);
+    FAILS(CANCELLED, try_consume(-1));
+    assert_int_equal(info_of().closed, 1);
+    OK(gpumem_ring_release(ring, 0, NULL, 0));
+    OK(gpumem_ring_release(ring, 1, NULL, 0));
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+static void chunks_that_are_out_keep_it(void **state) {
+    (void)state;
+    (void)acquire();
+    FAILS(BUSY, gpumem_ring_destroy(ring));
+    SAYS("1 chunks are being filled");
+    OK(gpumem_ring_commit(ring, 0, CHUNK));
+    (void)consume();
+    FAILS(BUSY, gpumem_ring_destroy(ring));
+    SAYS("1 are consumed");
+    FAILS(BUSY, gpumem_resource_destroy(mapped));
+    OK(gpumem_ring_release(ring, 0, NULL, 0));
+    OK(gpumem_ring_commit(ring, acquire().sequence, 1)); /* dropped */
+}
+
+static void open_later(void *flag) {
+    __atomic_store_n((uint32_t *)flag, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Memory never goes while a stream may read it. */
+static void the_end_waits_for_streams(void **state) {
+    (void)state;
+    gpumem_ring *other = ring;
+    struct gate gate = close_gate();
+    OK(gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &ring));
+    const gpumem_ring_chunk chunk = acquire();
+    memset(chunk.host, 9, 1);
+    OK(gpumem_ring_commit(ring, chunk.sequence, 1));
+    (void)consume();
+    OK(gpumem_fill(device, chunk.device, 1, 7, gate.stream));
+    OK(gpumem_ring_release(ring, 0, &gate.stream, 1));
+    CUstream opener;
+    CUcontext before;
+    OK(gpumem_stream_create(device, NULL, &opener));
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuLaunchHostFunc(opener, open_later, gate.flag), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    OK(gpumem_ring_destroy(ring));
+    assert_int_equal(__atomic_load_n(gate.flag, __ATOMIC_SEQ_CST), 1);
+    synchronize(gate.stream); /* it found its memory */
+    synchronize(opener);
+    OK(gpumem_stream_destroy(device, opener));
+    remove_gate(gate);
+    ring = other;
+}
+
+/* ---- Captures and forks ---------------------------------------------------------------------- */
+
+static void a_capturing_stream_is_refused_and_unharmed(void **state) {
+    (void)state;
+    CUstream streams[2];
+    CUgraph graph = NULL;
+    CUcontext before;
+    for (int i = 0; i < 2; i++)
+        OK(gpumem_stream_create(device, NULL, &streams[i]));
+    uint64_t chunk = consumed();
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(streams[1], CU_STREAM_CAPTURE_MODE_GLOBAL),
+                     CUDA_SUCCESS);
+    FAILS(BUSY, gpumem_ring_release(ring, chunk, streams, 2));
+    SAYS("captures");
+    assert_int_equal(info_of().consumed, 1);
+    OK(gpumem_ring_release(ring, chunk, streams, 1));
+    for (int i = 0; i < 2; i++) /* nor do waits and looks disturb it */
+        (void)acquire();
+    OK(gpumem_ring_abandon(ring, 1));
+    OK(gpumem_ring_abandon(ring, 2));
+    assert_int_equal(cu->cuStreamEndCapture(streams[1], &graph), CUDA_SUCCESS);
+    assert_non_null(graph);
+    cu->cuGraphDestroy(graph);
+    cu->cuCtxPopCurrent_v2(&before);
+    for (int i = 0; i < 2; i++)
+        OK(gpumem_stream_destroy(device, streams[i]));
+}
+
+static void a_captured_event_is_refused(void **state) {
+    (void)state;
+    CUstream stream;
+    CUevent event;
+    CUgraph graph = NULL;
+    CUcontext before;
+    OK(gpumem_stream_create(device, NULL, &stream));
+    OK(gpumem_event_create(device, NULL, &event));
+    uint64_t chunk = consumed();
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                     CUDA_SUCCESS);
+    assert_int_equal(cu->cuEventRecord(event, stream), CUDA_SUCCESS);
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release_events(ring, chunk, &event, 1));
+    (void)cu->cuStreamEndCapture(stream, &graph);
+    if (graph)
+        cu->cuGraphDestroy(graph);
+    cu->cuCtxPopCurrent_v2(&before);
+    OK(gpumem_ring_release(ring, chunk, NULL, 0));
+    OK(gpumem_event_destroy(device, event));
+    OK(gpumem_stream_destroy(device, stream));
+}
+
+static void a_forked_child_is_told(void **state) {
+    (void)state;
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        gpumem_ring_info info = {.size = sizeof info};
+        int good = try_acquire(-1) == GPUMEM_ERROR_FORKED &&
+                   try_consume(-1) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_commit(ring, 0, 1) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_abandon(ring, 0) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_release(ring, 0, NULL, 0) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_close(ring) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_get_info(ring, &info) == GPUMEM_ERROR_FORKED &&
+                   gpumem_ring_destroy(ring) == GPUMEM_ERROR_FORKED;
+        _exit(good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    OK(gpumem_ring_abandon(ring, acquire().sequence));
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------- */
+
+static void wrong_sizes_are_refused(void **state) {
+    (void)state;
+    gpumem_ring *made;
+    FAILS(INVALID_ARGUMENT, gpumem_ring_create(mapped, NULL, &made));
+    SAYS("chunk_bytes");
+    FAILS(
+        INVALID_ARGUMENT,
+        gpumem_ring_create(mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 1), &made));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_ring_create(
+              mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .alignment = 3),
+              &made));
+    FAILS(OUT_OF_CAPACITY,
+          gpumem_ring_create(
+              mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = SIZE_MAX / 4, .chunk_count = 8), &made));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_create(mapped, NULL, NULL));
+    gpumem_ring_chunk chunk = {.size = sizeof chunk};
+    FAILS(INVALID_ARGUMENT, gpumem_ring_acquire(ring, CHUNK + 1, 0, &chunk));
+    chunk.size = 0;
+    FAILS(INVALID_ARGUMENT, gpumem_ring_acquire(ring, 0, 0, &chunk));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_acquire(ring, 0, 0, NULL));
+    assert_int_equal(info_of().acquired, 0);
+}
+
+static void wrong_chunks_are_refused(void **state) {
+    (void)state;
+    const CUstream none = GPUMEM_STREAM_NONE;
+    FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, 1));
+    SAYS("not out");
+    uint64_t chunk = acquire().sequence;
+    FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, chunk, CHUNK + 1));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, CHUNK, "x", 1));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, SIZE_MAX, "x", 2));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_write(ring, chunk, 0, NULL, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_flush(ring, chunk, 1, CHUNK));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0));
+    OK(gpumem_ring_commit(ring, chunk, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, chunk, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_abandon(ring, chunk));
+    assert_int_equal(consume().bytes, 0);
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, &none, 1));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 1));
+    OK(gpumem_ring_release(ring, chunk, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, chunk, NULL, 0));
+    FAILS(INVALID_ARGUMENT, gpumem_ring_release(ring, 77, NULL, 0));
+    OK(gpumem_ring_destroy(NULL));
+}
+
+static void memory_that_the_cpu_does_not_reach_is_refused(void **state) {
+    (void)state;
+    gpumem_resource *plain;
+    gpumem_ring *made;
+    OK(gpumem_virtual_resource_create(device, NULL, &plain));
+    FAILS(
+        NOT_SUPPORTED,
+        gpumem_ring_create(plain, GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2), &made));
+    SAYS("does not reach");
+    OK(gpumem_resource_destroy(plain));
+}
+
+static void pinned_memory_will_do(void **state) {
+    (void)state;
+    gpumem_ring *other = ring;
+    gpumem_resource *pinned;
+    OK(gpumem_pinned_resource_create(device, NULL, &pinned));
+    OK(gpumem_ring_create(pinned, GPUMEM_RING_OPTIONS(.chunk_bytes = 100, .chunk_count = 2),
+                          &ring));
+    assert_int_equal(info_of().chunk_bytes, 256);
+    memset(acquire().host, 1, 100);
+    OK(gpumem_ring_commit(ring, 0, 100));
+    OK(gpumem_ring_release(ring, consume().sequence, &(CUstream){NULL}, 1));
+    OK(gpumem_ring_destroy(ring));
+    OK(gpumem_resource_destroy(pinned));
+    ring = other;
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(chunks_lie_one_behind_the_other),
+        TEST(consumers_get_them_in_the_order_of_acquisition),
+        TEST(the_device_sees_what_was_written),
+        TEST(an_abandoned_chunk_is_passed_over),
+        TEST(producers_wait_until_all_streams_have_passed),
+        TEST(places_are_used_again_in_order),
+        TEST(events_of_the_program_do_too),
+        TEST(any_number_of_streams_may_be_named),
+        TEST(streams_may_end_after_the_release),
+        TEST(time_outs_are_kept),
+        TEST(a_closed_ring_is_drained),
+        TEST(chunks_that_are_out_keep_it),
+        TEST(the_end_waits_for_streams),
+        TEST(a_capturing_stream_is_refused_and_unharmed),
+        TEST(a_captured_event_is_refused),
+        TEST(a_forked_child_is_told),
+        TEST(wrong_sizes_are_refused),
+        TEST(wrong_chunks_are_refused),
+        TEST(memory_that_the_cpu_does_not_reach_is_refused),
+        TEST(pinned_memory_will_do),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
