@@ -147,6 +147,37 @@ static void a_cache_does_not_get_it(void **state) {
     assert_int_equal(device_stats().mappings, 0);
 }
 
+/* Each call of Vulkan refused: there is no ring, and nothing of one. */
+static void a_refusal_by_vulkan_leaves_nothing(void **state) {
+    (void)state;
+    unsigned call = 1, refused = 0;
+    OK(gpumem_mapped_resource_create(device,
+                                     GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT,
+                                                           .method_strict = 1,
+                                                           .chunk_maximum = 2 * MIB),
+                                     &mapped));
+    const struct vulkan_icd_live before = icd->live();
+    for (;; call++) {
+        icd->reset();
+        icd->refuse(NULL, call, 1, -2);
+        gpumem_status status = gpumem_ring_create(
+            mapped, GPUMEM_RING_OPTIONS(.chunk_bytes = 2 * MIB, .chunk_count = 3, .mirrored = 1),
+            &ring);
+        if (status == GPUMEM_OK)
+            break;
+        const struct vulkan_icd_live after = icd->live();
+        assert_int_equal(after.memories, before.memories);
+        assert_int_equal(after.maps, before.maps);
+        assert_int_equal(device_stats().mappings, 0);
+        assert_int_equal(device_stats().chunks, 0);
+        refused++;
+    }
+    assert_true(refused >= 12); /* six pieces, imported and mapped */
+    icd->reset();
+    assert_true(go_round(2) >= 1);
+    end_ring();
+}
+
 static void memory_that_has_one_place_is_refused(void **state) {
     (void)state;
     gpumem_resource *pinned;
@@ -189,6 +220,7 @@ int main(void) {
         TEST(no_seam_in_host_memory),
         TEST(chunks_that_do_not_fit_wait_for_bytes),
         TEST(a_cache_does_not_get_it),
+        TEST(a_refusal_by_vulkan_leaves_nothing),
         TEST(memory_that_has_one_place_is_refused),
     };
     return cmocka_run_group_tests(tests, find_icd, NULL);

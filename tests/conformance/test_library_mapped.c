@@ -1,0 +1,280 @@
+/*
+ * Mapped memory on any driver, by each method that the machine has: bytes on both sides, growth,
+ * views, flushes, rings, and rings without a seam. Prints which methods work and why others do not.
+ */
+#include "library.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+static const gpumem_mapped_method methods[] = {
+    GPUMEM_MAPPED_COHERENT,      GPUMEM_MAPPED_VULKAN_IMPORT, GPUMEM_MAPPED_DMA_BUF,
+    GPUMEM_MAPPED_VULKAN_EXPORT, GPUMEM_MAPPED_DESCRIPTOR,    GPUMEM_MAPPED_HOST};
+
+static gpumem_resource *make(const gpumem_mapped_options *options) {
+    gpumem_resource *resource = NULL;
+    gpumem_status status = gpumem_mapped_resource_create(device, options, &resource);
+    if (status == GPUMEM_OK)
+        return resource;
+    if (status != GPUMEM_ERROR_NOT_SUPPORTED)
+        fail_msg("%s answered %s: %s", gpumem_mapped_method_name(options->method),
+                 gpumem_status_name(status), gpumem_last_error()->message);
+    assert_true(strlen(gpumem_last_error()->message) > 0);
+    return NULL;
+}
+
+static gpumem_mapped_info info_of(gpumem_resource *resource) {
+    gpumem_mapped_info info = {.size = sizeof info};
+    DONE(gpumem_mapped_get_info(resource, &info));
+    return info;
+}
+
+/* ---- Bytes ----------------------------------------------------------------------------------- */
+
+static unsigned char value(size_t seed, size_t i) {
+    return (unsigned char)(seed * 31 + i * 7 + i / 4096);
+}
+
+static void store(void *host, size_t seed, size_t bytes) {
+    unsigned char *to = host;
+    for (size_t i = 0; i < bytes; i++)
+        to[i] = value(seed, i);
+}
+
+/* What a copy by the device finds there. */
+static void check_device(CUdeviceptr address, size_t seed, size_t bytes) {
+    unsigned char *back = malloc(bytes);
+    assert_non_null(back);
+    DONE(gpumem_copy(device, (CUdeviceptr)(uintptr_t)back, address, bytes, NULL));
+    DONE(gpumem_stream_synchronize(device, NULL));
+    for (size_t i = 0; i < bytes; i++)
+        if (back[i] != value(seed, i))
+            fail_msg("the device has %d at %zu of %zu, not %d", back[i], i, bytes, value(seed, i));
+    free(back);
+}
+
+/* Reads cross the bus: some bytes of each page. */
+static void check_host(const volatile unsigned char *host, unsigned char wanted, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 4093)
+        if (host[i] != wanted)
+            fail_msg("the CPU reads %d at %zu of %zu, not %d", host[i], i, bytes, wanted);
+}
+
+static void both_ways(gpumem_buffer *buffer, size_t seed) {
+    size_t bytes = gpumem_buffer_size(buffer);
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    assert_non_null(host);
+    store(host, seed, bytes);
+    DONE(gpumem_mapped_flush(buffer, 0, bytes));
+    check_device(gpumem_buffer_pointer(buffer), seed, bytes);
+    DONE(gpumem_buffer_fill_sync(buffer, 0, bytes, (unsigned char)seed, NULL));
+    DONE(gpumem_mapped_invalidate(buffer, 0, bytes));
+    check_host(host, (unsigned char)seed, bytes);
+}
+
+static void written_and_published(gpumem_buffer *buffer) {
+    unsigned char data[5000], back[5000];
+    uint32_t flag = 0;
+    store(data, 9, sizeof data);
+    DONE(gpumem_mapped_write(buffer, 3, data, sizeof data));
+    check_device(gpumem_buffer_pointer(buffer) + 3, 9, sizeof data);
+    DONE(gpumem_mapped_read(buffer, 3, back, sizeof back));
+    assert_memory_equal(back, data, sizeof data);
+    DONE(gpumem_mapped_publish(buffer, 8192, data, 64, 8256, 77));
+    check_device(gpumem_buffer_pointer(buffer) + 8192, 9, 64);
+    DONE(gpumem_buffer_read_sync(buffer, 8256, &flag, sizeof flag, NULL));
+    assert_int_equal(flag, 77);
+}
+
+/* ---- Rings ----------------------------------------------------------------------------------- */
+
+/* Sizes of all kinds, so that mirrored ones cross the end; released behind two streams. */
+static void go_round(gpumem_ring *ring, size_t most, size_t turns, const CUstream streams[2]) {
+    for (size_t turn = 0; turn < turns; turn++) {
+        gpumem_ring_chunk chunk = {.size = sizeof chunk};
+        DONE(gpumem_ring_acquire(ring, most / 2 + turn * 977 % (most / 2), 10000, &chunk));
+        store(chunk.host, turn, chunk.bytes);
+        DONE(gpumem_ring_commit(ring, chunk.sequence, chunk.bytes));
+        DONE(gpumem_ring_consume(ring, 0, &chunk));
+        check_device(chunk.device, turn, chunk.bytes);
+        DONE(gpumem_ring_release(ring, chunk.sequence, streams, 2));
+    }
+}
+
+static void through_rings(gpumem_resource *resource) {
+    gpumem_ring *ring = NULL;
+    CUstream streams[2];
+    for (int i = 0; i < 2; i++)
+        DONE(gpumem_stream_create(device, NULL, &streams[i]));
+    DONE(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 100000, .chunk_count = 3),
+                            &ring));
+    go_round(ring, 100000, 10, streams);
+    DONE(gpumem_ring_destroy(ring));
+    gpumem_status status = gpumem_ring_create(
+        resource, GPUMEM_RING_OPTIONS(.chunk_bytes = MIB, .chunk_count = 3, .mirrored = 1), &ring);
+    if (info_of(resource).method == GPUMEM_MAPPED_VULKAN_EXPORT) {
+        assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
+    } else {
+        DONE(status);
+        go_round(ring, MIB, 12, streams);
+        DONE(gpumem_ring_destroy(ring));
+    }
+    for (int i = 0; i < 2; i++)
+        DONE(gpumem_stream_destroy(device, streams[i]));
+}
+
+static void producers_are_held_back(gpumem_resource *resource) {
+    struct gate gate;
+    CUstream stream;
+    gpumem_ring *ring;
+    gpumem_ring_chunk chunk = {.size = sizeof chunk};
+    gate_make(&gate);
+    DONE(gpumem_stream_create(device, NULL, &stream));
+    DONE(gpumem_ring_create(resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 4096, .chunk_count = 2),
+                            &ring));
+    gate_hold(&gate, stream);
+    for (int i = 0; i < 2; i++) {
+        DONE(gpumem_ring_acquire(ring, 0, 0, &chunk));
+        DONE(gpumem_ring_commit(ring, chunk.sequence, 1));
+        DONE(gpumem_ring_consume(ring, 0, &chunk));
+        DONE(gpumem_ring_release(ring, chunk.sequence, &stream, 1));
+    }
+    assert_int_equal(gpumem_ring_acquire(ring, 0, 5, &chunk), GPUMEM_ERROR_TIMED_OUT);
+    gate_release(&gate);
+    DONE(gpumem_ring_acquire(ring, 0, 10000, &chunk));
+    DONE(gpumem_ring_abandon(ring, chunk.sequence));
+    DONE(gpumem_ring_destroy(ring));
+    DONE(gpumem_stream_synchronize(device, stream));
+    DONE(gpumem_stream_destroy(device, stream));
+    gate_free(&gate);
+}
+
+/* ---- Each method ----------------------------------------------------------------------------- */
+
+static void grows_on_both_sides(gpumem_buffer *buffer) {
+    void *host = gpumem_buffer_host_pointer(buffer);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    for (size_t bytes = 4 * MIB; bytes <= 16 * MIB; bytes *= 2) {
+        DONE(gpumem_buffer_grow(buffer, bytes, NULL));
+        assert_ptr_equal(gpumem_buffer_host_pointer(buffer), host);
+        assert_true(gpumem_buffer_pointer(buffer) == address);
+        both_ways(buffer, bytes / MIB);
+    }
+    DONE(gpumem_buffer_shrink(buffer, 2 * MIB, NULL));
+    both_ways(buffer, 3);
+}
+
+static void everything_of(gpumem_resource *resource) {
+    bool grows = info_of(resource).method != GPUMEM_MAPPED_VULKAN_EXPORT;
+    gpumem_buffer *buffer;
+    DONE(gpumem_buffer_allocate(resource, 2 * MIB,
+                                GPUMEM_BUFFER_OPTIONS(.capacity = grows ? 16 * MIB : 0), &buffer));
+    both_ways(buffer, 1);
+    written_and_published(buffer);
+    if (grows)
+        grows_on_both_sides(buffer);
+    DONE(gpumem_buffer_free(buffer, NULL));
+    through_rings(resource);
+    producers_are_held_back(resource);
+}
+
+static void each_method_that_works_does_all(void **state) {
+    (void)state;
+    open_library();
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        const char *name = gpumem_mapped_method_name(methods[i]);
+        gpumem_resource *resource =
+            make(GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1));
+        print_message("# %s: %s\n", name, resource ? "works" : gpumem_last_error()->message);
+        if (!resource)
+            continue;
+        assert_int_equal(info_of(resource).method, methods[i]);
+        everything_of(resource);
+        DONE(gpumem_resource_destroy(resource));
+        assert_int_equal(device_stats().quarantined, 0);
+    }
+    close_library();
+}
+
+static void the_best_is_chosen_and_says_why(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *resource = make(NULL);
+    assert_non_null(resource); /* host memory at least */
+    const gpumem_mapped_info info = info_of(resource);
+    print_message("# chosen: %s, coherent %d, atom %zu, budget %llu MiB\n",
+                  gpumem_mapped_method_name(info.method), info.coherent, info.atom,
+                  (unsigned long long)info.budget_bytes / MIB);
+    print_message("# refused: %s\n", info.refusals);
+    assert_true(info.method == GPUMEM_MAPPED_COHERENT || strlen(info.refusals) > 0);
+    DONE(gpumem_resource_destroy(resource));
+    close_library();
+}
+
+static void forced_flushes_reach_the_device(void **state) {
+    (void)state;
+    open_library();
+    gpumem_resource *resource = make(GPUMEM_MAPPED_OPTIONS(.force_non_coherent = 1));
+    assert_non_null(resource);
+    const gpumem_mapped_info info = info_of(resource);
+    print_message("# with force_non_coherent: %s, coherent %d, atom %zu\n",
+                  gpumem_mapped_method_name(info.method), info.coherent, info.atom);
+    everything_of(resource);
+    DONE(gpumem_resource_destroy(resource));
+    close_library();
+}
+
+/* ---- Views ----------------------------------------------------------------------------------- */
+
+static void view_follows(gpumem_buffer *buffer, gpumem_host_view *view) {
+    unsigned char *host = gpumem_host_view_pointer(view);
+    for (size_t bytes = 2 * MIB; bytes <= 16 * MIB; bytes *= 2) {
+        DONE(gpumem_buffer_grow(buffer, bytes, NULL));
+        assert_ptr_equal(gpumem_host_view_pointer(view), host);
+        store(host, bytes / MIB, bytes);
+        DONE(gpumem_host_view_flush(view, 0, bytes));
+        check_device(gpumem_buffer_pointer(buffer), bytes / MIB, bytes);
+        DONE(gpumem_buffer_fill_sync(buffer, 0, bytes, 5, NULL));
+        DONE(gpumem_host_view_invalidate(view, 0, bytes));
+        check_host(host, 5, bytes);
+    }
+}
+
+static void a_view_maps_a_buffer_that_is_there(void **state) {
+    (void)state;
+    gpumem_resource *memory;
+    gpumem_buffer *buffer;
+    gpumem_host_view *view = NULL;
+    open_library();
+    DONE(gpumem_virtual_resource_create(device, GPUMEM_VIRTUAL_OPTIONS(.capacity = 16 * MIB),
+                                        &memory));
+    DONE(gpumem_buffer_allocate(memory, 2 * MIB, NULL, &buffer));
+    gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
+    bool works = status == GPUMEM_OK;
+    if (works) {
+        view_follows(buffer, view);
+        assert_int_equal(gpumem_buffer_shrink(buffer, 2 * MIB, NULL), GPUMEM_ERROR_BUSY);
+        DONE(gpumem_host_view_destroy(view));
+    } else {
+        print_message("skip: only host memory can be shared: %s\n", gpumem_last_error()->message);
+    }
+    DONE(gpumem_buffer_free(buffer, NULL));
+    DONE(gpumem_resource_destroy(memory));
+    close_library();
+    if (!works) {
+        assert_int_equal(status, GPUMEM_ERROR_NOT_SUPPORTED);
+        skip();
+    }
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        TEST(each_method_that_works_does_all),
+        TEST(the_best_is_chosen_and_says_why),
+        TEST(forced_flushes_reach_the_device),
+        TEST(a_view_maps_a_buffer_that_is_there),
+    };
+    return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
+}
