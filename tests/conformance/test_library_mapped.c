@@ -19,8 +19,7 @@ static gpumem_resource *make(const gpumem_mapped_options *options) {
     if (status == GPUMEM_OK)
         return resource;
     if (status != GPUMEM_ERROR_NOT_SUPPORTED)
-        fail_msg("%s answered %s: %s", gpumem_mapped_method_name(options->method),
-                 gpumem_status_name(status), gpumem_last_error()->message);
+        fail_msg("answered %s: %s", gpumem_status_name(status), gpumem_last_error()->message);
     assert_true(strlen(gpumem_last_error()->message) > 0);
     return NULL;
 }

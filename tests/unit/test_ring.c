@@ -444,7 +444,7 @@ static void wrong_sizes_are_refused(void **state) {
 
 static void wrong_chunks_are_refused(void **state) {
     (void)state;
-    const CUstream none = GPUMEM_STREAM_NONE;
+    CUstream none = GPUMEM_STREAM_NONE;
     FAILS(INVALID_ARGUMENT, gpumem_ring_commit(ring, 0, 1));
     SAYS("not out");
     uint64_t chunk = acquire().sequence;
