@@ -36,7 +36,7 @@ typedef struct gpumem_ring_options {
     size_t chunk_count; /* chunks that may be out at a time, 2 at least */
     size_t alignment;   /* of each chunk: a power of two; 0: 256. Widened to the memory's atom */
     /* 1: the memory is mapped twice in a row, for the CPU and for the device, so that a chunk that
-     * crosses the end goes on behind it without a seam. Chunks may then have any size up to that of
+     * crosses the end goes on after it without a seam. Chunks may then have any size up to that of
      * the ring. Needs memory that is mapped in chunks: a mapped resource of another method than
      * vulkan-export, or a virtual resource of host memory. */
     int mirrored;
@@ -77,7 +77,7 @@ typedef struct gpumem_ring_chunk {
 /* ---- Producers ------------------------------------------------------------------------------- */
 
 /*
- * Takes the next chunk, of `bytes`, 0: chunk_bytes. Waits up to `timeout_ms` until the place behind
+ * Takes the next chunk, of `bytes`, 0: chunk_bytes. Waits up to `timeout_ms` until the place after
  * the last one is free; 0: does not wait; negative: as long as it takes. `chunk->size` is to be
  * set. TIMED_OUT: the message says who has the chunks. CANCELLED: the ring is closed.
  * INVALID_ARGUMENT: more bytes than a chunk can have. No driver call while there is room; else
@@ -121,19 +121,19 @@ GPUMEM_API gpumem_status gpumem_ring_consume(gpumem_ring *ring, int timeout_ms,
                                              gpumem_ring_chunk *chunk);
 
 /*
- * Gives a consumed chunk back, behind the work that has been queued on `count` streams: events are
- * recorded there, of which any number may be under way. NULL among them is the legacy default
- * stream; a count of 0 says that no work uses the chunk. The streams may be destroyed afterwards.
- * Whole or nothing: the chunk stays consumed on failure. BUSY: a stream captures, so that what it
- * was given does not run; release on the stream that the graph is launched on. INVALID_ARGUMENT: no
- * consumed chunk, GPUMEM_STREAM_NONE, or a stream that is gone. Driver, for each:
- * cuStreamGetCaptureInfo, cuStreamQuery, cuEventRecord.
+ * Gives a consumed chunk back: its place is free after the work that has been queued on `count`
+ * streams so far. Events are recorded there; any number of chunks may wait for theirs. NULL among
+ * them is the legacy default stream; a count of 0 says that no work uses the chunk. The streams may
+ * be destroyed afterwards. Whole or nothing: the chunk stays consumed on failure. BUSY: a stream
+ * captures, so that what it was given does not run; release on the stream that the graph is
+ * launched on. INVALID_ARGUMENT: no consumed chunk, GPUMEM_STREAM_NONE, or a stream that is gone.
+ * Driver, for each: cuStreamGetCaptureInfo, cuStreamQuery, cuEventRecord.
  */
 GPUMEM_API gpumem_status gpumem_ring_release(gpumem_ring *ring, uint64_t sequence,
                                              const CUstream *streams, size_t count);
 
 /*
- * The same behind events that the program has recorded. They may be recorded anew or destroyed
+ * The same, after events that the program has recorded. They may be recorded anew or destroyed
  * afterwards: where they are not passed yet, a stream of the ring's own waits for them, and marks
  * of several releases pass in the order of the releases. INVALID_ARGUMENT: also an event that a
  * capture recorded. Driver, for each: cuEventQuery, cuStreamWaitEvent, cuEventRecord.
@@ -155,9 +155,9 @@ typedef struct gpumem_ring_info {
     int mirrored, closed;
     void *host; /* of the first byte */
     CUdeviceptr device;
-    /* Chunks at this moment. What was released counts as behind streams until an acquisition that
-     * needs the room has looked. */
-    size_t filling, committed, consumed, behind_streams;
+    /* Chunks at this moment. A released one is pending until its streams have passed, and an
+     * acquisition that needs the room has looked. */
+    size_t filling, committed, consumed, pending;
     /* So far. */
     uint64_t acquired, abandoned, released;
     uint64_t waits;     /* calls of acquire and consume that had to wait */

@@ -229,7 +229,7 @@ static gpumem_status wait_for_streams(gpumem_ring *ring) {
     for (uint64_t i = ring->tail; i < ring->head; i++)
         if (!has_passed(ring, gm_ring_slot(ring, i), true))
             return gm_fail(GPUMEM_ERROR_BUSY,
-                           "gpumem_ring_destroy: the driver does not say whether the work behind "
+                           "gpumem_ring_destroy: the driver does not say whether the work on "
                            "chunk %llu is done; try again",
                            (unsigned long long)i);
     return GPUMEM_OK;
@@ -286,8 +286,8 @@ gpumem_status gpumem_ring_close(gpumem_ring *ring) {
 
 /* ---- What is known of it --------------------------------------------------------------------- */
 
-/* Abandoned ones are behind no work, and are not counted. */
-static size_t behind_streams(const gpumem_ring *ring) {
+/* Abandoned ones wait for no work, and are not counted. */
+static size_t count_pending(const gpumem_ring *ring) {
     size_t count = 0;
     for (uint64_t i = ring->tail; i < ring->head; i++) {
         const struct gm_ring_slot *slot = gm_ring_slot(ring, i);
@@ -313,7 +313,7 @@ gpumem_status gpumem_ring_get_info(gpumem_ring *ring, gpumem_ring_info *info) {
         .filling = gm_ring_count(ring, GM_RING_FILLING) + gm_ring_count(ring, GM_RING_COMMITTING),
         .committed = gm_ring_count(ring, GM_RING_COMMITTED),
         .consumed = gm_ring_count(ring, GM_RING_CONSUMED) + gm_ring_count(ring, GM_RING_RELEASING),
-        .behind_streams = behind_streams(ring),
+        .pending = count_pending(ring),
         .acquired = ring->head,
         .abandoned = ring->abandoned,
         .released = ring->released,

@@ -51,7 +51,7 @@ struct gpumem_ring {
 
 /* ---- Memory: ring_memory.c ------------------------------------------------------------------- */
 
-/* Maps the buffer's memory a second time, right behind it, for the device and the CPU. The buffer
+/* Maps the buffer's memory a second time, right after it, for the device and the CPU. The buffer
  * has no other user. Whole or nothing, with the context current. */
 gpumem_status gm_ring_map_twice(gpumem_buffer *buffer);
 
@@ -69,7 +69,7 @@ gpumem_status gm_ring_find(gpumem_ring *ring, uint64_t sequence, enum gm_ring_st
 size_t gm_ring_count(const gpumem_ring *ring, enum gm_ring_state state);
 
 /* Frees places from the tail on. With the context current if `asks`: then the driver is asked which
- * streams have passed; else only places behind no work are freed. */
+ * streams have passed; else only places that wait for no work are freed. */
 void gm_ring_reclaim(gpumem_ring *ring, bool asks);
 
 /* ---- Waiting: ring_wait.c -------------------------------------------------------------------- */

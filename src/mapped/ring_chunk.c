@@ -39,7 +39,7 @@ static gpumem_status timed_out(gpumem_ring *ring, const struct gm_ring_until *un
     ring->time_outs++;
     return gm_fail(GPUMEM_ERROR_TIMED_OUT,
                    "%s %llu in %d ms: of %zu, %zu are being filled, %zu committed, %zu consumed "
-                   "and %zu released, behind streams",
+                   "and %zu released, waiting for streams",
                    what, (unsigned long long)sequence, until->timeout_ms, ring->slot_count,
                    gm_ring_count(ring, GM_RING_FILLING) + gm_ring_count(ring, GM_RING_COMMITTING),
                    gm_ring_count(ring, GM_RING_COMMITTED),
@@ -225,7 +225,7 @@ gpumem_status gpumem_ring_abandon(gpumem_ring *ring, uint64_t sequence) {
         slot->state = GM_RING_RELEASED;
         ring->abandoned++;
         pthread_cond_broadcast(&ring->space);
-        pthread_cond_broadcast(&ring->ready); /* the one behind it may be ready */
+        pthread_cond_broadcast(&ring->ready); /* the one after it may be ready */
     }
     pthread_mutex_unlock(&ring->lock);
     return status;
@@ -267,7 +267,7 @@ gpumem_status gpumem_ring_consume(gpumem_ring *ring, int timeout_ms, gpumem_ring
     if (status == GPUMEM_OK) {
         sequence = ring->next++;
         gm_ring_slot(ring, sequence)->state = GM_RING_CONSUMED;
-        pthread_cond_broadcast(&ring->ready); /* for the consumer of the one behind it */
+        pthread_cond_broadcast(&ring->ready); /* for the consumer of the one after it */
     }
     pthread_mutex_unlock(&ring->lock);
     return status == GPUMEM_OK ? tell(ring, sequence, gm_ring_slot(ring, sequence), chunk) : status;

@@ -1,4 +1,4 @@
-/* Chunks given back behind the work of several streams. */
+/* Chunks given back after the work of several streams. */
 #include "base/cancel.h"
 #include "mapped/ring.h"
 #include "memory/capture.h"
@@ -82,8 +82,8 @@ static gpumem_status mark_event(gpumem_ring *ring, CUevent event, struct gm_wait
 
 /* ---- Release --------------------------------------------------------------------------------- */
 
-/* What a chunk is released behind: one of the two lists. */
-struct behind {
+/* What a chunk is released after: one of the two lists. */
+struct after {
     const CUstream *streams;
     const CUevent *events;
     size_t count;
@@ -95,13 +95,13 @@ static void drop(gpumem_ring *ring, struct gm_wait *waits, size_t count) {
 }
 
 /* All of them or none; those that have passed already are left out. */
-static gpumem_status mark_all(gpumem_ring *ring, const struct behind *behind, struct gm_wait *waits,
+static gpumem_status mark_all(gpumem_ring *ring, const struct after *after, struct gm_wait *waits,
                               size_t *count) {
     size_t kept = 0;
-    for (size_t i = 0; i < behind->count; i++) {
+    for (size_t i = 0; i < after->count; i++) {
         struct gm_wait wait = {0};
-        gpumem_status status = behind->streams ? mark(ring, behind->streams[i], &wait)
-                                               : mark_event(ring, behind->events[i], &wait);
+        gpumem_status status = after->streams ? mark(ring, after->streams[i], &wait)
+                                              : mark_event(ring, after->events[i], &wait);
         if (status != GPUMEM_OK) {
             struct gm_error_record saved;
             gm_error_save(&saved);
@@ -117,16 +117,16 @@ static gpumem_status mark_all(gpumem_ring *ring, const struct behind *behind, st
     return GPUMEM_OK;
 }
 
-static gpumem_status mark_in_context(gpumem_ring *ring, const struct behind *behind,
+static gpumem_status mark_in_context(gpumem_ring *ring, const struct after *after,
                                      struct gm_wait **waits, size_t *count) {
     struct gm_current current;
-    struct gm_wait *made = calloc(behind->count, sizeof *made);
+    struct gm_wait *made = calloc(after->count, sizeof *made);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu events",
-                       behind->count);
+                       after->count);
     gpumem_status status = gm_current_enter(&current, ring->device);
     if (status == GPUMEM_OK) {
-        status = mark_all(ring, behind, made, count);
+        status = mark_all(ring, after, made, count);
         gm_current_leave(&current);
     }
     if (status == GPUMEM_OK)
@@ -137,7 +137,7 @@ static gpumem_status mark_in_context(gpumem_ring *ring, const struct behind *beh
 }
 
 /* The marks are made without the lock: a stream that is full of work lets a record wait. */
-static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct behind *behind,
+static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct after *after,
                              const char *call) {
     struct gm_ring_slot *slot = NULL;
     struct gm_wait *waits = NULL;
@@ -149,8 +149,8 @@ static gpumem_status release(gpumem_ring *ring, uint64_t sequence, const struct 
     pthread_mutex_unlock(&ring->lock);
     if (status != GPUMEM_OK)
         return status;
-    if (behind->count)
-        status = mark_in_context(ring, behind, &waits, &count);
+    if (after->count)
+        status = mark_in_context(ring, after, &waits, &count);
     pthread_mutex_lock(&ring->lock);
     slot->state = status == GPUMEM_OK ? GM_RING_RELEASED : GM_RING_CONSUMED;
     if (status == GPUMEM_OK) {
@@ -169,8 +169,8 @@ gpumem_status gpumem_ring_release(gpumem_ring *ring, uint64_t sequence, const CU
     static const char call[] = "gpumem_ring_release";
     GM_CHECK(ring, call);
     GM_REQUIRE(streams || !count, "%s: streams is NULL", call);
-    const struct behind behind = {.streams = streams, .count = count};
-    return release(ring, sequence, &behind, call);
+    const struct after after = {.streams = streams, .count = count};
+    return release(ring, sequence, &after, call);
 }
 
 gpumem_status gpumem_ring_release_events(gpumem_ring *ring, uint64_t sequence,
@@ -179,6 +179,6 @@ gpumem_status gpumem_ring_release_events(gpumem_ring *ring, uint64_t sequence,
     static const char call[] = "gpumem_ring_release_events";
     GM_CHECK(ring, call);
     GM_REQUIRE(events || !count, "%s: events is NULL", call);
-    const struct behind behind = {.events = events, .count = count};
-    return release(ring, sequence, &behind, call);
+    const struct after after = {.events = events, .count = count};
+    return release(ring, sequence, &after, call);
 }
