@@ -67,13 +67,14 @@ static bool fits(const gpumem_ring *ring, size_t room) {
 static gpumem_status wait_for_room(gpumem_ring *ring, size_t room,
                                    const struct gm_ring_until *until) {
     long look = FIRST_LOOK_NS;
-    for (;;) {
+    for (bool waited = false;; waited = true) {
         gm_ring_reclaim(ring, true);
         if (ring->closed)
             return gm_fail(GPUMEM_ERROR_CANCELLED, "gpumem_ring_acquire: the ring is closed");
         if (fits(ring, room))
             return GPUMEM_OK;
         bool looks = gm_ring_slot(ring, ring->tail)->state == GM_RING_RELEASED;
+        ring->waits += !waited && until->timeout_ms != 0;
         if (!gm_ring_sleep(ring, &ring->space, until, looks ? look : 0))
             return timed_out(ring, until, "no room for chunk", ring->head);
         look = !looks ? FIRST_LOOK_NS : look < LAST_LOOK_NS ? 2 * look : look;
@@ -85,7 +86,6 @@ static gpumem_status get_room(gpumem_ring *ring, size_t room, const struct gm_ri
     gm_ring_reclaim(ring, false);
     if (!ring->closed && fits(ring, room))
         return GPUMEM_OK;
-    ring->waits += until->timeout_ms != 0;
     /* The lock is the ring's own: a thread that enters a context waits for nobody. */
     gpumem_status status = gm_current_enter(&current, ring->device);
     if (status != GPUMEM_OK)

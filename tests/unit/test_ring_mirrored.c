@@ -191,6 +191,20 @@ static void memory_that_has_one_place_is_refused(void **state) {
     OK(gpumem_mapped_resource_create(
         device, GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1),
         &mapped));
+    gpumem_resource *cache, *limit;
+    OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+    FAILS(NOT_SUPPORTED,
+          gpumem_ring_create(cache,
+                             GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2, .mirrored = 1),
+                             &ring));
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_limit_resource_create(mapped, 64 * MIB, &limit)); /* takes nothing from it */
+    OK(gpumem_ring_create(
+        limit, GPUMEM_RING_OPTIONS(.chunk_bytes = 1000, .chunk_count = 3000, .mirrored = 1),
+        &ring));
+    assert_true(go_round(2) >= 1);
+    OK(gpumem_ring_destroy(ring));
+    OK(gpumem_resource_destroy(limit));
     FAILS(INVALID_ARGUMENT,
           gpumem_ring_create(mapped,
                              GPUMEM_RING_OPTIONS(.chunk_bytes = 1, .chunk_count = 2,
