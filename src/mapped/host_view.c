@@ -57,7 +57,7 @@ static gpumem_status attach(gpumem_host_view *view) {
     return status;
 }
 
-static gpumem_status open(gpumem_host_view *view, const gpumem_host_view_options *o) {
+static gpumem_status open_view(gpumem_host_view *view, const gpumem_host_view_options *o) {
     gpumem_device *device = view->resource->device;
     const struct gm_mapper_wishes wishes = {.method = o->method,
                                             .strict = o->method_strict,
@@ -97,7 +97,7 @@ gpumem_status gpumem_host_view_create(gpumem_buffer *buffer, const gpumem_host_v
     made->buffer = buffer;
     made->resource = gm_virtual_behind(buffer->resource);
     gm_buffer_ref(buffer);
-    status = open(made, &options);
+    status = open_view(made, &options);
     if (status != GPUMEM_OK) {
         struct gm_error_record saved;
         gm_error_save(&saved);

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-static gpumem_status open(struct gm_mapper *mapper) {
+static gpumem_status open_import(struct gm_mapper *mapper) {
     gpumem_status status = gm_mapper_open_vulkan(mapper);
     if (status != GPUMEM_OK || gm_vulkan_get_facts(mapper->vulkan)->placed)
         return status;
@@ -61,7 +61,7 @@ static gpumem_status invalidate(const struct gm_piece *piece, size_t offset, siz
 
 const struct gm_mapper_ops gm_mapper_vulkan_import = {
     .method = GPUMEM_MAPPED_VULKAN_IMPORT,
-    .open = open,
+    .open = open_import,
     .close = gm_mapper_close_vulkan,
     .try_out = gm_mapper_try_chunk,
     .map = map,

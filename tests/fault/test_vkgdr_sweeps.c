@@ -109,7 +109,7 @@ static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *s
             size_t descriptors = open_descriptors();
             struct vulkan_icd_live live = icd->live();
             icd->reset();
-            (icd->fail)(NULL, ++call, 1, results[r]);
+            icd->refuse(NULL, ++call, 1, results[r]);
             failed = act(subject) != 0;
             unsigned made = icd->calls(NULL);
             if (failed == (made < call))

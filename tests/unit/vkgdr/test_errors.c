@@ -13,7 +13,7 @@
 
 static void check_open_fails(const char *function, int result, const char *text) {
     icd->reset();
-    (icd->fail)(function, 1, 1, result);
+    icd->refuse(function, 1, 1, result);
     assert_null(vkgdr_open(DEVICE, 0));
     ERROR_IS(text);
 }
@@ -32,7 +32,7 @@ static void calls_of_vulkan_are_named_at_the_opening(void **state) {
 
 static void check_alloc_fails(vkgdr_t g, const char *function, int result, const char *text) {
     icd->reset();
-    (icd->fail)(function, 1, 1, result);
+    icd->refuse(function, 1, 1, result);
     assert_null(vkgdr_memory_alloc(g, MIB, 0));
     ERROR_IS(text);
     icd->reset();
