@@ -102,9 +102,9 @@ struct gm_cache {
     int host; /* the CPU writes the memory */
     size_t segment_bytes, small_maximum, thread_bytes, idle_bytes, granularity;
     uint64_t maximum_bytes;
-    CUstream stream;      /* where a stream-ordered resource is asked; NULL until then */
-    pthread_mutex_t grow; /* one thread asks the wrapped resource; taken before `lock` */
-    pthread_mutex_t lock; /* everything below */
+    _Atomic(CUstream) stream; /* where a stream-ordered resource is asked; NULL until then */
+    pthread_mutex_t grow;     /* one thread asks the wrapped resource; taken before `lock` */
+    pthread_mutex_t lock;     /* everything below */
     struct gm_lane *lanes;
     struct gm_lane *shared;                  /* of memory that the CPU writes, for all streams */
     struct gm_block *pending, **pending_end; /* batches behind events */

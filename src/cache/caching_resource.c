@@ -284,8 +284,13 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     pthread_mutex_unlock(&cache->lock);
 }
 
+/* What goes back in order of a stream is the upstream's to trim when that has got there; nothing
+ * but memory's coming and going is on it. */
 static void trim(void *user, size_t keep_bytes) {
-    gm_cache_trim(user, keep_bytes, 0);
+    struct gm_cache *cache = user;
+    gm_cache_trim(cache, keep_bytes, 0);
+    if (cache->stream)
+        (void)cache->device->cu->cuStreamSynchronize(cache->stream);
 }
 
 static struct gm_lane *open_lane(const struct gm_cache *cache, CUstream stream) {

@@ -1,6 +1,7 @@
 #include "memory/copy.h"
 
 #include "base/cancel.h"
+#include "memory/virtual_resource.h"
 
 gpumem_status gm_copy_reads(gpumem_buffer *buffer, size_t offset, size_t bytes, CUstream stream,
                             const char *call) {
@@ -79,14 +80,28 @@ gpumem_status gpumem_buffer_copy(gpumem_buffer *to, size_t to_offset, gpumem_buf
                        from->allocation.pointer + from_offset, bytes, stream);
 }
 
+size_t gm_fill_step(const gpumem_buffer *buffer, size_t offset, size_t bytes) {
+    const gpumem_buffer *root = buffer->root ? buffer->root : buffer;
+    const struct gm_virtual_resource *v = gm_virtual_behind(root->resource);
+    if (!v || v->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+        return bytes;
+    const struct gm_extent *extent = &((const struct gm_range *)root->allocation.cookie)->extent;
+    size_t from = offset + (size_t)(buffer->allocation.pointer - root->allocation.pointer), end = 0;
+    for (size_t i = 0; i < extent->count && end <= from; i++)
+        end += extent->chunks[i].bytes;
+    return end > from && end - from < bytes ? end - from : bytes;
+}
+
 gpumem_status gpumem_buffer_fill(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  unsigned char value, CUstream stream) {
     GM_UNCANCELLED;
     gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, "gpumem_buffer_fill");
-    if (status != GPUMEM_OK || bytes == 0)
-        return status;
-    return gpumem_fill(buffer->resource->device, buffer->allocation.pointer + offset, bytes, value,
-                       stream);
+    for (size_t step; status == GPUMEM_OK && bytes; offset += step, bytes -= step) {
+        step = gm_fill_step(buffer, offset, bytes);
+        status = gpumem_fill(buffer->resource->device, buffer->allocation.pointer + offset, step,
+                             value, stream);
+    }
+    return status;
 }
 
 gpumem_status gpumem_copy(gpumem_device *device, CUdeviceptr to, CUdeviceptr from, size_t bytes,

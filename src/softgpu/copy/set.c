@@ -140,6 +140,13 @@ static CUresult capture(struct sg_stream *stream, const struct set *set) {
     return sg_capture_node(stream, &params);
 }
 
+/* On H200 a set of mapped host memory is refused where it goes on in another mapping. */
+static bool crosses_host_mappings(CUdeviceptr to, size_t bytes) {
+    const struct sg_range *range = sg_range_find(to);
+    return range && range->kind == SG_RANGE_MAPPING && range->device < 0 &&
+           to + bytes > range->start + range->size;
+}
+
 static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
@@ -156,7 +163,8 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     if (result != CUDA_SUCCESS)
         return result;
     size_t bytes = (set.height - 1) * set.pitch + set.width;
-    if (!sg_memory_reachable(stream->context, set.to, bytes, SG_WRITE))
+    if (!sg_memory_reachable(stream->context, set.to, bytes, SG_WRITE) ||
+        crosses_host_mappings(set.to, bytes))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_op *op = make(set);
     if (!op)

@@ -294,7 +294,7 @@ static CUresult add_entry(const struct sg_context *context, struct batch *batch,
     struct access access;
     CUresult result = read_entry(params, &access);
     if (result == CUDA_SUCCESS)
-        result = context ? check_now(context, &access) : check(NULL, &access);
+        result = check_now(context, &access);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = make(&access);
