@@ -49,6 +49,27 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
 gpumem_buffer_from_pointer(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                            const gpumem_foreign_options *options, gpumem_buffer **buffer);
 
+typedef struct gpumem_register_options {
+    size_t size;
+    CUstream stream; /* that uses it already; NULL: the legacy default stream; GPUMEM_STREAM_NONE */
+    int read_only;   /* 1: the device only reads it, as it must of a file mapped read-only */
+} gpumem_register_options;
+#define GPUMEM_REGISTER_OPTIONS(...) GPUMEM_OPTIONS(gpumem_register_options, __VA_ARGS__)
+
+/*
+ * Pins memory that the program has already, from malloc, mmap or a mapped file, and makes a buffer
+ * of it; its end unpins, when every stream that was named has passed. The memory stays the
+ * program's and must stay mapped until then. `address` and `bytes` need not be aligned; whole pages
+ * are pinned. BUSY: a part of it is registered already. NOT_SUPPORTED: the device registers no
+ * memory, or none read-only. OUT_OF_HOST_MEMORY and NOT_PERMITTED as the driver says, the latter of
+ * a read-only mapping without `read_only`. Otherwise as gpumem_buffer_from_pointer. Thread-safe;
+ * blocks while pages are pinned. Driver:
+ * cuMemHostRegister, cuMemHostGetDevicePointer, cuMemHostUnregister.
+ */
+GPUMEM_API GPUMEM_MUST_CHECK gpumem_status
+gpumem_buffer_register(gpumem_device *device, void *address, size_t bytes,
+                       const gpumem_register_options *options, gpumem_buffer **buffer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -27,7 +27,7 @@ extern "C" {
 #endif
 
 /* Any size, by the instructions that store best on this CPU: streaming ones from 65 bytes on. Does
- * not fence. Driver: nothing. */
+ * not fence. No driver call. */
 GPUMEM_API void gpumem_store_bytes(void *to, const void *from, size_t bytes);
 
 /* A size of at most 64 that the compiler knows becomes the stores themselves, in place; every other

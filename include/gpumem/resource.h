@@ -80,9 +80,9 @@ typedef struct gpumem_device_pool_options {
  * have passed; the call waits for the driver to have it, captures or not.
  * Sharing with other processes, attributes: gpumem/pool.h. Thread-safe. Threads count by
  * themselves: high-water marks are exact to 64 MiB a thread, and with one thread exact.
- * Driver: cuThreadExchangeStreamCaptureMode, cuDeviceGetMemPool, cuDeviceGetDefaultMemPool, cuMemPoolCreate, cuMemPoolSetAttribute,
- * cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolTrimTo, cuMemPoolDestroy; for NONE
- * cuStreamCreate, cuStreamSynchronize.
+ * Driver: cuThreadExchangeStreamCaptureMode, cuDeviceGetMemPool, cuDeviceGetDefaultMemPool,
+ * cuMemPoolCreate, cuMemPoolSetAttribute, cuMemAllocFromPoolAsync, cuMemFreeAsync, cuMemPoolTrimTo,
+ * cuMemPoolDestroy; for NONE cuStreamCreate, cuStreamSynchronize.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_device_pool_resource_create(
     gpumem_device *device, const gpumem_device_pool_options *options, gpumem_resource **resource);
@@ -164,6 +164,16 @@ typedef struct gpumem_pinned_options {
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
     gpumem_device *device, const gpumem_pinned_options *options, gpumem_resource **resource);
+
+/*
+ * Has a thread of the library pin slabs until `bytes` more are ready for allocations, and returns
+ * at once; what is allocated meanwhile does not wait for it longer than for a slab of its own. Ends
+ * early, with a warning in the log, where memory or maximum_bytes end; gpumem_resource_destroy
+ * waits for the slab in the making. NOT_SUPPORTED: a pool. INVALID_ARGUMENT: no pinned resource
+ * itself, or one with keep_nothing or keep_bytes, which gives slabs back. Thread-safe. Driver: as
+ * the resource, in that thread.
+ */
+GPUMEM_API gpumem_status gpumem_pinned_warm_up(gpumem_resource *resource, size_t bytes);
 
 /* Where a number of threads comes from. */
 typedef enum gpumem_measured {

@@ -2,6 +2,7 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"
+#include "base/thread.h"
 #include "memory/calibration.h"
 #include "memory/current.h"
 #include "memory/describe.h"
@@ -34,6 +35,8 @@ struct pinned_resource {
     size_t pinned;         /* of all slabs, and of those being made */
     size_t empty;          /* of slabs without a piece in use */
     char huge_reason[160]; /* of the latest slab that did not get reserved huge pages */
+    unsigned warming;      /* threads that pin ahead */
+    int ends;              /* these are to stop */
 };
 
 /* ---- Slabs; the lock is held but where said -------------------------------------------------- */
@@ -279,8 +282,78 @@ static void describe(gpumem_resource *resource, struct gm_json *json,
 
 static const struct gm_describe_ops description = {.resource = describe};
 
+/* ---- Ahead of need --------------------------------------------------------------------------- */
+
+struct warming {
+    struct pinned_resource *resource;
+    size_t bytes;
+};
+
+/* One slab more, of at most `bytes` unless slabs are larger; 0 where there is no room. */
+static size_t warm_slab(struct pinned_resource *p, size_t bytes) {
+    struct gm_slab *slab;
+    size_t most = p->options.slab_bytes;
+    pthread_mutex_lock(&p->lock);
+    size_t size = p->ends ? 0 : take_room(p, bytes < most ? bytes : most);
+    pthread_mutex_unlock(&p->lock);
+    if (!size)
+        return 0;
+    if (gm_slab_create(p->device, &p->settings, size, &slab) != GPUMEM_OK) {
+        gm_log(GPUMEM_LOG_WARNING, "pinning ahead of need ended: %s", gpumem_last_error()->message);
+        note_slab(p, NULL, size, 0);
+        return 0;
+    }
+    count_slab(p, size);
+    note_slab(p, slab, size, 1);
+    return size;
+}
+
+static void *warm(void *argument) {
+    struct warming own = *(struct warming *)argument;
+    struct pinned_resource *p = own.resource;
+    struct gm_current current;
+    free(argument);
+    if (gm_current_enter(&current, p->device) == GPUMEM_OK) {
+        for (size_t left = own.bytes, made; left && (made = warm_slab(p, left)) != 0;)
+            left -= made < left ? made : left;
+        gm_current_leave(&current);
+    }
+    pthread_mutex_lock(&p->lock);
+    p->warming--;
+    pthread_cond_broadcast(&p->made);
+    pthread_mutex_unlock(&p->lock);
+    return NULL;
+}
+
+static gpumem_status start_warming(struct pinned_resource *p, size_t bytes) {
+    struct warming *warming = malloc(sizeof *warming);
+    if (!warming)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to pin ahead");
+    *warming = (struct warming){p, bytes};
+    pthread_mutex_lock(&p->lock);
+    p->warming++;
+    pthread_mutex_unlock(&p->lock);
+    int error = gm_thread_start(NULL, 0, warm, warming);
+    if (!error)
+        return GPUMEM_OK;
+    free(warming);
+    pthread_mutex_lock(&p->lock);
+    p->warming--;
+    pthread_mutex_unlock(&p->lock);
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create", "no thread to pin ahead");
+}
+
+static void end_warming(struct pinned_resource *p) {
+    pthread_mutex_lock(&p->lock);
+    p->ends = 1;
+    while (p->warming)
+        pthread_cond_wait(&p->made, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
 static void destroy(void *user) {
     struct pinned_resource *p = user;
+    end_warming(p);
     if (p->resource)
         trim(p, 0);
     pthread_cond_destroy(&p->made);
@@ -452,6 +525,21 @@ static void fill_info(struct pinned_resource *p, gpumem_pinned_info *info) {
     }
     memcpy(info->reserved_reason, p->huge_reason, sizeof info->reserved_reason);
     pthread_mutex_unlock(&p->lock);
+}
+
+gpumem_status gpumem_pinned_warm_up(gpumem_resource *resource, size_t bytes) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_pinned_warm_up";
+    GM_CHECK(resource, call);
+    if (gm_pool_of(resource))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the resource is a pool of the driver",
+                       call);
+    GM_REQUIRE(resource->ops.allocate == allocate, "%s: a %s resource is no pinned one", call,
+               resource->kind);
+    struct pinned_resource *p = resource->user;
+    GM_REQUIRE(!p->options.keep_nothing && !p->options.keep_bytes,
+               "%s: the resource gives slabs back (keep_nothing, keep_bytes)", call);
+    return bytes ? start_warming(p, bytes) : GPUMEM_OK;
 }
 
 gpumem_status gpumem_pinned_get_info(gpumem_resource *resource, gpumem_pinned_info *info) {

@@ -46,6 +46,7 @@ static void macros_say_what_was_written(void) {
     SAYS(gpumem_share_options, timeout_ms, 5, maximum_bytes, GPUMEM_SHARE_OPTIONS(.timeout_ms = 5));
     SAYS(gpumem_connect_options, timeout_ms, 5, backlog, GPUMEM_CONNECT_OPTIONS(.timeout_ms = 5));
     SAYS(gpumem_foreign_options, read_only, 1, deleter, GPUMEM_FOREIGN_OPTIONS(.read_only = 1));
+    SAYS(gpumem_register_options, read_only, 1, stream, GPUMEM_REGISTER_OPTIONS(.read_only = 1));
     SAYS(gpumem_dlpack_options, bits, 16, shape, GPUMEM_DLPACK_OPTIONS(.bits = 16));
     SAYS(gpumem_reservation_options, alignment, 4096, address,
          GPUMEM_RESERVATION_OPTIONS(.alignment = 4096));

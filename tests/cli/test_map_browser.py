@@ -6,6 +6,7 @@ import re
 import shutil
 import struct
 import subprocess
+import tempfile
 
 import harness
 from harness import Skip, expect, expect_status
@@ -75,9 +76,12 @@ def start(folder, *arguments):
                "--disable-background-networking", "--no-first-run", "--hide-scrollbars",
                "--disable-dev-shm-usage", f"--user-data-dir={folder / 'profile'}",
                "--virtual-time-budget=5000", *arguments]
-    env = dict(os.environ, HOME=str(folder), XDG_CONFIG_HOME=str(folder), XDG_CACHE_HOME=str(folder))
-    return subprocess.run(command, env=env, timeout=50, stdin=subprocess.DEVNULL,
-                          capture_output=True, check=False)
+    # It makes a socket in its temporary folder, whose path may have 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="gpumem-", dir="/tmp") as short:
+        env = dict(os.environ, HOME=str(folder), XDG_CONFIG_HOME=str(folder), XDG_CACHE_HOME=str(folder),
+                   TMPDIR=short)
+        return subprocess.run(command, env=env, timeout=50, stdin=subprocess.DEVNULL,
+                              capture_output=True, check=False)
 
 
 def dump(folder, page):

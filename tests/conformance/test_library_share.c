@@ -114,7 +114,8 @@ static void importers_follow_growth_and_one_is_killed(void **state) {
     uint64_t free_before, free_after, total;
     char reason[192];
     open_library();
-    if (!has(GPUMEM_CAPABILITY_VIRTUAL_MEMORY, reason)) {
+    if (!has(GPUMEM_CAPABILITY_VIRTUAL_MEMORY, reason) ||
+        !has(GPUMEM_CAPABILITY_HANDLE_POSIX_FD, reason)) {
         close_library();
         SKIP("%s", reason);
     }

@@ -4,6 +4,9 @@
  */
 #include "library_sweeps.h"
 
+#include <gpumem/connect.h>
+#include <pthread.h>
+
 static gpumem_resource *memory, *pool;
 static gpumem_buffer *buffer;
 
@@ -226,6 +229,49 @@ static void of_resources(void **state) {
     OK(gpumem_resource_destroy(cache));
 }
 
+#define PLACE "@gpumem-free-of-driver-calls"
+
+static void *come_in(void *unused) {
+    int connection = -1;
+    (void)unused;
+    OK(gpumem_connect(PLACE, NULL, &connection, NULL));
+    OK(gpumem_disconnect(connection));
+    return NULL;
+}
+
+static void *let_in(void *listener) {
+    int connection = -1;
+    OK(gpumem_accept(listener, NULL, &connection, NULL));
+    OK(gpumem_disconnect(connection));
+    return NULL;
+}
+
+static void of_connections(void **state) {
+    (void)state;
+    gpumem_listener *listener = NULL;
+    pthread_t other;
+    int connection = -1;
+    FREE_OK(gpumem_listen(PLACE, NULL, &listener));
+    FREE(gpumem_listener_descriptor(listener) >= 0);
+    assert_int_equal(pthread_create(&other, NULL, let_in, listener), 0);
+    FREE_OK(gpumem_connect(PLACE, NULL, &connection, NULL));
+    FREE_OK(gpumem_disconnect(connection));
+    pthread_join(other, NULL);
+    assert_int_equal(pthread_create(&other, NULL, come_in, NULL), 0);
+    FREE_OK(gpumem_accept(listener, NULL, &connection, NULL));
+    FREE_OK(gpumem_disconnect(connection));
+    pthread_join(other, NULL);
+    FREE_OK(gpumem_listener_close(listener));
+}
+
+static void of_detached_exports(void **state) {
+    (void)state;
+    gpumem_export *exported = NULL;
+    OK(gpumem_export_create(buffer, &exported));
+    FREE_OK(gpumem_export_detach(exported));
+    FREE_OK(gpumem_export_destroy(exported));
+}
+
 static int begin(void **state) {
     if (begin_sweeps(state) != 0)
         return -1;
@@ -245,11 +291,12 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_nothing),        cmocka_unit_test(of_libraries_and_devices),
-        cmocka_unit_test(of_buffers),        cmocka_unit_test(of_watches),
-        cmocka_unit_test(of_exports),        cmocka_unit_test(of_pools),
-        cmocka_unit_test(of_memory_by_hand), cmocka_unit_test(of_wrappers),
-        cmocka_unit_test(of_resources),
+        cmocka_unit_test(of_nothing),          cmocka_unit_test(of_libraries_and_devices),
+        cmocka_unit_test(of_buffers),          cmocka_unit_test(of_watches),
+        cmocka_unit_test(of_exports),          cmocka_unit_test(of_pools),
+        cmocka_unit_test(of_memory_by_hand),   cmocka_unit_test(of_wrappers),
+        cmocka_unit_test(of_resources),        cmocka_unit_test(of_connections),
+        cmocka_unit_test(of_detached_exports),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -1,6 +1,8 @@
 /* Whole or nothing, for memory that the CPU has mapped too: each driver call of each step fails. */
 #include "library_sweeps.h"
 
+#include <stdlib.h>
+
 struct subject {
     gpumem_resource *resource;
 };
@@ -48,7 +50,29 @@ static gpumem_status grow(gpumem_buffer *buffer) {
     return gpumem_buffer_grow(buffer, 14 * MIB, NULL);
 }
 
+/* Without a call of the driver, so with nothing to fail. */
+static gpumem_status write_and_read(gpumem_buffer *buffer) {
+    char bytes[16] = "fifteen letters";
+    gpumem_mapped_info info = {.size = sizeof info};
+    gpumem_status status = gpumem_mapped_write(buffer, 100, bytes, sizeof bytes);
+    if (status == GPUMEM_OK)
+        status = gpumem_mapped_publish(buffer, 200, bytes, sizeof bytes, 400, 1);
+    if (status == GPUMEM_OK)
+        status = gpumem_mapped_flush(buffer, 0, 1000);
+    if (status == GPUMEM_OK)
+        status = gpumem_mapped_invalidate(buffer, 0, 1000);
+    if (status == GPUMEM_OK)
+        status = gpumem_mapped_read(buffer, 100, bytes, sizeof bytes);
+    assert_string_equal(bytes, "fifteen letters");
+    gpumem_store_bytes(gpumem_buffer_host_pointer(buffer), bytes, sizeof bytes);
+    if (status == GPUMEM_OK)
+        status = gpumem_mapped_get_info(gpumem_buffer_resource(buffer), &info);
+    assert_string_equal(gpumem_mapped_method_name(info.method), "descriptor");
+    return status;
+}
+
 static gpumem_status grow_and_shrink(gpumem_buffer *buffer) {
+    assert_int_equal(write_and_read(buffer), GPUMEM_OK);
     gpumem_status status = grow(buffer);
     return status == GPUMEM_OK ? gpumem_buffer_shrink(buffer, 2 * MIB, NULL) : status;
 }
@@ -82,6 +106,11 @@ static gpumem_status view_and_grow(gpumem_buffer *buffer) {
     gpumem_status status = gpumem_host_view_create(buffer, NULL, &view);
     if (status != GPUMEM_OK)
         return status;
+    gpumem_mapped_info info = {.size = sizeof info};
+    *(unsigned char *)gpumem_host_view_pointer(view) = 1;
+    assert_int_equal(gpumem_host_view_get_info(view, &info), GPUMEM_OK);
+    assert_int_equal(gpumem_host_view_flush(view, 0, 1), GPUMEM_OK);
+    assert_int_equal(gpumem_host_view_invalidate(view, 0, 1), GPUMEM_OK);
     status = grow(buffer);
     gpumem_status ended = gpumem_host_view_destroy(view);
     return status == GPUMEM_OK ? ended : status;
@@ -102,11 +131,25 @@ static void views(void **state) {
     (void)gpumem_resource_destroy(s.resource);
 }
 
+static int query_vulkan(void *user) {
+    gpumem_vulkan_info info = {.size = sizeof info};
+    (void)user;
+    gpumem_status status = gpumem_device_query_vulkan(library, 0, &info);
+    return status == GPUMEM_ERROR_NOT_SUPPORTED ? GPUMEM_OK : (int)status;
+}
+
+static void vulkan(void **state) {
+    (void)state;
+    sweep_act("a device's Vulkan driver", query_vulkan, NULL, NULL);
+}
+
 int main(void) {
+    setenv("GPUMEM_VULKAN", "off", 1); /* what is swept is the CUDA driver */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(creation),
         cmocka_unit_test(buffers),
         cmocka_unit_test(views),
+        cmocka_unit_test(vulkan),
     };
     return cmocka_run_group_tests(tests, begin_sweeps, end_sweeps);
 }

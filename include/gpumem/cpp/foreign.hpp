@@ -85,7 +85,29 @@ inline result<buffer> try_buffer_from_pointer(device_ref device, CUdeviceptr poi
     });
 }
 
+/* gpumem_register_options */
+struct register_options {
+    CUstream stream = nullptr;
+    bool read_only = false;
+};
+
+inline result<buffer> try_buffer_register(device_ref device, void *address, std::size_t bytes,
+                                          const register_options &options = {}) noexcept {
+    gpumem_register_options in_c = {};
+    in_c.size = sizeof in_c;
+    in_c.stream = options.stream;
+    in_c.read_only = options.read_only;
+    return detail::created<buffer>([&](auto *made) {
+        return gpumem_buffer_register(device.get(), address, bytes, &in_c, made);
+    });
+}
+
 #if GPUMEM_CPP_EXCEPTIONS
+inline buffer buffer_register(device_ref device, void *address, std::size_t bytes,
+                              const register_options &options = {}) {
+    return or_throw(try_buffer_register(device, address, bytes, options));
+}
+
 inline buffer buffer_from_pointer(device_ref device, CUdeviceptr pointer, std::size_t bytes,
                                   const foreign_options &options = {}) {
     return or_throw(try_buffer_from_pointer(device, pointer, bytes, options));

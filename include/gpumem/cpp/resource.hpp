@@ -52,6 +52,10 @@ class resource_ref : public borrowed<gpumem_resource> {
     result<void> try_trim(std::size_t keep_bytes = 0) const noexcept {
         return detail::checked(gpumem_resource_trim(get(), keep_bytes));
     }
+    /* Of a pinned resource: slabs are pinned in the background. */
+    result<void> try_warm_up(std::size_t bytes) const noexcept {
+        return detail::checked(gpumem_pinned_warm_up(get(), bytes));
+    }
     /* Of a pinned resource; INVALID_ARGUMENT for others. */
     result<gpumem_pinned_info> try_pinned_info() const noexcept {
         return detail::fetched<gpumem_pinned_info>(
@@ -89,6 +93,9 @@ class resource_ref : public borrowed<gpumem_resource> {
     }
     gpumem_caching_info caching_info() const {
         return or_throw(try_caching_info());
+    }
+    void warm_up(std::size_t bytes) const {
+        detail::require(gpumem_pinned_warm_up(get(), bytes));
     }
     void forget_stream(CUstream stream) const {
         detail::require(gpumem_caching_forget_stream(get(), stream));

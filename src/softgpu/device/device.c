@@ -104,6 +104,8 @@ CUresult sg_devices_init(void) {
     /* CUDA_DEVICE_ORDER needs no work: devices are alike, so fastest first leaves them in the order
      * of their PCI addresses. */
     int order[SG_MAX_DEVICES];
+    if (config->uuids.count) /* who gives UUIDs wants to see them */
+        profile.no_uuid = false;
     int visible = sg_visible_devices(secure_getenv("CUDA_VISIBLE_DEVICES"), count, uuids, order);
     if (visible == 0)
         return CUDA_ERROR_NO_DEVICE;

@@ -1,0 +1,159 @@
+/* Pinning memory that the program has already, and pinning ahead of need. */
+#include "library_test.h"
+#include "temporary.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static gpumem_buffer *pin(void *address, size_t bytes, int read_only) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_register(device, address, bytes,
+                              GPUMEM_REGISTER_OPTIONS(.read_only = read_only), &buffer));
+    return buffer;
+}
+
+/* Whether the driver knows the address. */
+static int is_known(const void *address) {
+    CUmemorytype type = (CUmemorytype)0;
+    return cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                     (CUdeviceptr)(uintptr_t)address) == CUDA_SUCCESS;
+}
+
+static void the_programs_memory_is_pinned_as_long_as_its_buffer(void **state) {
+    (void)state;
+    gpumem_resource *memory;
+    gpumem_buffer *there;
+    unsigned char *bytes = malloc(3 * MIB + 100);
+    gpumem_buffer *buffer = pin(bytes + 13, 3 * MIB, 0);
+    assert_ptr_equal(gpumem_buffer_host_pointer(buffer), bytes + 13);
+    assert_true(is_known(bytes + MIB));
+    memset(bytes + 13, 5, 3 * MIB);
+    OK(gpumem_virtual_resource_create(device, NULL, &memory));
+    OK(gpumem_buffer_allocate(memory, 3 * MIB, NULL, &there));
+    OK(gpumem_buffer_copy(there, 0, buffer, 0, 3 * MIB, NULL));
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 9, NULL));
+    OK(gpumem_buffer_copy_sync(buffer, MIB, there, 0, MIB, NULL));
+    assert_int_equal(bytes[13], 9);
+    assert_int_equal(bytes[13 + MIB], 5);
+    OK(gpumem_buffer_free(there, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
+    OK(gpumem_device_trim(device, 1));
+    assert_false(is_known(bytes + MIB));
+    OK(gpumem_resource_destroy(memory));
+    free(bytes);
+}
+
+static void a_file_mapped_read_only_is_read(void **state) {
+    (void)state;
+    char path[TEMPORARY_ROOM];
+    int fd = temporary_file(path, "register");
+    assert_int_equal(ftruncate(fd, 64 * (off_t)KIB), 0);
+    assert_int_equal(pwrite(fd, "end", 3, 64 * (off_t)KIB - 3), 3);
+    void *mapped = mmap(NULL, 64 * KIB, PROT_READ, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(mapped, MAP_FAILED);
+    gpumem_buffer *buffer = pin(mapped, 64 * KIB, 1);
+    char seen[4] = "";
+    OK(gpumem_buffer_read_sync(buffer, 64 * KIB - 3, seen, 3, NULL));
+    assert_string_equal(seen, "end");
+    FAILS(NOT_PERMITTED, gpumem_buffer_fill(buffer, 0, 1, 0, NULL));
+    OK(gpumem_buffer_free(buffer, NULL));
+    munmap(mapped, 64 * KIB);
+    close(fd);
+    unlink(path);
+}
+
+static void what_cannot_be_pinned_is_refused(void **state) {
+    (void)state;
+    gpumem_buffer *buffer, *again;
+    unsigned char *bytes = malloc(MIB);
+    buffer = pin(bytes, MIB, 0);
+    FAILS(BUSY, gpumem_buffer_register(device, bytes + 100, 100, NULL, &again));
+    OK(gpumem_buffer_write_sync(buffer, 0, "x", 1, NULL)); /* still pinned */
+    OK(gpumem_buffer_free(buffer, NULL));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, NULL, 100, NULL, &again));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, bytes, 0, NULL, &again));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, bytes, SIZE_MAX, NULL, &again));
+    FAILS(INVALID_ARGUMENT, gpumem_buffer_register(device, bytes, 100, NULL, NULL));
+    free(bytes);
+}
+
+/* ---- Ahead of need --------------------------------------------------------------------------- */
+
+static gpumem_pinned_info info_of(gpumem_resource *resource) {
+    gpumem_pinned_info info = {.size = sizeof info};
+    OK(gpumem_pinned_get_info(resource, &info));
+    return info;
+}
+
+static void slabs_are_pinned_in_the_background(void **state) {
+    (void)state;
+    gpumem_resource *pinned;
+    gpumem_buffer *buffer;
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
+                                     &pinned));
+    OK(gpumem_pinned_warm_up(pinned, 7 * MIB));
+    while (info_of(pinned).pinned_bytes < 8 * MIB)
+        usleep(1000);
+    uint64_t calls = soft->call_count("cuMemHostRegister");
+    OK(gpumem_buffer_allocate(pinned, 2 * MIB, NULL, &buffer));
+    assert_int_equal(soft->call_count("cuMemHostRegister"), calls);
+    OK(gpumem_buffer_free(buffer, NULL));
+    OK(gpumem_pinned_warm_up(pinned, 0));
+    OK(gpumem_resource_destroy(pinned));
+}
+
+static void the_maximum_ends_it(void **state) {
+    (void)state;
+    gpumem_resource *pinned;
+    OK(gpumem_pinned_resource_create(
+        device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB), &pinned));
+    OK(gpumem_pinned_warm_up(pinned, 100 * MIB));
+    while (info_of(pinned).pinned_bytes < 4 * MIB)
+        usleep(1000);
+    OK(gpumem_resource_destroy(pinned));
+}
+
+static void a_resource_ends_while_it_is_warmed_up(void **state) {
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        gpumem_resource *pinned;
+        OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.slab_bytes = 2 * MIB),
+                                         &pinned));
+        OK(gpumem_pinned_warm_up(pinned, 64 * MIB));
+        OK(gpumem_pinned_warm_up(pinned, 64 * MIB));
+        OK(gpumem_resource_destroy(pinned));
+    }
+    assert_int_equal(device_stats().pinned_bytes, 0);
+}
+
+static void what_is_not_warmed_up(void **state) {
+    (void)state;
+    gpumem_resource *pool, *pinned;
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.method = GPUMEM_PINNED_POOL),
+                                     &pool));
+    FAILS(NOT_SUPPORTED, gpumem_pinned_warm_up(pool, MIB));
+    OK(gpumem_resource_destroy(pool));
+    OK(gpumem_pinned_resource_create(device, GPUMEM_PINNED_OPTIONS(.keep_nothing = 1), &pinned));
+    FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(pinned, MIB));
+    OK(gpumem_resource_destroy(pinned));
+    OK(gpumem_virtual_resource_create(device, NULL, &pinned));
+    FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(pinned, MIB));
+    OK(gpumem_resource_destroy(pinned));
+    FAILS(INVALID_ARGUMENT, gpumem_pinned_warm_up(NULL, MIB));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_programs_memory_is_pinned_as_long_as_its_buffer),
+        cmocka_unit_test(a_file_mapped_read_only_is_read),
+        cmocka_unit_test(what_cannot_be_pinned_is_refused),
+        cmocka_unit_test(slabs_are_pinned_in_the_background),
+        cmocka_unit_test(the_maximum_ends_it),
+        cmocka_unit_test(a_resource_ends_while_it_is_warmed_up),
+        cmocka_unit_test(what_is_not_warmed_up),
+    };
+    return cmocka_run_group_tests(tests, open_device, close_device);
+}
