@@ -2,6 +2,7 @@
  * Mapped memory on any driver, by each method that the machine has: bytes on both sides, growth,
  * views, flushes, rings, and rings without a seam. Prints which methods work and why others do not.
  */
+#include "kept_driver.h"
 #include "library.h"
 
 #include <stdlib.h>
@@ -269,6 +270,7 @@ static void a_view_maps_a_buffer_that_is_there(void **state) {
 }
 
 int main(int argc, char **argv) {
+    keep_lavapipe_loaded();
     const struct CMUnitTest tests[] = {
         TEST(each_method_that_works_does_all),
         TEST(the_best_is_chosen_and_says_why),

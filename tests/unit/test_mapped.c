@@ -1,4 +1,5 @@
 /* Mapped memory: the same bytes for the CPU and the device, growing in place on both sides. */
+#include "kept_driver.h"
 #include "library_test.h"
 
 #include <pthread.h>
@@ -326,6 +327,7 @@ static void threads_map_at_once(void **state) {
 }
 
 int main(void) {
+    keep_lavapipe_loaded();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_sides_see_the_same_bytes),
         cmocka_unit_test(it_grows_and_shrinks_in_place),
