@@ -10,7 +10,7 @@ from pages import BLOCK, CALL, CODE, LINK, SOURCE, blocks, declared, public_head
 WHOLE = re.compile(r"The whole program is \[`(examples/\w+\.c)`\]")
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 # Chapters of parts that are made at the same time; links to them are not followed until they are here.
-COMING = {"docs/sharing.md"}
+COMING = set()
 
 
 def chapters():
