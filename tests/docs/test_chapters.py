@@ -9,8 +9,6 @@ from pages import BLOCK, CALL, CODE, LINK, SOURCE, blocks, declared, public_head
 
 WHOLE = re.compile(r"The whole program is \[`(examples/\w+\.c)`\]")
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
-# Chapters of parts that are made at the same time; links to them are not followed until they are here.
-COMING = set()
 
 
 def chapters():
@@ -53,8 +51,7 @@ def unmeasured(text, measured):
 def lost_links(page, text):
     folder = (SOURCE / page).parent
     return [f"{page}: {target}" for target in LINK.findall(text)
-            if not re.match(r"\w+:", target) and not (folder / target).exists()
-            and str((folder / target).resolve().relative_to(SOURCE)) not in COMING]
+            if not re.match(r"\w+:", target) and not (folder / target).exists()]
 
 
 def form(text):
