@@ -28,6 +28,7 @@ static inline void unlock(struct gm_roll *roll) {
 void gm_roll_add(gpumem_buffer *buffer, CUstream stream) {
     struct gm_roll_entry *entry = &buffer->listed;
     entry->roll = roll_of_thread();
+    entry->on = 1;
     entry->stream = stream;
     struct gm_roll *roll = &buffer->resource->rolls[entry->roll];
     lock(roll);
@@ -41,8 +42,9 @@ void gm_roll_add(gpumem_buffer *buffer, CUstream stream) {
 
 void gm_roll_remove(gpumem_buffer *buffer) {
     struct gm_roll_entry *entry = &buffer->listed;
-    if (!entry->link)
+    if (!entry->on)
         return;
+    entry->on = 0;
     struct gm_roll *roll = &buffer->resource->rolls[entry->roll];
     lock(roll);
     *entry->link = entry->next;
