@@ -35,7 +35,7 @@ enum gm_listed {
 struct gm_roll_entry {
     gpumem_buffer *next, **link; /* under the roll's lock: neighbours write them too */
     unsigned roll;
-    int on; /* a roll; the owner's to write and read */
+    int on;           /* a roll; the owner's to write and read */
     atomic_int state; /* enum gm_listed */
     CUstream stream;  /* of allocation; GPUMEM_STREAM_NONE: none was named */
 };
