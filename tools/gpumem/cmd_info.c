@@ -10,7 +10,8 @@
 
 const char cmd_info_usage[] =
     "usage: gpumem info [OPTION...]\n\n"
-    "The opened driver, its devices, the Vulkan driver of each, which maps its memory for the CPU,\n"
+    "The opened driver, its devices, the Vulkan driver of each, which maps its memory for the "
+    "CPU,\n"
     "and for each capability of gpumem yes, or no with the reason.\n"
     "Some capabilities are tried out, because attributes promise what a machine then refuses.\n\n"
     "  --driver CHOICE   nvidia, softgpu or a path\n"
