@@ -289,6 +289,10 @@ struct warming {
     size_t bytes;
 };
 
+static void say_that_it_ended(void) {
+    gm_log(GPUMEM_LOG_WARNING, "pinning ahead of need ended: %s", gpumem_last_error()->message);
+}
+
 /* One slab more, of at most `bytes` unless slabs are larger; 0 where there is no room. */
 static size_t warm_slab(struct pinned_resource *p, size_t bytes) {
     struct gm_slab *slab;
@@ -299,7 +303,7 @@ static size_t warm_slab(struct pinned_resource *p, size_t bytes) {
     if (!size)
         return 0;
     if (gm_slab_create(p->device, &p->settings, size, &slab) != GPUMEM_OK) {
-        gm_log(GPUMEM_LOG_WARNING, "pinning ahead of need ended: %s", gpumem_last_error()->message);
+        say_that_it_ended();
         note_slab(p, NULL, size, 0);
         return 0;
     }
@@ -317,6 +321,8 @@ static void *warm(void *argument) {
         for (size_t left = own.bytes, made; left && (made = warm_slab(p, left)) != 0;)
             left -= made < left ? made : left;
         gm_current_leave(&current);
+    } else {
+        say_that_it_ended();
     }
     pthread_mutex_lock(&p->lock);
     p->warming--;
