@@ -25,13 +25,6 @@ LATER = {
     "gpumem_pinned_warm_up": "a thread of the library; test_register_sweeps has each of its calls fail",
 }
 
-# What needs another process at the other end of a socket, and what of it is swept instead.
-WITH_ANOTHER = {
-    "gpumem_import_update": "gpumem_import_extend, with what the socket brought; unit/test_share_growth",
-    "gpumem_import_receive_event": "gpumem_import_create_event, likewise; unit/test_share_kinds",
-    "gpumem_export_answer": "gpumem_export_update, and what is sent then; unit/test_share_growth",
-}
-
 results = []
 
 
@@ -120,8 +113,7 @@ def main():
             gather(lines, counts)
             if wrong is not None:
                 report(False, name, wrong.splitlines())
-    lines = [f"{name} is listed and is no function" for name in WITH_ANOTHER if name not in counts]
-    lines += complaints({name: of for name, of in counts.items() if name not in WITH_ANOTHER}, LATER)
+    lines = complaints(counts, LATER)
     report(not lines, "each public function is swept, or makes no driver call", lines)
     swept = [of for of in counts.values() if of.failed]
     free = [name for name, of in counts.items() if not of.failed and of.called]
