@@ -9,8 +9,8 @@
 #ifndef SG_ARRAY_ARRAY_H
 #define SG_ARRAY_ARRAY_H
 
+#include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
-#include "softgpu/memory/memory.h"
 
 struct sg_mipmap;
 struct sg_array_storage;

@@ -4,7 +4,7 @@
 #include "base/descriptor.h"
 #include "softgpu/checkpoint/futex.h"
 #include "softgpu/core/config.h"
-#include "softgpu/ipc/process.h"
+#include "softgpu/process/process.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
-#include "softgpu/report/coredump.h"
+#include "softgpu/coredump/coredump.h"
 
 struct sg_stream;
 struct sg_op;

@@ -1,8 +1,8 @@
 /* What the current context is and how it is set up. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/stream.h"
 
 /* Answers for one that has ended too, and in a poisoned one; not for one that was destroyed before

@@ -1,5 +1,6 @@
 /* softgpu.h: what the opened library gives beside the driver's functions. */
 #include "base/cancel.h"
+#include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
@@ -8,7 +9,6 @@
 #include "softgpu/entry/fault.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
-#include "softgpu/memory/memory.h"
 #include "softgpu/stream/stream.h"
 
 #include <gpumem/softgpu.h>

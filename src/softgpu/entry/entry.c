@@ -2,20 +2,20 @@
 
 #include "base/cancel.h"
 #include "softgpu/checkpoint/gate.h"
+#include "softgpu/context/address_32.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
+#include "softgpu/coredump/coredump.h"
 #include "softgpu/entry/fault.h"
 #include "softgpu/entry/job.h"
 #include "softgpu/entry/life.h"
 #include "softgpu/entry/rules.h"
-#include "softgpu/entry/site.h"
 #include "softgpu/entry/trace.h"
 #include "softgpu/entry/verdict.h"
-#include "softgpu/graph/capture.h"
-#include "softgpu/memory/old.h"
-#include "softgpu/report/coredump.h"
 #include "softgpu/report/error_log.h"
+#include "softgpu/stream/capture.h"
 
 #include <pthread.h>
 #include <stdlib.h>

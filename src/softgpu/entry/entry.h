@@ -93,7 +93,7 @@ bool sg_result_parse(const char *name, CUresult *result);
 /* ---- What chapters give to the state dump and the leak report ------------------------------- */
 
 struct sg_context;
-struct sg_text; /* grows; entry/text.c */
+struct sg_text; /* grows; core/text.h */
 void sg_text_line(struct sg_text *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* What the next line is about. Only the leak report makes something of it: it tells address or

@@ -1,16 +1,16 @@
 #include "softgpu/entry/life.h"
 
 #include "base/cancel.h"
+#include "softgpu/address/memory.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
+#include "softgpu/coredump/coredump.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/verdict.h"
-#include "softgpu/image/loading.h"
-#include "softgpu/memory/memory.h"
-#include "softgpu/report/coredump.h"
+#include "softgpu/module/loading.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef SG_EXTERNAL_EXTERNAL_H
 #define SG_EXTERNAL_EXTERNAL_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
 #include "softgpu/stream/stream.h"
 
 /*

@@ -1,7 +1,7 @@
 /* cuStreamBeginCapture and its kin. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/graph/edges.h"
+#include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
 

@@ -9,7 +9,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/graph.h"
-#include "softgpu/image/function.h"
+#include "softgpu/module/function.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,9 +2,9 @@
 #ifndef SG_MEMORY_ALLOCATION_H
 #define SG_MEMORY_ALLOCATION_H
 
+#include "softgpu/address/small.h"
 #include "softgpu/context/context.h"
-#include "softgpu/ipc/live.h"
-#include "softgpu/memory/small.h"
+#include "softgpu/process/live.h"
 
 /* What range->owner is for the kinds DEVICE and HOST. */
 struct sg_allocation {

@@ -2,7 +2,7 @@
 
 #include "softgpu/array/array.h"
 #include "softgpu/external/external.h"
-#include "softgpu/ipc/memory.h"
+#include "softgpu/ipc/ipc_memory.h"
 #include "softgpu/managed/managed.h"
 
 /* Memory of VMM and of pools belongs to no context and stays. */

@@ -1,12 +1,12 @@
 #include "softgpu/multicast/multicast.h"
 
+#include "softgpu/address/epoch.h"
+#include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
-#include "softgpu/memory/epoch.h"
-#include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
 
 #include <stdlib.h>

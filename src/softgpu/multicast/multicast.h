@@ -11,7 +11,7 @@
 #ifndef SG_MULTICAST_MULTICAST_H
 #define SG_MULTICAST_MULTICAST_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
 
 /* Objects that live at a time. */
 #define SG_TEAM_LIMIT 4096u

@@ -4,7 +4,7 @@
 #ifndef SG_POOL_POOL_H
 #define SG_POOL_POOL_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
 #include "softgpu/stream/stream.h"
 
 struct sg_pool;

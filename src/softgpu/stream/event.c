@@ -1,8 +1,8 @@
 /* Event objects, and the operations that record and await them. */
 #include "softgpu/stream/event.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>

@@ -14,9 +14,9 @@
 #ifndef SG_STREAM_STREAM_H
 #define SG_STREAM_STREAM_H
 
+#include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
-#include "softgpu/memory/memory.h"
 
 /* Smaller numbers go first; what H200 answers for the range. */
 #define SG_PRIORITY_LEAST    0
@@ -32,7 +32,7 @@ struct sg_token {
     uint64_t number;
 };
 
-/* Nodes that the next captured node depends on, and the data of the edges; graph/capture.h. */
+/* Nodes that the next captured node depends on, and the data of the edges; stream/capture.h. */
 struct sg_dependencies {
     CUgraphNode *nodes;
     CUgraphEdgeData *data;
@@ -93,7 +93,7 @@ struct sg_stream {
     uint64_t walk;
     bool listed; /* in a list of the context: created streams stay there until drained */
 
-    struct sg_capture *capture;          /* NULL when it does not capture (graph/capture.h) */
+    struct sg_capture *capture;          /* NULL when it does not capture (stream/capture.h) */
     struct sg_dependencies dependencies; /* while it captures */
     struct sg_stream *capture_next;      /* among the streams of its capture */
     unsigned capturing_blocking;         /* in the legacy stream: blocking streams that capture */

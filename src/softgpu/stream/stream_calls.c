@@ -1,7 +1,7 @@
 /* cuStream*: making streams, asking about them, waiting for them. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 int sg_stream_priority(int priority) {

@@ -1,6 +1,6 @@
 /* Memory files: bytes, growth, what is kept and what is given back to the machine. */
+#include "softgpu/address/arena.h"
 #include "softgpu/core/state.h"
-#include "softgpu/memory/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* The allocator of page runs: nothing is handed out twice, everything comes back, neighbours merge.
  */
-#include "softgpu/memory/extent.h"
+#include "softgpu/address/extent.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* The page table as running work sees it, and reclaim behind running work. */
+#include "softgpu/address/epoch.h"
+#include "softgpu/address/pagetable.h"
+#include "softgpu/address/window.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/memory/epoch.h"
-#include "softgpu/memory/pagetable.h"
-#include "softgpu/memory/window.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
