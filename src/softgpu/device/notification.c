@@ -2,12 +2,12 @@
 
 #include "base/thread.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
-#include "softgpu/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,14 +137,16 @@ CUresult sg_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallback
     return CUDA_SUCCESS;
 }
 
-void sg_dump_notifications(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     for (const struct listener *at = first; at; at = at->next)
         sg_text_line(text, "notification device %d", at->device);
 }
 
-void sg_leaks_notifications(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     for (const struct listener *at = first; at; at = at->next) {
         sg_text_handle(text, at->handle, NULL);
         sg_text_line(text, "notification callback of device %d, not unregistered", at->device);
     }
 }
+
+const struct sg_chapter sg_device_chapter = {.dump = dump, .leaks = leaks};

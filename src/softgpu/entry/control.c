@@ -3,10 +3,13 @@
 #include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
+#include "softgpu/entry/settings.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
 #include "softgpu/stream/stream.h"
@@ -60,7 +63,12 @@ static uint64_t call_count(const char *function) {
 
 static char *state_dump(void) {
     GM_UNCANCELLED;
-    return usable() ? sg_state_text() : NULL;
+    if (!usable())
+        return NULL;
+    sg_lock();
+    char *text = sg_text_of_state();
+    sg_unlock();
+    return text;
 }
 
 static void free_text(char *text) {
@@ -69,7 +77,12 @@ static void free_text(char *text) {
 
 static char *leak_report(void) {
     GM_UNCANCELLED;
-    return usable() ? sg_leak_text() : NULL;
+    if (!usable())
+        return NULL;
+    sg_lock();
+    char *text = sg_text_of_leaks(NULL, NULL);
+    sg_unlock();
+    return text;
 }
 
 static void schedule_set(softgpu_schedule schedule, uint64_t seed) {

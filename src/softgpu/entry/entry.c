@@ -1,15 +1,19 @@
 #include "softgpu/entry/entry.h"
+#include "softgpu/core/results.h"
+#include "softgpu/core/rows.h"
+#include "softgpu/core/verdict.h"
+#include "softgpu/core/watch.h"
 
 #include "base/cancel.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/context/address_32.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/job.h"
 #include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
 #include "softgpu/coredump/coredump.h"
 #include "softgpu/entry/fault.h"
-#include "softgpu/entry/job.h"
 #include "softgpu/entry/life.h"
 #include "softgpu/entry/rules.h"
 #include "softgpu/entry/trace.h"
@@ -57,16 +61,8 @@ static const unsigned char wide_only[GPUMEM_FN_COUNT] = {
 #include "softgpu/entry/kinds.def"
 };
 
-static atomic_uint watch = SG_WATCH_CONFIGURE;
 static atomic_ullong counts[GPUMEM_FN_COUNT];
 static atomic_bool refusal_said[GPUMEM_FN_COUNT];
-
-void sg_watch(unsigned bits, bool on) {
-    if (on)
-        atomic_fetch_or(&watch, bits);
-    else
-        atomic_fetch_and(&watch, ~bits);
-}
 
 uint64_t sg_call_count(gpumem_driver_fn fn) {
     if (fn != GPUMEM_FN_COUNT)
@@ -109,7 +105,7 @@ static void configure(void) {
 static bool enter_watched(struct sg_call *call, CUresult *result) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
-    if (atomic_load_explicit(&watch, memory_order_acquire) & SG_WATCH_FAULT)
+    if (atomic_load_explicit(&sg_watched, memory_order_acquire) & SG_WATCH_FAULT)
         return sg_fault_enter(call, !(rules[call->fn] & SG_UNCOUNTED), result);
     return true;
 }
@@ -218,7 +214,7 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
         return false;
     }
     atomic_fetch_add_explicit(&counts[fn], 1, memory_order_relaxed);
-    if (__builtin_expect(atomic_load_explicit(&watch, memory_order_acquire) != 0, 0) &&
+    if (__builtin_expect(atomic_load_explicit(&sg_watched, memory_order_acquire) != 0, 0) &&
         !enter_watched(call, result))
         return false;
     if (__builtin_expect(nulls[fn].when >= SG_NULL_BEFORE_CONTEXT, 0) &&
@@ -240,7 +236,7 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
               CUresult *result) {
     *call = (struct sg_call){.fn = fn, .cancel = gm_cancel_disable(), .arguments = arguments};
     bool enters = enter_unlocked(call, arguments, result);
-    call->traced = (atomic_load_explicit(&watch, memory_order_relaxed) & SG_WATCH_TRACE) != 0;
+    call->traced = (atomic_load_explicit(&sg_watched, memory_order_relaxed) & SG_WATCH_TRACE) != 0;
     if (!enters)
         return false;
     if (!sg_implemented(fn)) {
@@ -301,7 +297,7 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
         sg_gate_leave(thread);
         sg_unlock();
     }
-    unsigned watched = atomic_load_explicit(&watch, memory_order_relaxed);
+    unsigned watched = atomic_load_explicit(&sg_watched, memory_order_relaxed);
     if (__builtin_expect(watched != 0 || result != CUDA_SUCCESS || call->fault_after, 0))
         result = leave_closely(call, watched, result);
     gm_cancel_restore(call->cancel);

@@ -3,8 +3,8 @@
  * until a launch takes them.
  */
 #include "softgpu/core/calls.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/launch/launch.h"
 #include "softgpu/launch/occupancy.h"
 #include "softgpu/texture/texture.h"

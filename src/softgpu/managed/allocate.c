@@ -1,9 +1,9 @@
 /* Managed memory and its end. */
 #include "softgpu/address/phys.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/numa.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 #include "softgpu/pool/pool.h"

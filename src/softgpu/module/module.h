@@ -3,6 +3,7 @@
 #define SG_MODULE_MODULE_H
 
 #include "softgpu/address/memory.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/module/function.h"
 #include "softgpu/module/loading.h"
 
@@ -114,5 +115,7 @@ CUresult sg_function_parameter(const struct sg_image_function *function, size_t 
                                size_t *offset, size_t *size);
 /* An attribute of a loaded function, with what its kernel was told; never fails for one that is. */
 int sg_function_value(const struct sg_function *function, CUfunction_attribute attribute);
+
+extern const struct sg_chapter sg_module_chapter;
 
 #endif

@@ -1,4 +1,4 @@
-#include "softgpu/entry/job.h"
+#include "softgpu/core/job.h"
 
 #include "base/descriptor.h"
 

@@ -2,8 +2,8 @@
  * SOFTGPU_JOB: the file in which the processes of one job note what they met, for `gpumem run`,
  * which waits for the job and judges it as a whole. One byte a note.
  */
-#ifndef SG_ENTRY_JOB_H
-#define SG_ENTRY_JOB_H
+#ifndef SG_CORE_JOB_H
+#define SG_CORE_JOB_H
 
 #include <stdbool.h>
 
