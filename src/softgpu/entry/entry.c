@@ -3,6 +3,7 @@
 #include "softgpu/core/rows.h"
 #include "softgpu/core/verdict.h"
 #include "softgpu/core/watch.h"
+#include "softgpu/graph/graph.h"
 
 #include "base/cancel.h"
 #include "softgpu/checkpoint/gate.h"

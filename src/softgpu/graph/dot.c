@@ -10,6 +10,7 @@
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/graph.h"
 #include "softgpu/module/function.h"
+#include "softgpu/stream/capture.h"
 
 #include <inttypes.h>
 #include <stdio.h>

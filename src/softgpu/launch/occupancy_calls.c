@@ -2,7 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/launch/launch.h"
-#include "softgpu/launch/occupancy.h"
+#include "softgpu/module/occupancy.h"
 
 #define FLAGS ((unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 

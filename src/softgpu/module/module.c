@@ -138,8 +138,6 @@ static void dump_function(struct sg_text *text, const struct sg_function *functi
     for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
         if (function->setting_set[i])
             sg_text_line(text, "function %s: attribute %d is %d", name, i, function->settings[i]);
-    if (function->old)
-        sg_old_launch_dump(text, function);
 }
 
 static void dump_kernel(uint64_t handle, void *object, void *user) {

@@ -1,4 +1,5 @@
 /* Allocating and freeing in stream order. */
+#include "softgpu/graph/graph.h"
 #include "softgpu/pool/internal.h"
 
 #include "softgpu/address/phys.h"

@@ -3,6 +3,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/event_share.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>

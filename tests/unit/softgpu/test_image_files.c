@@ -1,6 +1,8 @@
 /* Images that real tools made (tests/fixtures/images): what is read is what readelf shows of them.
  */
+#include "softgpu/binary/read.h"
 #include "softgpu/image/image.h"
+#include "softgpu/link/link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,7 @@
 /* Linking images, and the ELF that comes out. */
+#include "softgpu/binary/read.h"
 #include "softgpu/image/image.h"
+#include "softgpu/link/link.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* PTX text: what is taken, what is refused with which error, and what the values in it are. */
+#include "softgpu/binary/read.h"
 #include "softgpu/image/image.h"
 
 #include <setjmp.h>

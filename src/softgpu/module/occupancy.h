@@ -1,7 +1,7 @@
 /* How many blocks of a function fit on a multiprocessor: the published rules, with what the
  * device's attributes say. Pure arithmetic, but for the device's attributes. */
-#ifndef SG_LAUNCH_OCCUPANCY_H
-#define SG_LAUNCH_OCCUPANCY_H
+#ifndef SG_MODULE_OCCUPANCY_H
+#define SG_MODULE_OCCUPANCY_H
 
 #include "softgpu/module/function.h"
 

@@ -1,4 +1,4 @@
-#include "softgpu/launch/occupancy.h"
+#include "softgpu/module/occupancy.h"
 
 #include "softgpu/device/device.h"
 
