@@ -9,6 +9,7 @@
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
+#include "softgpu/entry/rules.h"
 #include "softgpu/entry/settings.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
@@ -30,12 +31,6 @@ static const char *const proofs[GPUMEM_FN_COUNT + 1] = {
 #define SG_UNOBSERVABLE(symbol, test) [GPUMEM_FN_##symbol] = test " (no effect to see on hardware)",
 #include "softgpu/entry/unobservable.def"
     [GPUMEM_FN_COUNT] = NULL,
-};
-
-static const bool refuses[GPUMEM_FN_COUNT + 1] = {
-#define SG_REFUSES(symbol) [GPUMEM_FN_##symbol] = true,
-#include "softgpu/entry/refused.def"
-    [GPUMEM_FN_COUNT] = true,
 };
 
 /* Whether the lock may be taken: never in a forked child, where nobody may be left to release it.
@@ -101,7 +96,8 @@ static softgpu_function_state function_state(const char *function, const char **
     const char *proof = proofs[fn];
     if (test)
         *test = proof ? proof : "";
-    if (refuses[fn] || !sg_implemented(fn))
+    const unsigned refused = SG_REFUSES | SG_REFUSES_BUT_CAPTURES;
+    if (fn == GPUMEM_FN_COUNT || (sg_rules[fn].flags & refused) || !sg_implemented(fn))
         return SOFTGPU_FUNCTION_REFUSED;
     return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
 }

@@ -100,7 +100,6 @@ CUresult sg_function_get(CUfunction handle, struct sg_function **function);
 
 struct sg_text;
 /* function_old.c: shape, shared memory, arguments and textures that are ready for a launch. */
-void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function);
 
 /* function.c: what an attribute of a function is on a device; `settings` and `set` may be NULL. */
 CUresult sg_function_attribute(const struct sg_image *image,

@@ -13,7 +13,7 @@
  *         return sg_capture_refuse(stream);
  *
  * A call that is unsafe while any stream captures (it may wait for work, or frees memory) asks
- * sg_capture_unsafe, or has SG_CAPTURE_UNSAFE in entry/kinds.def, and then the prologue asks.
+ * sg_capture_unsafe, or has SG_CAPTURE_UNSAFE in entry/rules.def, and then the prologue asks.
  */
 #ifndef SG_STREAM_CAPTURE_H
 #define SG_STREAM_CAPTURE_H
