@@ -35,17 +35,25 @@ static struct listener *next_to_tell(void) {
     return listener;
 }
 
-static void tell(struct listener *listener) {
+struct notice {
+    struct listener *listener;
     CUasyncNotificationInfo info;
-    memset(&info, 0, sizeof info);
-    info.type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET;
-    info.info.overBudget.bytesOverBudget = listener->missing;
+};
+
+static void call_back(void *user) {
+    struct notice *notice = user;
+    notice->listener->function(&notice->info, notice->listener->data,
+                               SG_HANDLE_POINTER(CUasyncCallbackHandle, notice->listener->handle));
+}
+
+static void tell(struct listener *listener) {
+    struct notice notice = {.listener = listener};
+    memset(&notice.info, 0, sizeof notice.info);
+    notice.info.type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET;
+    notice.info.info.overBudget.bytesOverBudget = listener->missing;
     listener->missing = 0;
     listener->running = true;
-    sg_unlock();
-    listener->function(&info, listener->data,
-                       SG_HANDLE_POINTER(CUasyncCallbackHandle, listener->handle));
-    sg_lock();
+    sg_call_out(false, call_back, &notice);
     listener->running = false;
     pthread_cond_broadcast(&finished);
 }
