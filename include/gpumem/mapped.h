@@ -56,6 +56,13 @@ typedef struct gpumem_mapped_options {
     size_t capacity;        /* bytes that buffers may grow to unless they say otherwise; 0: none */
     size_t chunk_maximum;   /* bytes of one piece of memory; 0: 512 MiB */
     uint64_t cache_bytes;   /* of freed buffers, kept mapped on both sides; 0: none */
+    /* Of a slab. Buffers without a capacity, of at most a quarter of this, are cut out of slabs and
+     * cost no call of Vulkan while there is room. They cannot grow, be exported or viewed. 0: 2
+     * MiB, which is the least; SIZE_MAX: no slabs, each buffer has memory of its own. */
+    size_t slab_bytes;
+    /* Of all memory that the resource holds, slabs and what it keeps included: more is
+     * OUT_OF_CAPACITY, after what is kept was given back. 0: no limit. */
+    uint64_t maximum_bytes;
 } gpumem_mapped_options;
 #define GPUMEM_MAPPED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_mapped_options, __VA_ARGS__)
 

@@ -50,6 +50,9 @@ static gpumem_status check(const gpumem_mapped_options *o) {
                "mapped resource: require_coherent and force_non_coherent exclude each other");
     GM_REQUIRE(!o->method_strict || o->method != GPUMEM_MAPPED_ANY,
                "mapped resource: method_strict needs a method");
+    if (o->maximum_bytes || (o->slab_bytes && o->slab_bytes != SIZE_MAX))
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "mapped resource: slab_bytes and maximum_bytes are not there yet");
     return GPUMEM_OK;
 }
 
