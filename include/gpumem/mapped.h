@@ -56,13 +56,11 @@ typedef struct gpumem_mapped_options {
     size_t capacity;        /* bytes that buffers may grow to unless they say otherwise; 0: none */
     size_t chunk_maximum;   /* bytes of one piece of memory; 0: 512 MiB */
     uint64_t cache_bytes;   /* of freed buffers, kept mapped on both sides; 0: none */
-    /* Of a slab. Buffers without a capacity, of at most a quarter of this, are cut out of slabs and
-     * cost no call of Vulkan while there is room. They cannot grow, be exported or viewed. 0: 2
-     * MiB, which is the least; SIZE_MAX: no slabs, each buffer has memory of its own. */
+    /* Small buffers are cut out of slabs of this size: those of at most a quarter of it, without a
+     * capacity. 0: 2 MiB, which is the least; SIZE_MAX: no slabs, each buffer has memory of its
+     * own. Not beside `capacity`, which leaves no buffer without one. */
     size_t slab_bytes;
-    /* Of all memory that the resource holds, slabs and what it keeps included: more is
-     * OUT_OF_CAPACITY, after what is kept was given back. 0: no limit. */
-    uint64_t maximum_bytes;
+    uint64_t maximum_bytes; /* of all memory that it holds: OUT_OF_CAPACITY above; 0: no limit */
 } gpumem_mapped_options;
 #define GPUMEM_MAPPED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_mapped_options, __VA_ARGS__)
 
@@ -73,7 +71,18 @@ typedef struct gpumem_mapped_options {
  * and on first use while the Vulkan driver is opened (some 65 ms on an H200).
  *
  * Memory is handed out again only when all streams that used it have passed: the CPU may write it
- * at once. For many small buffers put gpumem_caching_resource_create over it.
+ * at once.
+ *
+ * Small buffers cost some tens of nanoseconds and no call of either driver while there is room in
+ * slabs; behind a named stream, an event for each 32 that were freed. They can neither grow nor be
+ * exported nor viewed: a buffer that shall has a capacity, be it its size. They do not share atoms.
+ * gpumem_caching_forget_stream is for their streams too, and gpumem_caching_get_info tells of their
+ * slabs. Wrappers around the resource get whole memory for each buffer; put
+ * gpumem_caching_resource_create over those.
+ *
+ * maximum_bytes counts what the driver was asked for: granules and slabs as a whole, and freed
+ * memory that is kept, which is given back before a refusal. It is never exceeded, also not by
+ * several threads for a moment.
  *
  * Driver: cuMemCreate, cuMemMap, cuMemSetAccess, cuMemExportToShareableHandle,
  * cuMemGetHandleForAddressRange. Vulkan: vkAllocateMemory, vkMapMemory2.

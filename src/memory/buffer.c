@@ -163,6 +163,11 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
     return status;
 }
 
+static int is_for_slabs(const gpumem_resource *resource, const gpumem_request *request) {
+    return !request->capacity && request->bytes <= resource->slab_most &&
+           request->alignment <= resource->slab_most;
+}
+
 /* `refusal`: what a first attempt was refused with, or OK if none was made. */
 static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
                               const gpumem_buffer_options *given, gpumem_buffer **buffer,
@@ -181,6 +186,9 @@ static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
                               .alignment = options.alignment ? options.alignment : 1,
                               .capacity = options.capacity,
                               .stream = options.stream};
+    gpumem_resource *slabs = atomic_load_explicit(&resource->slabs, memory_order_relaxed);
+    if (slabs && is_for_slabs(resource, &request))
+        resource = slabs;
     status = check_request(resource, &request);
     if (status != GPUMEM_OK)
         return status;
@@ -214,8 +222,11 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     gpumem_status refusal = GPUMEM_OK;
     if (resource && buffer && resource->generation == gm_fork_generation()) {
         gpumem_buffer *at_hand = NULL;
+        gpumem_resource *slabs = atomic_load_explicit(&resource->slabs, memory_order_relaxed);
         if (resource->fast)
             at_hand = resource->fast->try_allocate(resource, bytes, given);
+        else if (slabs && bytes <= resource->slab_most)
+            at_hand = slabs->fast->try_allocate(slabs, bytes, given);
         else if (resource->quick)
             at_hand = resource->quick->try_allocate(resource, bytes, given, &refusal);
         if (at_hand) {
@@ -424,6 +435,11 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
     gpumem_resource *resource = buffer->resource;
     if (bytes <= buffer->allocation.bytes)
         return GPUMEM_OK;
+    if (resource->inside)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "a small buffer of the %s resource lies in a slab and cannot grow: allocate "
+                       "it with a capacity",
+                       resource->upstream->kind);
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot grow",
                        resource->kind);
@@ -629,5 +645,7 @@ gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
     const gpumem_device *device = resource->device;
     int hidden = resource->foreign || resource == device->import_resource ||
                  resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
+    if (resource->inside)
+        resource = resource->upstream;
     return hidden ? NULL : resource;
 }
