@@ -74,8 +74,9 @@ typedef struct gpumem_mapped_options {
  * at once.
  *
  * Small buffers cost some tens of nanoseconds and no call of either driver while there is room in
- * slabs; behind a named stream, an event for each 32 that were freed. They can neither grow nor be
- * exported nor viewed: a buffer that shall has a capacity, be it its size. They do not share atoms.
+ * slabs; behind a named stream, an event for each 32 that were freed. They do not grow, cannot be
+ * exported and have no host view: name a capacity, be it the size, for a buffer that shall have
+ * memory of its own. They share no atoms.
  * gpumem_caching_forget_stream is for their streams too, and gpumem_caching_get_info tells of their
  * slabs. Wrappers around the resource get whole memory for each buffer; put
  * gpumem_caching_resource_create over those.

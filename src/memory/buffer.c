@@ -429,17 +429,25 @@ void gm_buffer_moved(gpumem_buffer *buffer, CUdeviceptr address, size_t capacity
     buffer->layout++;
 }
 
+gpumem_status gm_buffer_not_in_slab(const gpumem_buffer *buffer, const char *what) {
+    const gpumem_resource *resource = (buffer->root ? buffer->root : buffer)->resource;
+    if (!resource->inside)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                   "a small buffer of the %s resource lies in a slab and cannot %s: allocate it "
+                   "with a capacity",
+                   resource->upstream->kind, what);
+}
+
 gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_grow");
     gpumem_resource *resource = buffer->resource;
     if (bytes <= buffer->allocation.bytes)
         return GPUMEM_OK;
-    if (resource->inside)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "a small buffer of the %s resource lies in a slab and cannot grow: allocate "
-                       "it with a capacity",
-                       resource->upstream->kind);
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "grow");
+    if (status != GPUMEM_OK)
+        return status;
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot grow",
                        resource->kind);
@@ -449,7 +457,7 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
                        bytes, buffer->allocation.capacity);
     gm_work_off(resource->device);
     gpumem_allocation changed = buffer->allocation;
-    gpumem_status status = try_resize(buffer, &changed, bytes, stream);
+    status = try_resize(buffer, &changed, bytes, stream);
     struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes - buffer->allocation.bytes);
     while (gm_reclaim_more(&reclaim, status)) {
         changed = buffer->allocation;
@@ -533,10 +541,13 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
     GM_REQUIRE(bytes, "gpumem_buffer_shrink: 0 bytes");
     if (bytes >= buffer->allocation.bytes)
         return GPUMEM_OK;
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "shrink");
+    if (status != GPUMEM_OK)
+        return status;
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot shrink",
                        buffer->resource->kind);
-    gpumem_status status = gm_buffer_not_held(buffer, "shrink");
+    status = gm_buffer_not_held(buffer, "shrink");
     if (status == GPUMEM_OK)
         status = gm_buffer_wait(buffer, stream, "shrink");
     if (status != GPUMEM_OK)
