@@ -1,9 +1,7 @@
 /* maximum_bytes of mapped memory: never exceeded, whatever grows, is cut into slabs or kept, and
  * whoever asks at the same time. */
+#include "opener.h"
 #include "vulkan_test.h"
-
-#include <pthread.h>
-#include <stdatomic.h>
 
 #define METHOD(which, ...)                                                                         \
     make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_##which, .method_strict = 1, __VA_ARGS__))
@@ -126,22 +124,28 @@ static void what_is_kept_goes_before_a_refusal(void **state) {
     assert_int_equal(used(), before);
 }
 
-/* A free that queued work holds back is waited for. */
+/* A free that queued work holds back is waited for, be it of a slab or not. */
+static void waits_for(gpumem_resource *resource, size_t held_bytes, size_t wanted_bytes) {
+    struct gate gate = close_gate();
+    struct opener opener;
+    gpumem_buffer *buffer = allocate(resource, held_bytes, 0), *wanted = NULL;
+    OK(gpumem_buffer_fill(buffer, 0, held_bytes, 1, gate.stream));
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    opener_start(&opener, gate);
+    gpumem_status status = try_allocate(resource, wanted_bytes, 0, &wanted);
+    int waited = opener_end(&opener);
+    OK(status);
+    assert_true(waited);
+    give(wanted);
+    remove_gate(gate);
+}
+
 static void frees_that_are_held_back_are_waited_for(void **state) {
     (void)state;
     gpumem_resource *resource = PLAIN(.maximum_bytes = 4 * MIB);
-    struct gate gate = close_gate();
-    gpumem_buffer *buffer = allocate(resource, 4 * MIB, 0);
-    OK(gpumem_buffer_fill(buffer, 0, MIB, 1, gate.stream));
-    OK(gpumem_buffer_free(buffer, gate.stream));
-    __atomic_store_n(gate.flag, 1, __ATOMIC_SEQ_CST);
-    give(allocate(resource, 4 * MIB, 0));
-    buffer = allocate(resource, 512 * KIB, 0);
-    OK(gpumem_buffer_fill(buffer, 0, MIB / 2, 1, gate.stream));
-    OK(gpumem_buffer_free(buffer, gate.stream));
-    give(allocate(resource, 4 * MIB, 0));
-    open_gate(gate);
-    remove_gate(gate);
+    waits_for(resource, 4 * MIB, 4 * MIB);
+    waits_for(resource, 4 * MIB, 100);
+    waits_for(resource, 512 * KIB, 4 * MIB);
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -84,8 +84,8 @@ static void stamp(gpumem_buffer *buffer, uint32_t round) {
 
 static void check_stamp(gpumem_buffer *buffer, uint32_t round) {
     const unsigned char *host = host_of(buffer);
-    if (memcmp(host, &round, sizeof round) ||
-        memcmp(host + gpumem_buffer_size(buffer) - sizeof round, &round, sizeof round))
+    if (memcmp(host, &round, sizeof round) != 0 ||
+        memcmp(host + gpumem_buffer_size(buffer) - sizeof round, &round, sizeof round) != 0)
         fail_msg("somebody else wrote into the buffer of round %u", (unsigned)round);
 }
 
