@@ -213,6 +213,7 @@ static void growth(gpumem_resource *mapped) {
     bench_header("mapped memory that grows", "bare calls");
     growth_row(mapped, 2 * MIB, 2 * MIB, 1);
     growth_row(mapped, 2 * MIB, 2 * MIB, soft ? 15 : 63);
+    growth_row(mapped, 64 * MIB, 2 * MIB, 16);
     growth_row(mapped, 64 * MIB, 64 * MIB, 1);
     map_row(mapped);
 }

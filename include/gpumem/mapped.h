@@ -133,8 +133,9 @@ GPUMEM_API gpumem_status gpumem_mapped_invalidate(gpumem_buffer *buffer, size_t 
 /*
  * Writes `bytes` of payload, then `value` to the aligned 32-bit word at `flag_offset`, in that
  * order for whoever reads the device's memory: a running kernel that sees the value in an acquire
- * load of system scope, and loads the payload after, sees all of it; so it does by volatile loads
- * of both. (Plain loads behind a volatile one may find old bytes in the kernel's cache.)
+ * load of system scope, and loads the payload after, sees all of it. (Volatile loads of both are
+ * tested too, though PTX does not promise their order; plain loads behind a volatile one may find
+ * old bytes in the kernel's cache.)
  * INVALID_ARGUMENT: the flag is not aligned to 4, or lies in the payload.
  */
 GPUMEM_API gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t offset,
