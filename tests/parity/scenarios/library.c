@@ -437,16 +437,10 @@ static void unload(void) {
           OUT_C(value));
 }
 
-const par_scenario par_library_scenarios[] = {
-    {"library/images", images, 0, 0},
-    {"library/load-bad", load_bad, 0, 0},
-    {"library/files", files, 0, 0},
-    {"library/kernels", kernels, 0, 0},
-    {"library/attributes", attributes, 0, 0},
-    {"library/settings", settings, 0, 0},
-    {"library/globals", globals, 0, 0},
-    {"library/no-context", no_context, 0, 0},
-    {"library/contexts", contexts, 0, 0},
-    {"library/unload", unload, 0, 0},
-    {NULL, NULL, 0, 0},
+PAR_SCENARIOS = {
+    {"library/images", images, 0, 0},         {"library/load-bad", load_bad, 0, 0},
+    {"library/files", files, 0, 0},           {"library/kernels", kernels, 0, 0},
+    {"library/attributes", attributes, 0, 0}, {"library/settings", settings, 0, 0},
+    {"library/globals", globals, 0, 0},       {"library/no-context", no_context, 0, 0},
+    {"library/contexts", contexts, 0, 0},     {"library/unload", unload, 0, 0},
 };

@@ -726,7 +726,7 @@ static void random_handles(void) {
     CALL(cuFuncLoad, "random-handle", (f));
 }
 
-const par_scenario par_module_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/images", images, 0, 0},
     {"module/wrapped", wrapped, 0, 0},
     {"module/bad-texts", bad_texts, 0, 0},
@@ -752,5 +752,4 @@ const par_scenario par_module_scenarios[] = {
     {"module/mode-garbage", mode_garbage, 0, 0},
     {"module/mode-empty", mode_empty, 0, 0},
     {"module/random-handles", random_handles, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -311,7 +311,7 @@ static void mode_set_late(void) {
     CALLO(cuModuleGetLoadingMode, "set-late", (&mode), OUT_I(mode));
 }
 
-const par_scenario par_module_more_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/unloaded-attributes", unloaded_attributes, 0, 0},
     {"module/relocatable", relocatable, 0, 0},
     {"module/old-states", old_states, 0, 0},
@@ -325,5 +325,4 @@ const par_scenario par_module_more_scenarios[] = {
     {"library/more-images", library_images, 0, 0},
     {"launch/captured-more", captured, 0, 0},
     {"link/each-log", link_logs, 0, 0},
-    {NULL, NULL, 0, 0},
 };

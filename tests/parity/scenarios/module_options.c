@@ -156,8 +156,8 @@ static void sets(void) {
     CALLO(cuModuleLoadDataEx, "null-values", (&m, TEXT_PLAIN, 1, twice, NULL), OUT_C(m));
 }
 
-const par_scenario par_module_option_scenarios[] = {
+PAR_SCENARIOS = {
     {"module/options-alone", alone, 0, 0},   {"module/options-cubin", alone_cubin, 0, 0},
     {"module/options-values", values, 0, 0}, {"module/options-outputs", outputs, 0, 0},
-    {"module/options-sets", sets, 0, 0},     {NULL, NULL, 0, 0},
+    {"module/options-sets", sets, 0, 0},
 };
