@@ -1,6 +1,6 @@
 /* Launches: arguments that are refused, and nodes that a capture makes of them. */
 #include "harness.h"
-#include "image_kernels.h"
+#include "images.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Libraries and kernels: images that belong to no context, with a module in each that asks. */
 #include "harness.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdlib.h>

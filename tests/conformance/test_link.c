@@ -1,7 +1,6 @@
 /* The linker: parts of a program joined, logs, states. */
 #include "harness.h"
-#include "image_archive.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* Modules: images in memory and in files, their functions, their variables as memory. */
 #include "harness.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdlib.h>

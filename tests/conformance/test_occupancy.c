@@ -1,6 +1,6 @@
 /* Occupancy, as an H200 answers it for machine code. */
 #include "harness.h"
-#include "image_kernels.h"
+#include "images.h"
 
 static CUmodule module;
 

@@ -4,8 +4,7 @@
  * too.
  */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 

@@ -4,7 +4,7 @@
  * Each in a scenario of its own: a driver may die of it.
  */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "temporary.h"
 
 #include <stdio.h>

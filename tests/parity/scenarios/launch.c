@@ -1,6 +1,6 @@
 /* Launching kernels: the arguments that are refused, and a few launches that run. */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* Libraries and their kernels: images that belong to no context until one asks. */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 

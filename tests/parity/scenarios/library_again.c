@@ -1,7 +1,7 @@
 /* Libraries and kernels, asked again: without a context, with arguments that are otherwise right.
  */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 static CUlibrary load(const void *image) {

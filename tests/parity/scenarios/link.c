@@ -1,6 +1,6 @@
 /* The linker: inputs of each type, options, what comes out, and errors. */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 

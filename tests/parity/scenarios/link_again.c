@@ -4,9 +4,7 @@
  * was refused answered for all behind it).
  */
 #include "../parity.h"
-#include "image_archive.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 

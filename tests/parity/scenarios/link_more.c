@@ -1,6 +1,6 @@
 /* What the first recordings of linkers left open: one question a scenario. */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 

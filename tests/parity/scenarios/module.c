@@ -3,8 +3,7 @@
  * attributes are in module_functions.c, the options of the compiler in module_options.c.
  */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 #include "temporary.h"
 

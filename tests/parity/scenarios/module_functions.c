@@ -1,7 +1,7 @@
 /* Functions of modules: attributes, settings, parameters, and the old way of describing a launch.
  */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <string.h>

@@ -1,7 +1,6 @@
 /* What the first recording of images left open. */
 #include "../parity.h"
-#include "image_kernels.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Options of the compiler, as cuModuleLoadDataEx takes them. Logs are seen by size and first word.
  */
 #include "../parity.h"
-#include "image_parts.h"
+#include "images.h"
 #include "module_texts.h"
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Occupancy: how many blocks and clusters of a function fit, and which block size suits it. */
 #include "../parity.h"
-#include "image_kernels.h"
+#include "images.h"
 #include "module_texts.h"
 
 static CUfunction function(const void *image, const char *name) {
