@@ -148,7 +148,7 @@ static void allocating_otherwise(void **state) {
  * and is given back, or counted, afterwards. */
 static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fired) {
     make_buffer(6 * MIB);
-    gate = close_gate();
+    gate = gate_with_stream();
     OK(gpumem_buffer_fill(buffer, 0, 6 * MIB, 1, gate.stream));
     uint64_t unmaps = soft->call_count("cuMemUnmap");
     assert_int_equal(soft->fault_arm("*", n, CUDA_ERROR_UNKNOWN, mode), 0);
@@ -160,13 +160,13 @@ static void free_behind_work(uint64_t n, softgpu_fault_mode mode, uint64_t *fire
     pop_contexts(NULL);
     OK(gpumem_device_trim(device, 0)); /* does not wait */
     assert_int_equal(soft->call_count("cuMemUnmap"), unmaps);
-    open_gate(gate); /* no fault of the device: the fill found its memory */
+    gate_drain(&gate); /* no fault of the device: the fill found its memory */
     settle(NULL);
     stats = device_stats();
     assert_int_equal(stats.deferred_frees, 0);
     assert_int_equal(stats.chunks, 0);
     assert_int_equal(stats.mappings, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
     end_resource(NULL);
 }
 

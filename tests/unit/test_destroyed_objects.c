@@ -79,17 +79,17 @@ static void a_buffer_that_is_held_back(void **state) {
     gpumem_buffer *buffer;
     OK(gpumem_virtual_resource_create(device, NULL, &resource));
     OK(gpumem_buffer_allocate(resource, 1, NULL, &buffer));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(device_stats().deferred_frees, 1);
     DESTROYED(gpumem_buffer_free(buffer, NULL));
     DESTROYED(gpumem_buffer_use(buffer, NULL));
     DESTROYED(gpumem_buffer_hold(buffer));
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     DESTROYED(gpumem_buffer_hold(buffer));
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
 }
 

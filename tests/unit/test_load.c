@@ -331,7 +331,7 @@ static void a_file_that_changes(void **state) {
  * that: staging memory comes back at once all the same. */
 static void other_work_does_not_hold_it_up(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     CUstream blocked;
     CUevent reached;
     gpumem_resource *pinned;
@@ -353,13 +353,13 @@ static void other_work_does_not_hold_it_up(void **state) {
     alarm(0);
     OK(gpumem_file_checksum(path, NULL, &of_file));
     assert_true(of_buffer == of_file);
-    open_gate(gate);
+    gate_drain(&gate);
     synchronize(blocked);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_event_destroy(device, reached));
     OK(gpumem_stream_destroy(device, blocked));
     OK(gpumem_resource_destroy(pinned));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 struct one_load {

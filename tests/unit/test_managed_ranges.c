@@ -101,17 +101,17 @@ static void prefetched_in_order_of_the_stream(void **state) {
 /* The stream is named for the buffer: its memory stays as long as the prefetch is held. */
 static void a_free_waits_for_the_prefetch(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     begin(ALLOCATED, MIB);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_resource_destroy(resource));
     OK(gpumem_stream_destroy(device, stream));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */

@@ -81,15 +81,15 @@ static int check_twice(gpumem_resource *pool, const struct offer *offer) {
     WANT(stats.imported_bytes == SIZE && stats.committed_bytes == 0 && stats.allocations == 2);
     WANT(gpumem_resource_destroy(pool) == GPUMEM_ERROR_BUSY);
     /* Work on the first holds its free back; that of the second waits for nothing of it. */
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     WANT(gpumem_buffer_fill(a, 0, SIZE, 0x77, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(a, gate.stream) == GPUMEM_OK);
     WANT(gpumem_buffer_free(b, NULL) == GPUMEM_OK);
     WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
     WANT(stats.imported_bytes == SIZE && stats.deferred_frees == 1);
-    open_gate(gate);
+    gate_drain(&gate);
     WANT(gpumem_device_trim(device, 1) == GPUMEM_OK);
-    remove_gate(gate);
+    gate_remove(&gate);
     WANT(gpumem_resource_get_stats(pool, &stats) == GPUMEM_OK);
     WANT(stats.imported_bytes == 0 && stats.quarantined == 0);
     WANT(gpumem_pool_import_buffer(pool, &offer->first, &again) == GPUMEM_OK);

@@ -246,13 +246,13 @@ static void ones_own_functions_are_called(void **state) {
     FAILS(OUT_OF_MEMORY, gpumem_buffer_allocate(resource, 1, NULL, &none));
     SAYS("the well is dry");
 
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     OK(gpumem_buffer_free(buffer, gate.stream));
     assert_int_equal(own.live, 1); /* not stream-ordered: called when no stream uses it */
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(own.live, 0);
-    remove_gate(gate);
+    gate_remove(&gate);
     OK(gpumem_resource_destroy(resource));
     assert_int_equal(own.destroyed, 1);
     ops.allocate = NULL;

@@ -263,7 +263,7 @@ static void memory_is_held_back_for_streams(void **state) {
     gpumem_resource *ordered, *both;
     OK(gpumem_device_pool_resource_create(device, NULL, &ordered));
     OK(gpumem_fallback_resource_create(limited, ordered, &both));
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *first, *second;
     gpumem_buffer_options options = {.size = sizeof options, .stream = gate.stream};
     OK(gpumem_buffer_allocate(both, 60 * MIB, &options, &first));
@@ -273,12 +273,12 @@ static void memory_is_held_back_for_streams(void **state) {
     assert_int_equal(device_stats().deferred_frees, 1); /* the first; the pool knows the stream */
     OK(gpumem_device_trim(device, 0));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_resource_destroy(both));
     OK(gpumem_resource_destroy(ordered));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -170,7 +170,7 @@ static void a_cache_tells_who_has_each_block(void **state) {
 static void memory_that_queued_work_uses_is_pending(void **state) {
     (void)state;
     gpumem_resource *pinned, *cache;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     gpumem_buffer *buffer, *deferred;
     OK(gpumem_pinned_resource_create(device, NULL, &pinned));
     OK(gpumem_caching_resource_create(pinned, NULL, &cache));
@@ -189,10 +189,10 @@ static void memory_that_queued_work_uses_is_pending(void **state) {
                               address_text(address));
     assert_true(json_is(json_find(listed, "state"), "deferred"));
     NUMBER(listed, "stream", (uintptr_t)gate.stream);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(pinned));
-    remove_gate(gate);
+    gate_remove(&gate);
     assert_int_equal(json_count(json_find(take(), "deferred")), 0);
 }
 
