@@ -115,7 +115,7 @@ static void a_free_waits_for_the_prefetch(void **state) {
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */
-static void discarded_pages_and_their_neighbours(void **state) {
+static void whole_discarded_pages_lose_their_content_and_no_others(void **state) {
     (void)state;
     begin(ALLOCATED, 4 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -162,7 +162,7 @@ static void views_and_foreign_memory_are_taken(void **state) {
     end();
 }
 
-static void what_is_wrong_is_said(void **state) {
+static void wrong_arguments_are_refused_with_their_reason(void **state) {
     (void)state;
     gpumem_resource *plain;
     gpumem_buffer *other;
@@ -372,9 +372,9 @@ int main(void) {
         T(advice_holds_for_its_range),
         T(prefetched_in_order_of_the_stream),
         T(a_free_waits_for_the_prefetch),
-        T(discarded_pages_and_their_neighbours),
+        T(whole_discarded_pages_lose_their_content_and_no_others),
         T(views_and_foreign_memory_are_taken),
-        T(what_is_wrong_is_said),
+        T(wrong_arguments_are_refused_with_their_reason),
         T(captures_are_left_whole),
         T(pool_memory_is_for_both_and_ordered),
         T(own_pools_have_their_place),

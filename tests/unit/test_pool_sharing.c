@@ -492,7 +492,7 @@ static void without_descriptors_nothing_is_made(void **state) {
     OK(gpumem_resource_destroy(pool));
 }
 
-static void what_cannot_be_shared(void **state) {
+static void what_cannot_be_shared_is_refused(void **state) {
     (void)state;
     gpumem_resource *plain, *virtual_one, *pool = shared_pool(0), *none = (gpumem_resource *)state;
     gpumem_pool_share_handle handle = {.size = sizeof handle};
@@ -559,7 +559,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_killed_owner_takes_nothing_away),
         cmocka_unit_test(a_silent_or_strange_peer_is_an_error),
         cmocka_unit_test(without_descriptors_nothing_is_made),
-        cmocka_unit_test(what_cannot_be_shared),
+        cmocka_unit_test(what_cannot_be_shared_is_refused),
     };
     return cmocka_run_group_tests(tests, begin, close_device);
 }

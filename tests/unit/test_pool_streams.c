@@ -59,7 +59,7 @@ static void memory_for_no_stream_is_there_at_once(void **state) {
 }
 
 /* No stream is asked for the default stream's sake: work on it holds nothing back. */
-static void the_default_stream_has_no_say(void **state) {
+static void work_on_the_default_stream_holds_nothing_back(void **state) {
     (void)state;
     for (int host = 0; host < 2; host++) {
         gpumem_resource *resource = pool_of(host);
@@ -291,7 +291,7 @@ static void a_captured_stream_is_taken(void **state) {
 
 /* Of host memory the driver makes no node; that is said, and nothing is lost. Memory for another
  * stream is had meanwhile, and the capture goes on. */
-static void host_memory_beside_a_capture(void **state) {
+static void host_memory_is_refused_in_a_capture_and_had_beside_it(void **state) {
     (void)state;
     gpumem_resource *resource = pool_of(1);
     gpumem_buffer *none = NULL;
@@ -335,7 +335,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_for_no_stream_is_there_at_once),
         cmocka_unit_test(memory_that_queued_work_writes_is_waited_for),
-        cmocka_unit_test(the_default_stream_has_no_say),
+        cmocka_unit_test(work_on_the_default_stream_holds_nothing_back),
         cmocka_unit_test(a_stream_that_uses_it_holds_the_free_back),
         cmocka_unit_test(the_cpu_overwrites_nothing_that_is_queued),
         cmocka_unit_test(wrappers_take_no_stream),
@@ -343,7 +343,7 @@ int main(void) {
         cmocka_unit_test(no_stream_is_none_to_queue_work_on),
         cmocka_unit_test(every_resource_takes_no_stream),
         cmocka_unit_test(a_captured_stream_is_taken),
-        cmocka_unit_test(host_memory_beside_a_capture),
+        cmocka_unit_test(host_memory_is_refused_in_a_capture_and_had_beside_it),
     };
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -121,7 +121,7 @@ static void ranges_are_checked(void **state) {
 
 /* ---- Wrappers -------------------------------------------------------------------------------- */
 
-static void a_limit_limits(void **state) {
+static void a_limit_refuses_what_goes_over_it(void **state) {
     (void)state;
     gpumem_resource *base, *limit;
     OK(gpumem_virtual_resource_create(device, NULL, &base));
@@ -268,7 +268,7 @@ int main(void) {
         T(pools_of_others_are_not_changed),
         T(pool_memory_can_be_aligned),
         T(ranges_are_checked),
-        T(a_limit_limits),
+        T(a_limit_refuses_what_goes_over_it),
         T(a_log_tells_everything),
         T(ones_own_functions_are_called),
     };

@@ -393,7 +393,7 @@ static void *make_and_end(void *data) {
     return NULL;
 }
 
-static void it_is_valid_while_threads_run(void **state) {
+static void a_snapshot_is_valid_while_threads_run(void **state) {
     (void)state;
     enum { THREADS = 3 };
     pthread_t threads[THREADS + 1];
@@ -437,7 +437,7 @@ int main(void) {
         TEST(names_cannot_break_the_text),
         TEST(a_reader_gets_all_or_ends_it),
         TEST(wrong_arguments_are_refused),
-        TEST(it_is_valid_while_threads_run),
+        TEST(a_snapshot_is_valid_while_threads_run),
         TEST(what_the_driver_keeps_is_marked), /* last: it stays */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -527,7 +527,7 @@ static void *change(void *data) {
     return NULL;
 }
 
-static void it_is_valid_while_all_changes(void **state) {
+static void a_snapshot_is_valid_while_all_changes(void **state) {
     (void)state;
     gpumem_resource *resource = make_virtual(32 * MIB), *tracking, *trace;
     struct worker workers[THREADS] = {0};
@@ -575,7 +575,7 @@ int main(void) {
         TEST(call_sites_are_told_where_tracked),
         TEST(traces_count_their_lines),
         TEST(a_moved_buffer_stays_tracked),
-        TEST(it_is_valid_while_all_changes),
+        TEST(a_snapshot_is_valid_while_all_changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

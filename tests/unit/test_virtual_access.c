@@ -106,7 +106,7 @@ static void peers_are_a_set(void **state) {
     end(buffer, resource);
 }
 
-static void a_range_is_whole_chunks(void **state) {
+static void access_to_a_range_changes_whole_chunks(void **state) {
     (void)state;
     NEED_PEER();
     gpumem_resource *resource =
@@ -403,7 +403,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         T(all_present_and_future_buffers_change),
         T(peers_are_a_set),
-        T(a_range_is_whole_chunks),
+        T(access_to_a_range_changes_whole_chunks),
         T(taking_waits_for_the_buffers_streams),
         T(taking_waits_for_freed_and_cached_memory),
         T(each_of_them_is_waited_for),
