@@ -55,7 +55,7 @@ static void allocated_and_freed_inside(void **state) {
     end_graph(graph, exec);
 }
 
-static void left_and_freed_outside(void **state) {
+static void memory_left_by_a_graph_is_freed_outside(void **state) {
     (void)state;
     CUdeviceptr p, base;
     size_t size;
@@ -254,7 +254,7 @@ static void a_chain_reuses_its_memory(void **state) {
     end_graph(graph, exec);
 }
 
-static void more_than_there_is(void **state) {
+static void more_than_there_is_is_refused(void **state) {
     (void)state;
     NEEDS_SOFTGPU("would take the device's memory");
     CUdeviceptr p;
@@ -274,7 +274,7 @@ static void more_than_there_is(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(allocated_and_freed_inside),
-        GRAPH_TEST(left_and_freed_outside),
+        GRAPH_TEST(memory_left_by_a_graph_is_freed_outside),
         GRAPH_TEST(it_outlives_its_graph),
         GRAPH_TEST(freed_automatically),
         GRAPH_TEST(one_graph_allocates_another_frees),
@@ -282,7 +282,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(held_memory_is_not_trimmed),
         GRAPH_TEST(an_update_comes_before_the_end),
         GRAPH_TEST(a_chain_reuses_its_memory),
-        GRAPH_TEST(more_than_there_is),
+        GRAPH_TEST(more_than_there_is_is_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -42,7 +42,7 @@ static void a_set_may_change(void **state) {
     end_graph(graph, exec);
 }
 
-static void of_rows_only_where_and_what(void **state) {
+static void a_set_of_rows_keeps_its_shape_and_may_change_place_and_value(void **state) {
     (void)state;
     CUgraph graph = new_graph();
     CUgraphNode node = NULL;
@@ -532,7 +532,7 @@ static void branches_in_another_order(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(a_set_may_change),
-        GRAPH_TEST(of_rows_only_where_and_what),
+        GRAPH_TEST(a_set_of_rows_keeps_its_shape_and_may_change_place_and_value),
         GRAPH_TEST(a_copy_may_change),
         GRAPH_TEST(a_host_function_may_change),
         GRAPH_TEST(events_may_change),

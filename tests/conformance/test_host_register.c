@@ -82,7 +82,7 @@ static void flags(void **state) {
     munmap(p, PAGES);
 }
 
-static void what_cannot_be_pinned(void **state) {
+static void what_cannot_be_pinned_is_refused(void **state) {
     (void)state;
     char *p = pages(PROT_READ);
     void *pinned;
@@ -187,7 +187,7 @@ int main(int argc, char **argv) {
         TEST(the_driver_knows_it_until_unregistered),
         TEST(ranges_may_be_unaligned_but_not_overlap),
         TEST(flags),
-        TEST(what_cannot_be_pinned),
+        TEST(what_cannot_be_pinned_is_refused),
         TEST(copies_stay_inside),
         TEST(what_children_lack_stays_whole),
         TEST(what_is_read_only_is_no_target),

@@ -301,7 +301,7 @@ static void unloading_waits_for_work(void **state) {
     OK(cu.cuMemFreeHost(seen));
 }
 
-static void no_unified_functions(void **state) {
+static void there_are_no_unified_functions(void **state) {
     (void)state;
     CUlibrary library = load(image_kernels_cubin);
     void *address = NULL;
@@ -342,7 +342,7 @@ int main(int argc, char **argv) {
         TEST(managed_variables_need_no_context),
         TEST(managed_variables_outlive_contexts),
         TEST(unloading_waits_for_work),
-        TEST(no_unified_functions),
+        TEST(there_are_no_unified_functions),
         TEST(a_context_is_not_needed),
         TEST(wrappers_are_taken),
         TEST(what_cannot_be_read_is_empty),

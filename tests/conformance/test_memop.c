@@ -65,7 +65,7 @@ static void waits_for_each_condition(void **state) {
     end(&scene);
 }
 
-static void waits_for_nor(void **state) {
+static void a_stream_waits_for_nor(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR);
     struct scene scene = make();
@@ -265,7 +265,7 @@ static void pool_memory_is_refused(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(waits_for_each_condition),
-        TEST(waits_for_nor),
+        TEST(a_stream_waits_for_nor),
         TEST(a_condition_that_holds_does_not_hold_up),
         TEST(writes_reach_host_and_device),
         TEST(one_stream_frees_another),

@@ -34,7 +34,7 @@ static void check_counter(CUmodule module) {
     assert_int_equal(value, 7);
 }
 
-static void text_and_machine_code(void **state) {
+static void text_and_machine_code_are_loaded(void **state) {
     (void)state;
     CUmodule text = load(TEXT), machine = load(image_kernels_cubin);
     check_counter(text);
@@ -286,7 +286,7 @@ static void unloaded_is_gone(void **state) {
 }
 
 /* What a context had loaded goes with it. */
-static void contexts_unload(void **state) {
+static void a_context_unloads_its_modules(void **state) {
     (void)state;
     NEEDS_SOFTGPU("stale handles of a destroyed context are not looked at by hardware");
     CUcontext other;
@@ -433,7 +433,7 @@ static void unlinked_code_has_no_functions(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(text_and_machine_code),
+        TEST(text_and_machine_code_are_loaded),
         TEST(each_way_to_load),
         TEST(logs_say_how_much_was_used),
         TEST(functions_are_found_and_listed),
@@ -444,7 +444,7 @@ int main(int argc, char **argv) {
         TEST(addresses_of_32_bits_are_refused),
         TEST(old_contexts_have_addresses_of_32_bits),
         TEST(unloaded_is_gone),
-        TEST(contexts_unload),
+        TEST(a_context_unloads_its_modules),
         TEST(references_have_names),
         TEST(managed_variables_are_seen_by_both),
         TEST(functions_load_when_wanted),

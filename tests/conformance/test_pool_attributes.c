@@ -19,7 +19,7 @@ static void reuse_flags(void **state) {
     pool_end(pool);
 }
 
-static void threshold(void **state) {
+static void the_threshold_is_kept(void **state) {
     (void)state;
     CUmemPoolProps props = {
         .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -75,7 +75,7 @@ static void high_marks_are_reset(void **state) {
     pool_end(pool);
 }
 
-static void what_cannot_be_set(void **state) {
+static void counts_cannot_be_set(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     uint64_t value = 0;
@@ -94,8 +94,8 @@ static void what_cannot_be_set(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(reuse_flags),          TEST(threshold),          TEST(counts),
-        TEST(high_marks_are_reset), TEST(what_cannot_be_set),
+        TEST(reuse_flags),          TEST(the_threshold_is_kept), TEST(counts),
+        TEST(high_marks_are_reset), TEST(counts_cannot_be_set),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

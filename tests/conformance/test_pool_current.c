@@ -48,7 +48,7 @@ static void another_is_current(void **state) {
     assert_ptr_equal(current, fallback);
 }
 
-static void default_cannot_be_destroyed(void **state) {
+static void the_default_pool_cannot_be_destroyed(void **state) {
     (void)state;
     CUmemoryPool fallback;
     OK(cu.cuDeviceGetDefaultMemPool(&fallback, dev));
@@ -100,7 +100,7 @@ static void destroyed_with_live_memory(void **state) {
     assert_int_equal(before, after);
 }
 
-static void destroyed_with_pending_free(void **state) {
+static void a_pool_may_be_destroyed_with_a_pending_free(void **state) {
     (void)state;
     CUstream stream = stream_make();
     struct gate gate;
@@ -118,7 +118,7 @@ static void destroyed_with_pending_free(void **state) {
 }
 
 /* The stream goes while its free is pending. */
-static void stream_destroyed_with_pending_free(void **state) {
+static void a_stream_may_be_destroyed_with_a_pending_free(void **state) {
     (void)state;
     CUstream stream = stream_make();
     struct gate gate;
@@ -137,7 +137,7 @@ static void stream_destroyed_with_pending_free(void **state) {
     gate_free(&gate);
 }
 
-static void bad_properties(void **state) {
+static void bad_properties_are_refused(void **state) {
     (void)state;
     CUmemoryPool pool;
     CUmemPoolProps props = device_props();
@@ -154,12 +154,12 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(default_is_current),
         TEST(another_is_current),
-        TEST(default_cannot_be_destroyed),
+        TEST(the_default_pool_cannot_be_destroyed),
         TEST(by_location),
         TEST(destroyed_with_live_memory),
-        TEST(destroyed_with_pending_free),
-        TEST(stream_destroyed_with_pending_free),
-        TEST(bad_properties),
+        TEST(a_pool_may_be_destroyed_with_a_pending_free),
+        TEST(a_stream_may_be_destroyed_with_a_pending_free),
+        TEST(bad_properties_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

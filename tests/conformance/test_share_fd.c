@@ -167,7 +167,7 @@ static void it_outlives_the_exporter(void **state) {
     close(ends[1]);
 }
 
-static void what_is_no_export(void **state) {
+static void what_is_no_export_is_refused(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     CUmemGenericAllocationHandle handle = 7, plain = create(PAGE, CU_MEM_HANDLE_TYPE_NONE);
@@ -213,7 +213,7 @@ int main(int argc, char **argv) {
         TEST(imported_here_it_is_the_same_memory),
         TEST(another_process_reads_and_writes),
         TEST(it_outlives_the_exporter),
-        TEST(what_is_no_export),
+        TEST(what_is_no_export_is_refused),
         TEST(an_export_cannot_be_cut),
     };
     const struct child children[] = {{"importer", importer}, {"exporter", exporter}};

@@ -31,7 +31,7 @@ static void encodes_tiles(void **state) {
     expect_words(&map, words);
 }
 
-static void refuses_bad_tiles(void **state) {
+static void bad_tiles_are_refused(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     static const cuuint32_t odd[] = {7, 4, 2, 1, 1}, wide[] = {8, 257, 2, 1, 1};
@@ -101,7 +101,7 @@ static void replaces_the_address(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(encodes_tiles), TEST(refuses_bad_tiles),
+    const struct CMUnitTest tests[] = {TEST(encodes_tiles), TEST(bad_tiles_are_refused),
                                        TEST(encodes_columns), TEST(encodes_wide_columns),
                                        TEST(replaces_the_address)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -31,7 +31,7 @@ static void creation_is_charged_and_release_gives_back(void **state) {
     assert_int_equal(free_bytes(), before);
 }
 
-static void bad_arguments(void **state) {
+static void bad_arguments_are_refused(void **state) {
     (void)state;
     CUmemAllocationProp prop = on(CU_MEM_LOCATION_TYPE_DEVICE, dev);
     CUmemGenericAllocationHandle handle = 77;
@@ -142,7 +142,7 @@ static void granularity(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(creation_is_charged_and_release_gives_back),
-        TEST(bad_arguments),
+        TEST(bad_arguments_are_refused),
         TEST(host_locations),
         TEST(properties_are_told),
         TEST(stale_and_foreign_handles_are_refused),
