@@ -357,7 +357,7 @@ def main():
         return sum_up(options.sum)
     # The folder of all tests' folders. Whoever is left at the end removes it.
     folder = tempfile.mkdtemp(prefix="gpumem-tests-")
-    guard.enter(lambda: shutil.rmtree(folder, ignore_errors=True))
+    guard.enter(folder)
     tempfile.tempdir = folder
 
     tests = discover(options.build, options.folders)
