@@ -12,6 +12,7 @@ HERE = Path(__file__).resolve().parent
 BUILD = Path(os.environ.get("GPUMEM_BUILD_DIR", HERE.parents[1] / "build"))
 PARITY = BUILD / "tests/parity/parity"
 OBJECTS = BUILD / "tests/CMakeFiles/parity.dir/parity"
+IMAGES = BUILD / "tests/harness/libtest_images.a"
 SOURCES = sorted((HERE / "scenarios").glob("*.c"))
 
 # Three rows, an odd number, in a file that is linked between two others.
@@ -33,8 +34,11 @@ PAR_HELPERS = {
 
 
 def run(*command):
-    return subprocess.run([str(word) for word in command], check=True, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    done = subprocess.run([str(word) for word in command], check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        raise SystemExit(f"{command[0]}: status {done.returncode}: {done.stdout[-2000:]}")
+    return done.stdout
 
 
 def names_of(program):
@@ -65,7 +69,7 @@ def the_rows_of_one_more_file_come_with_the_others():
         source.write_text(PLANTED)
         run("cc", "-std=gnu17", "-c", "-I", HERE, "-I", HERE.parents[1] / "include", source, "-o", made)
         objects = sorted(OBJECTS.rglob("*.c.o"))
-        run("cc", *objects[:20], made, *objects[20:], "-o", program, "-L", BUILD / "lib",
+        run("cc", *objects[:20], made, *objects[20:], IMAGES, "-o", program, "-L", BUILD / "lib",
             f"-Wl,-rpath,{BUILD / 'lib'}", "-lgpumem", "-ldl")
         more = sorted(names_of(program))
         # The helper is found too: it makes no call and ends well.

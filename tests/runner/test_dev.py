@@ -202,7 +202,7 @@ def nothing_outlives(command, number, group=False):
 def a_killed_parity_takes_its_scenarios_along(folder):
     """The real recorder, of a build that cmake need not make: its scenarios are stopped, so that they do not end
     by themselves."""
-    place = Place(folder)
+    place = Place(folder, GPUMEM_PARITY_RUNS=str(folder))
     process = place.start("parity")
 
     def scenarios():
