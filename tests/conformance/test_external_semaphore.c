@@ -254,7 +254,7 @@ static void nothing_answers_a_stale_handle(void **state) {
 }
 
 /* A wait that is queued holds the semaphore. */
-static void destroyed_while_waited_for(void **state) {
+static void one_may_be_destroyed_while_waited_for(void **state) {
     (void)state;
     NEEDS_FDS;
     struct both timeline = make(TIMELINE, 0);
@@ -409,7 +409,7 @@ int main(int argc, char **argv) {
         TEST(what_is_no_semaphore_is_refused),
         TEST(the_type_must_be_the_semaphore_s),
         TEST(nothing_answers_a_stale_handle),
-        TEST(destroyed_while_waited_for),
+        TEST(one_may_be_destroyed_while_waited_for),
         TEST(a_context_takes_them_along),
         TEST(nodes_wait_and_signal),
         TEST(signals_and_waits_are_captured_as_nodes),

@@ -169,7 +169,7 @@ static void the_graph_may_go(void **state) {
     works_once(exec);
 }
 
-static void destroyed_in_flight(void **state) {
+static void an_exec_destroyed_in_flight_finishes(void **state) {
     (void)state;
     struct gate gate;
     CUstream stream;
@@ -230,7 +230,7 @@ int main(int argc, char **argv) {
         GRAPH_TEST(a_condition_wants_its_node),
         GRAPH_TEST(memory_must_still_be_there),
         GRAPH_TEST(the_graph_may_go),
-        GRAPH_TEST(destroyed_in_flight),
+        GRAPH_TEST(an_exec_destroyed_in_flight_finishes),
         GRAPH_TEST(execs_are_shown_in_the_state),
         GRAPH_TEST(empty_nodes_cost_nothing),
     };

@@ -50,7 +50,7 @@ static void a_wide_graph_runs_all_its_branches(void **state) {
 }
 
 /* Layers of empty nodes, each behind all of the one before: joins that are not left out. */
-static void layers_of_empty_nodes(void **state) {
+static void layers_of_empty_nodes_are_launched(void **state) {
     (void)state;
     enum { LAYERS = 40, WIDTH = 40 };
     CUgraph graph = new_graph();
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(a_long_chain_runs_to_its_end),
         GRAPH_TEST(a_wide_graph_runs_all_its_branches),
-        GRAPH_TEST(layers_of_empty_nodes),
+        GRAPH_TEST(layers_of_empty_nodes_are_launched),
         GRAPH_TEST(many_launches_run_in_order),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

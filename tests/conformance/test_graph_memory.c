@@ -32,7 +32,7 @@ static uint64_t attribute(CUgraphMem_attribute which) {
     return value;
 }
 
-static void allocated_and_freed_inside(void **state) {
+static void memory_allocated_and_freed_inside_comes_back(void **state) {
     (void)state;
     CUdeviceptr p;
     CUgraph graph = new_graph();
@@ -96,7 +96,7 @@ static void it_outlives_its_graph(void **state) {
     OK(cu.cuMemFreeAsync(p, stream));
 }
 
-static void freed_automatically(void **state) {
+static void memory_is_freed_automatically_at_the_next_launch(void **state) {
     (void)state;
     CUdeviceptr p;
     CUgraphExec exec = NULL;
@@ -273,10 +273,10 @@ static void more_than_there_is_is_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(allocated_and_freed_inside),
+        GRAPH_TEST(memory_allocated_and_freed_inside_comes_back),
         GRAPH_TEST(memory_left_by_a_graph_is_freed_outside),
         GRAPH_TEST(it_outlives_its_graph),
-        GRAPH_TEST(freed_automatically),
+        GRAPH_TEST(memory_is_freed_automatically_at_the_next_launch),
         GRAPH_TEST(one_graph_allocates_another_frees),
         GRAPH_TEST(the_pool_counts),
         GRAPH_TEST(held_memory_is_not_trimmed),

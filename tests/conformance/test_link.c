@@ -66,7 +66,7 @@ static void text_and_machine_code_are_linked(void **state) {
     check(link);
 }
 
-static void the_first_versions(void **state) {
+static void the_first_versions_link_too(void **state) {
     (void)state;
     CUlinkState link = NULL;
     char path[TEMPORARY_ROOM];
@@ -90,7 +90,7 @@ static void the_first_versions(void **state) {
     OK(cu.cuLinkDestroy(link));
 }
 
-static void what_is_missing_or_twice(void **state) {
+static void names_that_are_missing_or_there_twice_are_refused(void **state) {
     (void)state;
     void *image = NULL;
     size_t size;
@@ -428,7 +428,7 @@ static void options_beyond_the_count_are_left_alone(void **state) {
     assert_ptr_equal(values[0], (void *)77);
 }
 
-static void it_completes_once(void **state) {
+static void a_link_completes_once(void **state) {
     (void)state;
     CUlinkState link = create();
     void *image, *again;
@@ -507,8 +507,8 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(two_texts_are_linked),
         TEST(text_and_machine_code_are_linked),
-        TEST(the_first_versions),
-        TEST(what_is_missing_or_twice),
+        TEST(the_first_versions_link_too),
+        TEST(names_that_are_missing_or_there_twice_are_refused),
         TEST(messages_of_the_linker_name_no_input), /* before a text is refused */
         TEST(a_template_in_two_units_is_linked_once),
         TEST(weak_gives_way_to_strong),
@@ -523,7 +523,7 @@ int main(int argc, char **argv) {
         TEST(the_output_is_compiled),
         TEST(logs_are_written_with_each_input),
         TEST(options_beyond_the_count_are_left_alone),
-        TEST(it_completes_once),
+        TEST(a_link_completes_once),
         TEST(what_is_missing_after_a_refused_text),
         TEST(text_ends_with_its_zero),
         TEST(of_equal_names_the_visible_is_found),

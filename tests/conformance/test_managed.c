@@ -118,7 +118,7 @@ static void managed_memory_ends_with_its_context(void **state) {
           cu.cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_IS_MANAGED, m));
 }
 
-static void it_is_no_pinned_memory(void **state) {
+static void managed_memory_is_no_pinned_memory(void **state) {
     (void)state;
     NEEDS_ATTRIBUTE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
     CUdeviceptr m, got;
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
         TEST(bad_requests_are_refused),
         TEST(pointers_say_that_it_is_managed),
         TEST(managed_memory_ends_with_its_context),
-        TEST(it_is_no_pinned_memory),
+        TEST(managed_memory_is_no_pinned_memory),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -73,7 +73,7 @@ static void too_much_is_refused(void **state) {
     end_stream(stream);
 }
 
-static void pointer_is_known(void **state) {
+static void the_pointer_is_known_to_the_driver(void **state) {
     (void)state;
     CUdeviceptr p, base = 0;
     size_t size = 0;
@@ -106,7 +106,7 @@ static void memory_of_a_stream_may_be_freed_at_once(void **state) {
 }
 
 /* The free is queued: work queued before it in its stream still has the memory. */
-static void free_waits_in_stream(void **state) {
+static void a_free_waits_its_turn_in_the_stream(void **state) {
     (void)state;
     const size_t size = 4096;
     CUdeviceptr p;
@@ -195,9 +195,9 @@ int main(int argc, char **argv) {
         TEST(addresses_are_aligned),
         TEST(bad_arguments_are_refused),
         TEST(too_much_is_refused),
-        TEST(pointer_is_known),
+        TEST(the_pointer_is_known_to_the_driver),
         TEST(memory_of_a_stream_may_be_freed_at_once),
-        TEST(free_waits_in_stream),
+        TEST(a_free_waits_its_turn_in_the_stream),
         TEST(memory_outlives_stream_and_context),
         TEST(plain_memory_may_be_freed_in_stream_order),
         TEST(no_bytes_are_no_memory),

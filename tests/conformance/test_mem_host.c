@@ -56,7 +56,7 @@ static void wrong_requests_are_refused(void **state) {
     assert_null(p);
 }
 
-static void freed_once_and_by_its_start(void **state) {
+static void memory_is_freed_once_and_by_its_start(void **state) {
     (void)state;
     char *p;
     OK(cu.cuMemAllocHost_v2((void **)&p, 8192));
@@ -116,7 +116,7 @@ static void memory_is_shared_with_forked_children(void **state) {
     OK(cu.cuMemFreeHost((void *)p));
 }
 
-static void many_at_once(void **state) {
+static void many_allocations_live_at_once(void **state) {
     (void)state;
     enum { MANY = 2000 };
     static unsigned *p[MANY];
@@ -135,11 +135,11 @@ int main(int argc, char **argv) {
         TEST(both_sides_use_one_address),
         TEST(flags_are_told),
         TEST(wrong_requests_are_refused),
-        TEST(freed_once_and_by_its_start),
+        TEST(memory_is_freed_once_and_by_its_start),
         TEST(freeing_waits_for_work),
         TEST(memory_ends_with_its_context),
         TEST(memory_is_shared_with_forked_children),
-        TEST(many_at_once),
+        TEST(many_allocations_live_at_once),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

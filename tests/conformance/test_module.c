@@ -46,7 +46,7 @@ static void text_and_machine_code_are_loaded(void **state) {
     FAILS(CUDA_ERROR_NO_BINARY_FOR_GPU, cu.cuModuleLoadData(&text, image_other_cubin));
 }
 
-static void each_way_to_load(void **state) {
+static void each_way_to_load_gives_the_function(void **state) {
     (void)state;
     CUmodule module = NULL;
     CUfunction function;
@@ -434,7 +434,7 @@ static void unlinked_code_has_no_functions(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(text_and_machine_code_are_loaded),
-        TEST(each_way_to_load),
+        TEST(each_way_to_load_gives_the_function),
         TEST(logs_say_how_much_was_used),
         TEST(functions_are_found_and_listed),
         TEST(variables_are_memory),

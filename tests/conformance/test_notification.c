@@ -38,7 +38,7 @@ static void wait_for(const struct heard *heard, unsigned calls) {
     pthread_mutex_unlock(&lock);
 }
 
-static void registered_and_unregistered(void **state) {
+static void a_callback_is_registered_and_unregistered(void **state) {
     (void)state;
     struct heard heard;
     CUasyncCallbackHandle one = NULL, two = NULL;
@@ -99,7 +99,7 @@ static void a_callback_is_shown_as_a_leak(void **state) {
 }
 
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {TEST(registered_and_unregistered),
+    const struct CMUnitTest tests[] = {TEST(a_callback_is_registered_and_unregistered),
                                        TEST(wrong_arguments_are_refused),
                                        TEST(a_callback_is_shown_as_a_leak)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

@@ -37,7 +37,7 @@ static void links_are_described(void **state) {
     FAILS(CUDA_ERROR_INVALID_VALUE, cu.cuDeviceCanAccessPeer(NULL, 0, 1));
 }
 
-static void enabled_once_and_in_one_direction(void **state) {
+static void access_is_enabled_once_and_in_one_direction(void **state) {
     (void)state;
     needs_peers();
     CUcontext other;
@@ -54,7 +54,7 @@ static void enabled_once_and_in_one_direction(void **state) {
 }
 
 /* Seen without a second enable or disable, whose refusal would be enough otherwise. */
-static void shown_in_the_state(void **state) {
+static void access_is_shown_in_the_state(void **state) {
     (void)state;
     NEEDS_SOFTGPU("its state dump");
     needs_peers();
@@ -293,8 +293,8 @@ static void addresses_are_found_by_who_may_use_them(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(links_are_described),
-        TEST(enabled_once_and_in_one_direction),
-        TEST(shown_in_the_state),
+        TEST(access_is_enabled_once_and_in_one_direction),
+        TEST(access_is_shown_in_the_state),
         TEST(arguments_are_checked),
         TEST(a_device_needs_no_access_to_itself),
         TEST(access_ends_with_either_context),

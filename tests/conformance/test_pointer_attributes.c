@@ -109,7 +109,7 @@ static void buffer_ids_are_never_used_twice(void **state) {
     OK(cu.cuMemFree_v2(b));
 }
 
-static void many_attributes_at_once(void **state) {
+static void many_attributes_are_asked_at_once(void **state) {
     (void)state;
     CUdeviceptr p;
     unsigned type = 9;
@@ -172,9 +172,9 @@ static void bad_arguments_are_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(device_memory_has_its_attributes), TEST(host_memory_has_its_attributes),
-        TEST(mappings_have_their_attributes),   TEST(buffer_ids_are_never_used_twice),
-        TEST(many_attributes_at_once),          TEST(sync_memops_can_be_set),
+        TEST(device_memory_has_its_attributes),  TEST(host_memory_has_its_attributes),
+        TEST(mappings_have_their_attributes),    TEST(buffer_ids_are_never_used_twice),
+        TEST(many_attributes_are_asked_at_once), TEST(sync_memops_can_be_set),
         TEST(bad_arguments_are_refused),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);

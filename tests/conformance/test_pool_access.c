@@ -14,7 +14,7 @@ static CUresult set_access(CUmemoryPool pool, int device, CUmemAccess_flags flag
     return cu.cuMemPoolSetAccess(pool, &desc, 1);
 }
 
-static void own_device_has_it(void **state) {
+static void a_pools_own_device_has_access(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     assert_int_equal(access_of(pool, CU_MEM_LOCATION_TYPE_DEVICE, dev), 3);
@@ -268,7 +268,7 @@ static void access_changes_for_the_whole_list_or_none(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(own_device_has_it),
+        TEST(a_pools_own_device_has_access),
         TEST(host_pool_is_opened_to_the_device),
         TEST(a_peer_has_access_while_it_is_given),
         TEST(of_another_device_is_refused_without_access),

@@ -1,7 +1,7 @@
 /* Attributes of pools, and what they count. */
 #include "pools.h"
 
-static void reuse_flags(void **state) {
+static void reuse_flags_are_kept(void **state) {
     (void)state;
     static const CUmemPool_attribute flags[] = {
         CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES,
@@ -33,7 +33,7 @@ static void the_threshold_is_kept(void **state) {
     pool_end(pool);
 }
 
-static void counts(void **state) {
+static void reserved_and_used_bytes_are_counted(void **state) {
     (void)state;
     CUmemoryPool pool = pool_make(CU_MEM_LOCATION_TYPE_DEVICE, CU_MEM_HANDLE_TYPE_NONE, 0);
     CUstream stream = stream_make();
@@ -94,8 +94,11 @@ static void counts_cannot_be_set(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(reuse_flags),          TEST(the_threshold_is_kept), TEST(counts),
-        TEST(high_marks_are_reset), TEST(counts_cannot_be_set),
+        TEST(reuse_flags_are_kept),
+        TEST(the_threshold_is_kept),
+        TEST(reserved_and_used_bytes_are_counted),
+        TEST(high_marks_are_reset),
+        TEST(counts_cannot_be_set),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -14,7 +14,7 @@ static CUmemoryPool pool_of(CUdeviceptr p) {
     return pool;
 }
 
-static void default_is_current(void **state) {
+static void the_default_pool_is_current_at_first(void **state) {
     (void)state;
     CUmemoryPool fallback = NULL, current = NULL;
     CUdeviceptr p;
@@ -29,7 +29,7 @@ static void default_is_current(void **state) {
     OK(cu.cuStreamSynchronize(NULL));
 }
 
-static void another_is_current(void **state) {
+static void another_pool_is_made_current(void **state) {
     (void)state;
     CUmemoryPool fallback, current = NULL;
     CUdeviceptr p;
@@ -56,7 +56,7 @@ static void the_default_pool_cannot_be_destroyed(void **state) {
     assert_int_equal(pool_flag(fallback, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC), 1);
 }
 
-static void by_location(void **state) {
+static void pools_are_found_by_location(void **state) {
     (void)state;
     if (!gpumem_driver_has(driver, GPUMEM_FN_cuMemGetDefaultMemPool))
         SKIP("the driver is older than 13.0");
@@ -79,7 +79,7 @@ static void by_location(void **state) {
 }
 
 /* The allocation lives on, and with its end the rest of the pool goes. */
-static void destroyed_with_live_memory(void **state) {
+static void a_destroyed_pools_live_memory_stays(void **state) {
     (void)state;
     unsigned char byte = 0;
     size_t before, after, total;
@@ -152,11 +152,11 @@ static void bad_properties_are_refused(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(default_is_current),
-        TEST(another_is_current),
+        TEST(the_default_pool_is_current_at_first),
+        TEST(another_pool_is_made_current),
         TEST(the_default_pool_cannot_be_destroyed),
-        TEST(by_location),
-        TEST(destroyed_with_live_memory),
+        TEST(pools_are_found_by_location),
+        TEST(a_destroyed_pools_live_memory_stays),
         TEST(a_pool_may_be_destroyed_with_a_pending_free),
         TEST(a_stream_may_be_destroyed_with_a_pending_free),
         TEST(bad_properties_are_refused),

@@ -20,7 +20,7 @@ static size_t free_bytes(void) {
     return available;
 }
 
-static void trim(void **state) {
+static void trimming_gives_unused_memory_back(void **state) {
     (void)state;
     begin(0);
     size_t before = free_bytes();
@@ -189,7 +189,7 @@ static void one_dump_is_like_the_next(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(trim),
+        TEST(trimming_gives_unused_memory_back),
         TEST(trimming_leaves_pending_frees),
         TEST(memory_over_the_threshold_goes_at_synchronization),
         TEST(a_pool_keeps_to_its_limit),

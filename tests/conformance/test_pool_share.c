@@ -213,7 +213,7 @@ static int exporter(int argc, char **argv) {
     _exit(0);
 }
 
-static void exporter_dies(void **state) {
+static void memory_outlives_its_exporter(void **state) {
     (void)state;
     NEEDS_POOL_DESCRIPTORS();
     NEEDS_SOFTGPU("what becomes of the memory of a dead exporter is not documented");
@@ -320,7 +320,7 @@ static void a_pool_takes_what_is_left(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(a_device_pool_is_shared_with_a_child),
-        TEST(exporter_dies),
+        TEST(memory_outlives_its_exporter),
         TEST(what_cannot_be_exported_is_refused),
         TEST(what_cannot_be_imported_is_refused),
         TEST(a_pool_takes_what_is_left),

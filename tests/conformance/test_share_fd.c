@@ -137,7 +137,7 @@ static int exporter(int argc, char **argv) {
     return 0;
 }
 
-static void it_outlives_the_exporter(void **state) {
+static void shared_memory_outlives_its_exporter(void **state) {
     (void)state;
     NEEDS_DESCRIPTORS();
     NEEDS_SOFTGPU("takes the descriptor out of /proc");
@@ -212,7 +212,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         TEST(imported_here_it_is_the_same_memory),
         TEST(another_process_reads_and_writes),
-        TEST(it_outlives_the_exporter),
+        TEST(shared_memory_outlives_its_exporter),
         TEST(what_is_no_export_is_refused),
         TEST(an_export_cannot_be_cut),
     };

@@ -30,7 +30,7 @@ static CUDA_RESOURCE_DESC of_memory(CUdeviceptr address) {
     return resource;
 }
 
-static void reads_back(void **state) {
+static void descriptions_read_back(void **state) {
     (void)state;
     CUarray array = make_array(0);
     CUDA_RESOURCE_DESC resource = of_array(array), got_resource;
@@ -129,7 +129,8 @@ static void many_textures_live_at_once(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        TEST(reads_back), TEST(wrong_descriptions_are_refused), TEST(surfaces_are_no_textures),
-        TEST(many_textures_live_at_once), TEST(only_what_counts_is_told)};
+        TEST(descriptions_read_back), TEST(wrong_descriptions_are_refused),
+        TEST(surfaces_are_no_textures), TEST(many_textures_live_at_once),
+        TEST(only_what_counts_is_told)};
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -142,7 +142,7 @@ static void a_released_handle_lives_while_it_is_mapped(void **state) {
     OK(cu.cuMemAddressFree(b, PAGE));
 }
 
-static void retaining_counts(void **state) {
+static void a_retained_handle_is_released_apart(void **state) {
     (void)state;
     CUdeviceptr a = reserve(PAGE);
     CUmemGenericAllocationHandle handle = create(PAGE), again;
@@ -203,7 +203,7 @@ int main(int argc, char **argv) {
         TEST(what_cannot_be_mapped_is_refused),
         TEST(whole_mappings_in_any_number),
         TEST(a_released_handle_lives_while_it_is_mapped),
-        TEST(retaining_counts),
+        TEST(a_retained_handle_is_released_apart),
         TEST(a_mapping_may_cross_two_reservations),
         TEST(growing_keeps_address_and_content),
     };

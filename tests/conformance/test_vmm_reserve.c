@@ -71,7 +71,7 @@ static void a_hint_is_taken_where_the_range_is_free(void **state) {
     OK(cu.cuMemAddressFree(a, 4 * PAGE));
 }
 
-static void freed_exactly(void **state) {
+static void a_range_is_freed_exactly_as_reserved(void **state) {
     (void)state;
     CUdeviceptr p, d;
     OK(cu.cuMemAddressReserve(&p, 4 * PAGE, 0, 0, 0));
@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
         TEST(addresses_do_not_overlap),
         TEST(large_ranges_do_not_overlap),
         TEST(a_hint_is_taken_where_the_range_is_free),
-        TEST(freed_exactly),
+        TEST(a_range_is_freed_exactly_as_reserved),
         TEST(device_addresses_are_not_the_cpus),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
