@@ -11,13 +11,16 @@
 /* A thread's capture mode for the length of a call. */
 struct gm_relaxed {
     CUstreamCaptureMode before;
-    int changed; /* the driver took it */
 };
 
-/* No error and no check of the context: the mode is the thread's, not the driver's. */
+/*
+ * No error and no check of the context: the mode is the thread's, not the driver's. What the driver
+ * answers does not matter, since a refusal may have done its work: where the mode was exchanged,
+ * the one before is there, and where it was not, RELAXED still is, which is not put back.
+ */
 static inline void gm_relax(struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
     relaxed->before = CU_STREAM_CAPTURE_MODE_RELAXED;
-    relaxed->changed = cu->cuThreadExchangeStreamCaptureMode(&relaxed->before) == CUDA_SUCCESS;
+    (void)cu->cuThreadExchangeStreamCaptureMode(&relaxed->before);
 }
 
 /* The driver did not put the mode back at once. */
@@ -25,8 +28,8 @@ void gm_unrelax_again(const struct gm_relaxed *relaxed, const gpumem_driver_api 
 
 static inline void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
     CUstreamCaptureMode mode = relaxed->before;
-    int other = relaxed->changed && mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-    if (other && cu->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+    if (mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+        cu->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
         gm_unrelax_again(relaxed, cu);
 }
 
