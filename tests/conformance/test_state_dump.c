@@ -605,6 +605,7 @@ static void make_bases(void) {
     OK(cu.cuGraphInstantiateWithFlags(&exec_base, graph_base, 0));
     make_stream();
     stream_base = it.stream;
+    set_stream_attribute(CU_SYNC_POLICY_AUTO); /* what it is before cannot be set */
     make_pool();
     pool_base = it.pool;
     make_pool_memory();

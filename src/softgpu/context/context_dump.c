@@ -72,6 +72,8 @@ static void dump(struct sg_text *text, size_t number, struct sg_context *context
         text, "context %zu device %d %s uses %u flags 0x%x sticky %d peers %u on-stack %u%s",
         number, context->device, kind(context), context->uses, context->flags, (int)context->sticky,
         count_peers(context), on_stack, context == sg_context_peek_part() ? " current" : "");
+    if (context->cache_config != CU_FUNC_CACHE_PREFER_NONE)
+        sg_text_line(text, "context %zu cache %d", number, (int)context->cache_config);
     for (int i = 0; i < CU_LIMIT_MAX; i++)
         if (context->limits[i] != sg_device(context->device)->context.limits[i])
             sg_text_line(text, "context %zu limit %d %zu", number, i, context->limits[i]);

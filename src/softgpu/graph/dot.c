@@ -15,6 +15,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 struct picture {
     FILE *out;
@@ -276,6 +278,19 @@ static char *draw(const struct sg_graph *graph, unsigned flags, size_t *size) {
         return text;
     free(text);
     return NULL;
+}
+
+/* All but handles, which say nothing of a graph. */
+#define PARAMETERS                                                                                 \
+    (0xffffu & ~(unsigned)(CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE | CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES))
+
+bool sg_graph_digest(const struct sg_graph *graph, uint64_t *digest) {
+    size_t size;
+    char *text = draw(graph, PARAMETERS, &size);
+    if (text)
+        *digest = XXH3_64bits(text, size);
+    free(text);
+    return text != NULL;
 }
 
 struct output {

@@ -3,13 +3,42 @@
 #include "softgpu/device/device.h"
 #include "softgpu/graph/graph_memory.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+struct nodes {
+    unsigned disabled;
+    uint64_t digest;
+};
+
+/* Of the types whose parameters hold no memory of their own. */
+static void add_node(struct sg_exec_node *node, void *user) {
+    struct nodes *nodes = user;
+    const CUgraphNodeParams *params = &node->params;
+    uint64_t seed = nodes->digest * 31 + (uint64_t)params->type;
+    nodes->disabled += !node->enabled;
+    if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY)
+        nodes->digest = XXH3_64bits_withSeed(&params->memcpy, sizeof params->memcpy, seed);
+    else if (params->type == CU_GRAPH_NODE_TYPE_MEMSET)
+        nodes->digest = XXH3_64bits_withSeed(&params->memset, sizeof params->memset, seed);
+    else if (params->type == CU_GRAPH_NODE_TYPE_HOST)
+        nodes->digest = XXH3_64bits_withSeed(&params->host, sizeof params->host, seed);
+    else
+        nodes->digest = seed;
+}
+
 static void exec_lines(struct sg_text *text, const char *end) {
     unsigned number = 0;
     for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
+        struct nodes nodes = {0};
+        sg_exec_part_each(exec->root, add_node, &nodes);
         sg_text_handle(text, exec->handle, NULL);
-        sg_text_line(text, "executable graph %u: nodes %zu steps %zu lanes %u flags 0x%llx%s",
+        sg_text_line(text,
+                     "executable graph %u: nodes %zu steps %zu lanes %u flags 0x%llx, %u disabled, "
+                     "digest %llx%s",
                      ++number, exec->node_count, exec->plan.count, exec->plan.lane_count,
-                     (unsigned long long)exec->flags, end);
+                     (unsigned long long)exec->flags, nodes.disabled,
+                     (unsigned long long)nodes.digest, end);
     }
 }
 

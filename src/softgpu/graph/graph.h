@@ -97,6 +97,10 @@ CUresult sg_graph_add_captured(struct sg_graph *graph, struct sg_node *const *de
                                const CUgraphEdgeData *data, size_t count, CUgraphNodeParams *params,
                                struct sg_node **node);
 
+/* A number that stands for nodes, edges and parameters, of embedded graphs too. False when out of
+ * memory. */
+bool sg_graph_digest(const struct sg_graph *graph, uint64_t *digest);
+
 /* Takes a node out of its graph, with its edges, and frees it. */
 void sg_node_free(struct sg_node *node);
 /* A number that no node is marked with yet; the first of `count` such numbers. */

@@ -193,4 +193,8 @@ uint64_t sg_pools_reclaim(int device, uint64_t bytes);
  */
 void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream);
 
+/* Which pools are current where the default is not. */
+struct sg_text;
+void sg_pools_dump_current(struct sg_text *text);
+
 #endif

@@ -117,6 +117,9 @@ struct sg_stream {
     } attributes;
 };
 
+/* Those of a stream for which none has been set. */
+void sg_stream_attributes_begin(struct sg_stream_attributes *attributes);
+
 /*
  * A stream argument: 0 (legacy, or per-thread in a twin call), CU_STREAM_LEGACY,
  * CU_STREAM_PER_THREAD or a handle. INVALID_CONTEXT without a current context where one is needed,
