@@ -126,8 +126,7 @@ gpumem_status gpumem_mapped_resource_create(gpumem_device *device,
     gpumem_mapped_options options;
     GM_CHECK(device, "gpumem_mapped_resource_create");
     GM_REQUIRE(resource, "gpumem_mapped_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_mapped_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_mapped_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
     if (status == GPUMEM_OK)
@@ -154,5 +153,5 @@ gpumem_status gpumem_mapped_get_info(gpumem_resource *resource, gpumem_mapped_in
     gpumem_status status = gm_mapper_info(mapper, &found);
     if (status != GPUMEM_OK)
         return status;
-    return gm_result_write("gpumem_mapped_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
 }

@@ -184,7 +184,7 @@ gpumem_status gpumem_ring_create(gpumem_resource *resource, const gpumem_ring_op
     gpumem_ring_options options;
     GM_CHECK(resource, "gpumem_ring_create");
     GM_REQUIRE(ring, "gpumem_ring_create: ring is NULL");
-    gpumem_status status = gm_options_read("gpumem_ring_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_ring_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
     if (status != GPUMEM_OK)
@@ -321,5 +321,5 @@ gpumem_status gpumem_ring_get_info(gpumem_ring *ring, gpumem_ring_info *info) {
         .time_outs = ring->time_outs,
     };
     pthread_mutex_unlock(&ring->lock);
-    return gm_result_write("gpumem_ring_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_ring_info, info, &found);
 }

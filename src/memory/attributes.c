@@ -65,5 +65,5 @@ gpumem_status gpumem_buffer_get_attributes(gpumem_buffer *buffer,
         return status;
     gpumem_buffer_attributes filled = {.size = sizeof filled};
     fill(buffer, &known, &filled);
-    return gm_result_write("gpumem_buffer_attributes", attributes, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_buffer_attributes, attributes, &filled);
 }

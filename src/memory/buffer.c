@@ -172,8 +172,7 @@ static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
     gpumem_buffer_options options;
     GM_CHECK(resource, "gpumem_buffer_allocate");
     GM_REQUIRE(buffer, "gpumem_buffer_allocate: buffer is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_buffer_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_buffer_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     gpumem_request request = {.size = sizeof request,

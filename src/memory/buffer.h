@@ -2,7 +2,16 @@
 #ifndef GM_MEMORY_BUFFER_H
 #define GM_MEMORY_BUFFER_H
 
+#include "base/options.h"
 #include "memory/objects.h"
+
+/*
+ * Whether a quick way, which reads a caller's options in place, knows all that is in them: the
+ * struct is that of the first release. A later one, and a size that is wrong, is for the usual way.
+ */
+static inline int gm_buffer_options_are_first(const gpumem_buffer_options *given) {
+    return given->size == GM_FIRST_SIZE_gpumem_buffer_options;
+}
 
 /* A buffer of `resource` without memory yet; the stream is that of allocation. */
 gpumem_status gm_buffer_make(gpumem_resource *resource, CUstream stream, gpumem_buffer **buffer);

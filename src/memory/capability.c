@@ -264,5 +264,5 @@ gpumem_status gpumem_device_get_capability(gpumem_device *device, gpumem_capabil
         if (filled.supported || !passing)
             remember(device, capability, &filled);
     }
-    return gm_result_write("gpumem_capability_report", report, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_capability_report, report, &filled);
 }

@@ -113,7 +113,7 @@ static gpumem_status run(const struct batch *batch, gpumem_batch_report *out) {
     gpumem_status status = GPUMEM_OK;
     /* Checks the caller's struct before anything is queued. */
     if (out)
-        status = gm_result_write("gpumem_batch_report", out, &report, sizeof report);
+        status = GM_RESULT_WRITE(gpumem_batch_report, out, &report);
     struct gm_current current;
     if (status == GPUMEM_OK && batch->count) {
         status = gm_current_enter(&current, batch->device);
@@ -123,7 +123,7 @@ static gpumem_status run(const struct batch *batch, gpumem_batch_report *out) {
         gm_current_leave(&current);
     }
     if (status == GPUMEM_OK && out)
-        status = gm_result_write("gpumem_batch_report", out, &report, sizeof report);
+        status = GM_RESULT_WRITE(gpumem_batch_report, out, &report);
     return status;
 }
 

@@ -316,7 +316,7 @@ gpumem_status gpumem_device_query(gpumem_library *library, int ordinal, gpumem_d
     gpumem_status status = query(library, ordinal, &filled);
     if (status != GPUMEM_OK)
         return status;
-    return gm_result_write("gpumem_device_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_device_info, info, &filled);
 }
 
 gpumem_status gpumem_device_get_info(gpumem_device *device, gpumem_device_info *info) {

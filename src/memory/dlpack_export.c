@@ -153,8 +153,7 @@ static gpumem_status fill(gpumem_buffer *buffer, const gpumem_dlpack_options *op
 static gpumem_status make(gpumem_buffer *buffer, const gpumem_dlpack_options *given, int versioned,
                           int *read_only, struct exported **out) {
     gpumem_dlpack_options options;
-    gpumem_status status =
-        gm_options_read("gpumem_dlpack_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_dlpack_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     *read_only = options.read_only || buffer->read_only;

@@ -133,8 +133,7 @@ gpumem_status gpumem_buffer_from_pointer(gpumem_device *device, CUdeviceptr poin
     struct gm_pointer known;
     GM_CHECK(device, "gpumem_buffer_from_pointer");
     GM_REQUIRE(buffer, "gpumem_buffer_from_pointer: buffer is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_foreign_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_foreign_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
     if (status == GPUMEM_OK)

@@ -67,10 +67,10 @@ gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_layout *lay
     gpumem_layout filled = {.size = sizeof filled};
     fill(inner, &filled);
     /* Checks the size before anything is written. */
-    gpumem_status status = gm_result_write("gpumem_layout", layout, &filled, sizeof filled);
+    gpumem_status status = GM_RESULT_WRITE(gpumem_layout, layout, &filled);
     if (status != GPUMEM_OK)
         return status;
     fill_segments(inner, &filled, segments, room);
     filled.offset = (size_t)(buffer->allocation.pointer - inner->allocation.pointer);
-    return gm_result_write("gpumem_layout", layout, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_layout, layout, &filled);
 }

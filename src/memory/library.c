@@ -48,7 +48,7 @@ gpumem_status gpumem_open(const gpumem_open_options *given, gpumem_library **lib
     GM_UNCANCELLED;
     gpumem_open_options options;
     GM_REQUIRE(library, "gpumem_open: library is NULL");
-    gpumem_status status = gm_options_read("gpumem_open_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_open_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     gm_fork_watch();
@@ -115,7 +115,7 @@ gpumem_status gpumem_library_get_info(gpumem_library *library, gpumem_library_in
         .softgpu = softgpu,
         .device_count = library->device_count,
     };
-    return gm_result_write("gpumem_library_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_library_info, info, &filled);
 }
 
 const gpumem_driver *gpumem_library_driver(const gpumem_library *library) {

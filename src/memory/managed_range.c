@@ -386,5 +386,5 @@ gpumem_status gpumem_buffer_get_managed_range(gpumem_buffer *buffer, size_t offs
     if (status != GPUMEM_OK)
         return status;
     gpumem_managed_range filled = read_answers(&answers);
-    return gm_result_write("gpumem_managed_range", range, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_managed_range, range, &filled);
 }

@@ -164,8 +164,7 @@ gpumem_status gpumem_managed_resource_create(gpumem_device *device,
     gpumem_managed_options options;
     GM_CHECK(device, "gpumem_managed_resource_create");
     GM_REQUIRE(resource, "gpumem_managed_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_managed_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_managed_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(device, &options);
     if (status != GPUMEM_OK)

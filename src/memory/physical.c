@@ -11,7 +11,7 @@
 static gpumem_status read_physical_options(const gpumem_device *device,
                                            const gpumem_physical_options *given,
                                            gpumem_physical_options *o) {
-    gpumem_status status = gm_options_read("gpumem_physical_options", given, o, sizeof *o);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_physical_options, given, o);
     if (status != GPUMEM_OK)
         return status;
     status = gm_vmm_check_type(o->allocation_type, "physical memory");

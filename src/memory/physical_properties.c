@@ -75,7 +75,7 @@ gpumem_status gpumem_physical_get_properties(gpumem_physical *physical,
     filled.exports_fabric = has_type(&prop, CU_MEM_HANDLE_TYPE_FABRIC);
     filled.gpu_direct_rdma = prop.allocFlags.gpuDirectRDMACapable != 0;
     filled.compression = prop.allocFlags.compressionType != 0;
-    return gm_result_write("gpumem_physical_properties", properties, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_physical_properties, properties, &filled);
 }
 
 /* ---- By address ------------------------------------------------------------------------------ */

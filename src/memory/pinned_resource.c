@@ -481,8 +481,7 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
     gpumem_pinned_options options;
     GM_CHECK(device, "gpumem_pinned_resource_create");
     GM_REQUIRE(resource, "gpumem_pinned_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_pinned_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_pinned_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE((unsigned)options.method <= GPUMEM_PINNED_POOL, "pinned resource: unknown method %d",
@@ -559,5 +558,5 @@ gpumem_status gpumem_pinned_get_info(gpumem_resource *resource, gpumem_pinned_in
                "gpumem_pinned_get_info: a %s resource is no pinned one", resource->kind);
     gpumem_pinned_info filled = {.size = sizeof filled};
     fill_info(resource->user, &filled);
-    return gm_result_write("gpumem_pinned_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_pinned_info, info, &filled);
 }

@@ -472,8 +472,7 @@ gpumem_status gpumem_device_pool_resource_create(gpumem_device *device,
     gpumem_device_pool_options options;
     GM_CHECK(device, "gpumem_device_pool_resource_create");
     GM_REQUIRE(resource, "gpumem_device_pool_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_device_pool_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_device_pool_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     struct gm_current current;

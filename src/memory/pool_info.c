@@ -29,7 +29,7 @@ gpumem_status gpumem_pool_get_info(gpumem_resource *resource, gpumem_pool_info *
     filled.has_uuid = s->has_uuid;
     memcpy(filled.uuid, s->uuid, sizeof filled.uuid);
     pthread_mutex_unlock(&p->lock);
-    return gm_result_write("gpumem_pool_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_pool_info, info, &filled);
 }
 
 gpumem_status gpumem_pool_get_handle(gpumem_resource *resource, CUmemoryPool *handle) {

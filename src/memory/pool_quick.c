@@ -101,7 +101,7 @@ static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
     CUstream stream = given ? given->stream : NULL;
     if (!bytes || !is_calm(resource->device))
         return NULL;
-    if (given && (given->size != sizeof *given || given->alignment > GM_POOL_ALIGNMENT ||
+    if (given && (!gm_buffer_options_are_first(given) || given->alignment > GM_POOL_ALIGNMENT ||
                   (given->alignment & (given->alignment - 1)) || given->capacity))
         return NULL;
     struct gm_tally_cell *cell = gm_tally_cell_of(&resource->tally);

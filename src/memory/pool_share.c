@@ -106,7 +106,7 @@ gpumem_status gpumem_pool_get_share_handle(gpumem_resource *resource,
                               filled.descriptor);
     memcpy(filled.fabric, p->fabric.data, sizeof filled.fabric);
     memcpy(filled.uuid, s->uuid, sizeof filled.uuid);
-    return gm_result_write("gpumem_pool_share_handle", handle, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_pool_share_handle, handle, &filled);
 }
 
 /* ---- Importing a pool ------------------------------------------------------------------------ */
@@ -114,8 +114,7 @@ gpumem_status gpumem_pool_get_share_handle(gpumem_resource *resource,
 static gpumem_status read_handle(const gpumem_pool_share_handle *given,
                                  gpumem_pool_share_handle *handle) {
     GM_REQUIRE(given && given->size, "gpumem_pool_from_share_handle: no handle is given");
-    gpumem_status status =
-        gm_options_read("gpumem_pool_share_handle", given, handle, sizeof *handle);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_pool_share_handle, given, handle);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(handle->type == GPUMEM_HANDLE_POSIX_FD || handle->type == GPUMEM_HANDLE_FABRIC,
@@ -287,7 +286,7 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
     memcpy(filled.pool, p->settings.uuid, sizeof filled.pool);
     _Static_assert(sizeof filled.data == sizeof data, "the driver's 64 bytes");
     memcpy(filled.data, &data, sizeof filled.data);
-    return gm_result_write("gpumem_pool_share_buffer", shared, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_pool_share_buffer, shared, &filled);
 }
 
 /* ---- Importing a buffer ---------------------------------------------------------------------- */
@@ -452,8 +451,7 @@ static int is_other_pool(struct gm_pool *p, const unsigned char uuid[16]) {
 static gpumem_status read_shared(struct gm_pool *p, const gpumem_pool_share_buffer *given,
                                  gpumem_pool_share_buffer *shared) {
     GM_REQUIRE(given && given->size, "gpumem_pool_import_buffer: nothing is given");
-    gpumem_status status =
-        gm_options_read("gpumem_pool_share_buffer", given, shared, sizeof *shared);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_pool_share_buffer, given, shared);
     if (status != GPUMEM_OK)
         return status;
     if (!shared->bytes || shared->bytes > SIZE_MAX / 2 || shared->offset > SIZE_MAX / 2)

@@ -106,8 +106,7 @@ gpumem_status gpumem_buffer_register(gpumem_device *device, void *address, size_
     gpumem_register_options options;
     GM_CHECK(device, "gpumem_buffer_register");
     GM_REQUIRE(buffer, "gpumem_buffer_register: buffer is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_register_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_register_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(device, address, bytes, &options);
     if (status != GPUMEM_OK)

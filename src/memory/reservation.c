@@ -34,8 +34,7 @@ gpumem_status gpumem_reservation_create(gpumem_device *device, size_t bytes,
     gpumem_reservation_options options;
     GM_CHECK(device, "gpumem_reservation_create");
     GM_REQUIRE(reservation, "gpumem_reservation_create: reservation is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_reservation_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_reservation_options, given, &options);
     if (status == GPUMEM_OK)
         status = check_reservation(device, bytes, &options);
     if (status != GPUMEM_OK)

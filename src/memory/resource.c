@@ -150,7 +150,7 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
     gpumem_resource_ops ops;
     GM_CHECK(device, "gpumem_resource_create");
     GM_REQUIRE(given && resource, "gpumem_resource_create: ops or resource is NULL");
-    gpumem_status status = gm_options_read("gpumem_resource_ops", given, &ops, sizeof ops);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_resource_ops, given, &ops);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(ops.allocate && ops.deallocate && ops.properties,
@@ -291,8 +291,7 @@ gpumem_status gpumem_resource_get_properties(gpumem_resource *resource,
                                              gpumem_resource_properties *properties) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_get_properties");
-    return gm_result_write("gpumem_resource_properties", properties, &resource->properties,
-                           sizeof resource->properties);
+    return GM_RESULT_WRITE(gpumem_resource_properties, properties, &resource->properties);
 }
 
 gpumem_device *gpumem_resource_device(const gpumem_resource *resource) {
@@ -333,7 +332,7 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
     gm_meter_read(&resource->meter, &filled);
     if (resource->ops.stats)
         resource->ops.stats(resource->user, &filled);
-    return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }
 
 gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats) {
@@ -343,7 +342,7 @@ gpumem_status gpumem_device_get_stats(gpumem_device *device, gpumem_stats *stats
     gm_resources_report(device);
     gm_meter_read(&device->meter, &filled);
     gm_resources_add_stats(device, &filled);
-    return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }
 
 gpumem_status gpumem_library_get_stats(gpumem_library *library, gpumem_stats *stats) {
@@ -359,5 +358,5 @@ gpumem_status gpumem_library_get_stats(gpumem_library *library, gpumem_stats *st
         if (library->devices[i])
             gm_resources_add_stats(library->devices[i], &filled);
     pthread_mutex_unlock(&library->lock);
-    return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_stats, stats, &filled);
 }

@@ -30,8 +30,7 @@ gpumem_status gpumem_stream_create(gpumem_device *device, const gpumem_stream_op
     gpumem_stream_options options;
     GM_CHECK(device, "gpumem_stream_create");
     GM_REQUIRE(stream, "gpumem_stream_create: stream is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_stream_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_stream_options, given, &options);
     struct gm_current current;
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, device);
@@ -142,7 +141,7 @@ gpumem_status gpumem_event_create(gpumem_device *device, const gpumem_event_opti
     gpumem_event_options options;
     GM_CHECK(device, "gpumem_event_create");
     GM_REQUIRE(event, "gpumem_event_create: event is NULL");
-    gpumem_status status = gm_options_read("gpumem_event_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_event_options, given, &options);
     if (status == GPUMEM_OK && options.interprocess && options.timing)
         status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
                          "gpumem_event_create: an event for other processes has no timing");

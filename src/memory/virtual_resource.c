@@ -441,8 +441,7 @@ gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_option
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     gpumem_resource_ops own = ops;
     v->maker = maker;
-    gpumem_status status =
-        gm_options_read("gpumem_virtual_options", given, &v->options, sizeof v->options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_virtual_options, given, &v->options);
     if (status == GPUMEM_OK)
         status = gm_virtual_settle(v);
     v->options.peers = NULL; /* the caller's */

@@ -58,5 +58,5 @@ gpumem_status gpumem_device_query_vulkan(gpumem_library *library, int ordinal,
         status = ask(device.uuid, &filled);
     if (status != GPUMEM_OK)
         return status;
-    return gm_result_write("gpumem_vulkan_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_vulkan_info, info, &filled);
 }

@@ -375,7 +375,7 @@ struct gm_import *gm_import_that_grows(const gpumem_buffer *buffer) {
 
 gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_options *given,
                                gpumem_share_options *options) {
-    gpumem_status status = gm_options_read("gpumem_share_options", given, options, sizeof *options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_share_options, given, options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options->access == GPUMEM_ACCESS_READ_WRITE || options->access == GPUMEM_ACCESS_READ,

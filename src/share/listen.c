@@ -339,7 +339,7 @@ gpumem_status gpumem_accept(gpumem_listener *listener, const gpumem_connect_opti
     const gpumem_connection_peer filled = {
         .size = sizeof filled, .pid = other.pid, .user = other.uid};
     if (peer)
-        status = gm_result_write("gpumem_connection_peer", peer, &filled, sizeof filled);
+        status = GM_RESULT_WRITE(gpumem_connection_peer, peer, &filled);
     if (status != GPUMEM_OK) {
         close(made);
         return status;

@@ -164,8 +164,7 @@ static char *make_text(gpumem_library *library, gpumem_device *device,
 static gpumem_status take(gpumem_library *library, gpumem_device *device,
                           const gpumem_snapshot_options *given, char **text, size_t *bytes) {
     gpumem_snapshot_options options;
-    gpumem_status status =
-        gm_options_read("gpumem_snapshot_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_snapshot_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     char *made = make_text(library, device, &options, bytes);

@@ -134,8 +134,7 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     gpumem_alignment_options options;
     GM_CHECK(upstream, "gpumem_alignment_resource_create");
     GM_REQUIRE(resource, "gpumem_alignment_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_alignment_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_alignment_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(is_power(options.alignment) && is_power(options.size_multiple),

@@ -119,8 +119,7 @@ gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
     gpumem_failure_options options;
     GM_CHECK(upstream, "gpumem_failure_resource_create");
     GM_REQUIRE(resource, "gpumem_failure_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_failure_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_failure_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.fn, "gpumem_failure_resource_create: fn is NULL");

@@ -81,8 +81,7 @@ gpumem_status gpumem_logging_resource_create(gpumem_resource *upstream,
     gpumem_logging_options options;
     GM_CHECK(upstream, "gpumem_logging_resource_create");
     GM_REQUIRE(resource, "gpumem_logging_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_logging_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_logging_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE((unsigned)options.level <= GPUMEM_LOG_DEBUG,

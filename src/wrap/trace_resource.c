@@ -212,7 +212,7 @@ gpumem_status gpumem_trace_resource_create(gpumem_resource *upstream,
     gpumem_trace_options options;
     GM_CHECK(upstream, "gpumem_trace_resource_create");
     GM_REQUIRE(resource, "gpumem_trace_resource_create: resource is NULL");
-    gpumem_status status = gm_options_read("gpumem_trace_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_trace_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(!options.path != !options.write,

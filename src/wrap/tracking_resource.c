@@ -231,8 +231,7 @@ gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,
     gpumem_tracking_options options;
     GM_CHECK(upstream, "gpumem_tracking_resource_create");
     GM_REQUIRE(resource, "gpumem_tracking_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_tracking_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_tracking_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.frames <= GM_FRAMES_MOST,
