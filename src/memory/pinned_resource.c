@@ -30,13 +30,14 @@ struct pinned_resource {
     char note[192];
     pthread_mutex_t lock;
     struct gm_slab *slabs;
-    pthread_cond_t made;   /* or not: `making` has changed */
-    unsigned making;       /* slabs that threads are pinning just now */
-    size_t pinned;         /* of all slabs, and of those being made */
-    size_t empty;          /* of slabs without a piece in use */
-    char huge_reason[160]; /* of the latest slab that did not get reserved huge pages */
-    unsigned warming;      /* threads that pin ahead */
-    int ends;              /* these are to stop */
+    pthread_cond_t changed; /* `making` or `ending` has, or `warming` */
+    unsigned making;        /* slabs that threads are pinning just now */
+    unsigned ending;        /* and unpinning */
+    size_t pinned;          /* of all slabs, of those being made and of those being ended */
+    size_t empty;           /* of slabs without a piece in use */
+    char huge_reason[160];  /* of the latest slab that did not get reserved huge pages */
+    unsigned warming;       /* threads that pin ahead */
+    int ends;               /* these are to stop */
 };
 
 /* ---- Slabs; the lock is held but where said -------------------------------------------------- */
@@ -69,7 +70,8 @@ static struct gm_span *take_from_slabs(struct pinned_resource *p, size_t bytes, 
     return NULL;
 }
 
-/* Takes empty slabs out until at most `keep` bytes of them are left; the caller ends them. */
+/* Takes empty slabs out until at most `keep` bytes of them are left; the caller ends them. They are
+ * pinned until then, and count. */
 static struct gm_slab *take_empty(struct pinned_resource *p, size_t keep) {
     struct gm_slab *taken = NULL, **at = &p->slabs;
     while (*at && p->empty > keep) {
@@ -80,23 +82,34 @@ static struct gm_slab *take_empty(struct pinned_resource *p, size_t keep) {
         }
         *at = slab->next;
         p->empty -= slab->bytes;
-        p->pinned -= slab->bytes;
+        p->ending++;
         slab->next = taken;
         taken = slab;
     }
     return taken;
 }
 
-/* Without the lock: unpinning takes long. */
+static void note_end(struct pinned_resource *p, size_t bytes) {
+    pthread_mutex_lock(&p->lock);
+    p->ending--;
+    p->pinned -= bytes;
+    pthread_cond_broadcast(&p->changed);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Without the lock, which it takes for a moment: unpinning takes long. What the driver keeps is the
+ * device's loss and no longer of the resource, so its maximum is not used up by it. */
 static void end_slabs(struct pinned_resource *p, struct gm_slab *slab) {
     while (slab) {
         struct gm_slab *next = slab->next;
         size_t bytes = slab->bytes;
+        int kept = gm_slab_destroy(p->device, slab) != 0;
         uncount_slab(p, bytes);
-        if (gm_slab_destroy(p->device, slab) != 0) {
+        if (kept) {
             gm_meter_quarantine_memory(&p->resource->meter, bytes);
             gm_meter_add(&p->resource->meter, GM_PINNED, bytes);
         }
+        note_end(p, bytes);
         slab = next;
     }
 }
@@ -125,8 +138,8 @@ static size_t take_room(struct pinned_resource *p, size_t bytes) {
 
 /*
  * A piece of a slab, or room for a new one in *size. Where the maximum is taken by slabs that
- * others are making, these are waited for: there may be room in them. Both 0: there is none. Takes
- * the lock.
+ * others are making or ending, these are waited for: there may be room in them, or after them. Both
+ * 0: there is none. Takes the lock.
  */
 static struct gm_span *find_place(struct pinned_resource *p, size_t bytes, size_t alignment,
                                   size_t slack, size_t *size) {
@@ -134,8 +147,8 @@ static struct gm_span *find_place(struct pinned_resource *p, size_t bytes, size_
     *size = 0;
     pthread_mutex_lock(&p->lock);
     while (!(span = take_from_slabs(p, bytes, alignment)) &&
-           !(*size = take_room(p, bytes + slack)) && p->making)
-        pthread_cond_wait(&p->made, &p->lock);
+           !(*size = take_room(p, bytes + slack)) && (p->making || p->ending))
+        pthread_cond_wait(&p->changed, &p->lock);
     pthread_mutex_unlock(&p->lock);
     return span;
 }
@@ -154,7 +167,7 @@ static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t si
     } else {
         p->pinned -= size;
     }
-    pthread_cond_broadcast(&p->made);
+    pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -326,7 +339,7 @@ static void *warm(void *argument) {
     }
     pthread_mutex_lock(&p->lock);
     p->warming--;
-    pthread_cond_broadcast(&p->made);
+    pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
     return NULL;
 }
@@ -353,7 +366,7 @@ static void end_warming(struct pinned_resource *p) {
     pthread_mutex_lock(&p->lock);
     p->ends = 1;
     while (p->warming)
-        pthread_cond_wait(&p->made, &p->lock);
+        pthread_cond_wait(&p->changed, &p->lock);
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -362,7 +375,7 @@ static void destroy(void *user) {
     end_warming(p);
     if (p->resource)
         trim(p, 0);
-    pthread_cond_destroy(&p->made);
+    pthread_cond_destroy(&p->changed);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
@@ -447,7 +460,7 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
     p->options = *options;
     snprintf(p->note, sizeof p->note, "%s", note);
     pthread_mutex_init(&p->lock, NULL);
-    pthread_cond_init(&p->made, NULL);
+    pthread_cond_init(&p->changed, NULL);
     gpumem_status status = settle(p);
     if (status == GPUMEM_OK)
         status = gm_resource_make(device, &ops, p, NULL, &p->resource);
