@@ -160,9 +160,11 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     a->size_multiple = options.size_multiple ? options.size_multiple : a->alignment;
     a->threshold = options.threshold;
     status = gm_resource_make(upstream->device, &ops, a, upstream, resource);
-    if (status == GPUMEM_OK)
-        (*resource)->transparent = 1;
-    else
+    if (status != GPUMEM_OK) {
         free(a);
-    return status;
+        return status;
+    }
+    (*resource)->transparent = 1;
+    (*resource)->own_stream = upstream->own_stream;
+    return GPUMEM_OK;
 }

@@ -123,6 +123,10 @@ static void describe(gpumem_resource *resource, struct gm_json *json,
 
 static const struct gm_describe_ops description = {.resource = describe};
 
+static int takes_no_stream(const gpumem_resource *resource) {
+    return resource->own_stream || !resource->properties.stream_ordered;
+}
+
 static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
                           gpumem_resource **resource) {
     const gpumem_resource_ops ops = {
@@ -148,6 +152,8 @@ static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
     }
     hold(second, 1);
     gm_describe_set(*resource, &description);
+    (*resource)->own_stream =
+        (*resource)->properties.stream_ordered && takes_no_stream(first) && takes_no_stream(second);
     return GPUMEM_OK;
 }
 
