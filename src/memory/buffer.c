@@ -75,6 +75,14 @@ void gm_buffer_count(gpumem_buffer *buffer) {
     gm_roll_add(buffer, buffer->wait_count ? buffer->waits[0].stream : GPUMEM_STREAM_NONE);
 }
 
+void gm_buffer_attach(gpumem_buffer *buffer, const gpumem_allocation *allocation) {
+    buffer->allocation = *allocation;
+    buffer->allocation.size = sizeof buffer->allocation;
+    atomic_fetch_add(&buffer->resource->live, 1);
+    atomic_fetch_add(&buffer->resource->owned, 1);
+    gm_buffer_count(buffer);
+}
+
 void gm_buffer_finish(gpumem_buffer *buffer, CUstream stream) {
     gpumem_resource *resource = buffer->resource;
     gm_watches_tell_end(buffer);
@@ -625,8 +633,5 @@ gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer) {
 
 gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->root ? buffer->root->resource : buffer->resource;
-    const gpumem_device *device = resource->device;
-    int hidden = resource->foreign || resource == device->import_resource ||
-                 resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
-    return hidden ? NULL : resource;
+    return resource->foreign || gm_resource_is_imported(resource) ? NULL : resource;
 }

@@ -25,6 +25,10 @@ void gm_buffer_clear(gpumem_buffer *buffer);
  * mapped in chunks. */
 extern _Thread_local gpumem_buffer *gm_buffer_in_making;
 
+/* Memory that did not come by an allocation becomes the buffer's, which is its resource's from here
+ * on: what gm_buffer_make made, whole. */
+void gm_buffer_attach(gpumem_buffer *buffer, const gpumem_allocation *allocation);
+
 /* Counts a buffer whose allocation has been filled in. */
 void gm_buffer_count(gpumem_buffer *buffer);
 

@@ -62,9 +62,16 @@ static gpumem_status retain_context(gpumem_device *device) {
                       device->ordinal);
 }
 
+struct gm_shared_lists *gm_device_shared_lock(gpumem_device *device) {
+    pthread_mutex_lock(&device->lock);
+    return &device->shared;
+}
+
+void gm_device_shared_unlock(gpumem_device *device) {
+    pthread_mutex_unlock(&device->lock);
+}
+
 static void discard(gpumem_device *device) {
-    if (device->import_resource)
-        gm_resource_discard(device->import_resource);
     for (int i = 0; i < GM_HIDDEN_COUNT; i++)
         if (device->hidden[i])
             gm_resource_discard(device->hidden[i]);
@@ -174,8 +181,8 @@ static int holders(gpumem_device *device, char *text, size_t size) {
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s resource (%zu buffers)",
                                      used ? ", " : "", r->kind, gm_resource_owned(r));
-    size_t imported =
-        owned_of(device->import_resource) + owned_of(device->hidden[GM_HIDDEN_IMPORTED_POOL]);
+    size_t imported = owned_of(device->hidden[GM_HIDDEN_IMPORTED]) +
+                      owned_of(device->hidden[GM_HIDDEN_IMPORTED_POOL]);
     if (imported && used < size)
         used += (size_t)snprintf(text + used, size - used, "%s%zu imported buffers",
                                  used ? ", " : "", imported);
@@ -212,7 +219,7 @@ static gpumem_status has_ended(gpumem_device *device, const gpumem_resource *hid
 }
 
 static gpumem_status hidden_ended(gpumem_device *device) {
-    gpumem_status status = has_ended(device, device->import_resource);
+    gpumem_status status = GPUMEM_OK;
     for (int i = 0; i < GM_HIDDEN_COUNT && status == GPUMEM_OK; i++)
         status = has_ended(device, device->hidden[i]);
     return status;
@@ -239,13 +246,12 @@ static gpumem_status close_last(gpumem_device *device) {
 
 /* Without the library's lock: other devices can be opened and closed while work goes on here. */
 static void wait_for_hidden(gpumem_device *device) {
-    const gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
+    const gpumem_resource *hidden[GM_HIDDEN_COUNT];
     pthread_mutex_lock(&device->lock);
     for (int i = 0; i < GM_HIDDEN_COUNT; i++)
         hidden[i] = device->hidden[i];
-    hidden[GM_HIDDEN_COUNT] = device->import_resource;
     pthread_mutex_unlock(&device->lock);
-    for (int i = 0; i <= GM_HIDDEN_COUNT; i++)
+    for (int i = 0; i < GM_HIDDEN_COUNT; i++)
         if (hidden[i])
             gm_wait_for_frees(device, hidden[i]);
 }

@@ -11,4 +11,9 @@ int gm_device_attribute(const gpumem_device *device, CUdevice_attribute attribut
 void gm_device_object_made(gpumem_device *device);
 void gm_device_object_gone(gpumem_device *device);
 
+/* The lists of what is shared, with the device's lock held until they are left. Nothing is called
+ * meanwhile. */
+struct gm_shared_lists *gm_device_shared_lock(gpumem_device *device);
+void gm_device_shared_unlock(gpumem_device *device);
+
 #endif

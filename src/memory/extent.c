@@ -7,6 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void gm_extent_prepare(struct gm_extent *extent, gpumem_device *device, struct gm_meter *meter) {
+    extent->device = device;
+    extent->meter = meter;
+}
+
+void gm_extent_give(struct gm_extent *extent, const CUmemAccessDesc *access, size_t count) {
+    extent->access = access;
+    extent->access_count = count;
+}
+
 gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t alignment,
                              CUdeviceptr hint) {
     extent->committed = extent->holes = 0;

@@ -58,7 +58,12 @@ struct gm_extent {
     struct gm_mirror *mirrors;    /* borrowed; with them the extent cannot be moved */
 };
 
-/* Reserves. The first four members are set by the caller. */
+/* Before anything else, of a zeroed extent: whose it is, and who may do what there, borrowed.
+ * Access can be said later, while the extent is empty. */
+void gm_extent_prepare(struct gm_extent *extent, gpumem_device *device, struct gm_meter *meter);
+void gm_extent_give(struct gm_extent *extent, const CUmemAccessDesc *access, size_t count);
+
+/* Reserves; what was prepared is in place. */
 gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t alignment,
                              CUdeviceptr hint);
 

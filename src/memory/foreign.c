@@ -81,9 +81,11 @@ gpumem_status gm_foreign_make(gpumem_device *device, CUdeviceptr pointer, size_t
     gpumem_resource *resource;
     gpumem_buffer *made = NULL;
     struct owner *owner;
+    const struct gm_hidden_kind kind = {.ops = options->stream_ordered ? &ops_ordered : &ops,
+                                        .describe = &description};
     gpumem_status status = gm_resource_hidden(
-        device, options->stream_ordered ? GM_HIDDEN_FOREIGN_ORDERED : GM_HIDDEN_FOREIGN,
-        options->stream_ordered ? &ops_ordered : &ops, &resource);
+        device, options->stream_ordered ? GM_HIDDEN_FOREIGN_ORDERED : GM_HIDDEN_FOREIGN, &kind,
+        &resource);
     if (status == GPUMEM_OK)
         status = make_owner(options, &owner);
     if (status != GPUMEM_OK)
@@ -93,17 +95,13 @@ gpumem_status gm_foreign_make(gpumem_device *device, CUdeviceptr pointer, size_t
         free(owner);
         return status;
     }
-    gm_describe_set(resource, &description);
     made->read_only = options->read_only;
-    made->allocation.pointer = pointer;
-    made->allocation.host_pointer = known->host_pointer;
-    made->allocation.bytes = bytes;
-    made->allocation.committed_bytes = bytes;
-    made->allocation.capacity = bytes;
-    made->allocation.cookie = owner;
-    atomic_fetch_add(&resource->live, 1);
-    atomic_fetch_add(&resource->owned, 1);
-    gm_buffer_count(made);
+    gm_buffer_attach(made, &(gpumem_allocation){.pointer = pointer,
+                                                .host_pointer = known->host_pointer,
+                                                .bytes = bytes,
+                                                .committed_bytes = bytes,
+                                                .capacity = bytes,
+                                                .cookie = owner});
     *buffer = made;
     return GPUMEM_OK;
 }

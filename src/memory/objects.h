@@ -28,13 +28,22 @@ struct gpumem_library {
     struct gm_pool *pools;    /* mapped ones that have been registered */
 };
 
-/* Resources of the device's own, besides that of imports. */
+/* Resources of the device's own. They are waited for in this order: a view's end may be the last of
+ * what it is over. */
 enum gm_hidden {
     GM_HIDDEN_VIEW,            /* memory/view.c */
     GM_HIDDEN_FOREIGN,         /* memory/foreign.c */
     GM_HIDDEN_FOREIGN_ORDERED, /* the same, given back in the order of a stream */
     GM_HIDDEN_IMPORTED_POOL,   /* share/import_pool.c: memory of other processes' pools */
+    GM_HIDDEN_IMPORTED,        /* share/import.c: memory of theirs in chunks */
     GM_HIDDEN_COUNT,
+};
+
+/* What src/share lists of a device; the structs are its own (memory/device.h). */
+struct gm_shared_lists {
+    struct gm_import *imports;
+    struct gm_shared_pool *pools; /* under a lock of share's */
+    gpumem_export *exports;
 };
 
 struct gpumem_device {
@@ -60,11 +69,8 @@ struct gpumem_device {
     gpumem_buffer *deferred, *deferred_last; /* in the order in which they were freed */
     uint64_t deferred_number;                /* of the last one */
     pthread_cond_t worked;                   /* a buffer of that list was looked at, or ended */
-    struct gm_import *imports;               /* share/import.c */
-    struct gm_shared_pool *shared_pools;     /* share/import_pool.c */
-    gpumem_resource *import_resource;
+    struct gm_shared_lists shared;
     gpumem_resource *hidden[GM_HIDDEN_COUNT]; /* made when they are first needed, listed nowhere */
-    gpumem_export *exports;                   /* share/export.c */
     gpumem_capability_report *reports[GPUMEM_CAPABILITY_COUNT];
 
     gpumem_device *sibling; /* memory/siblings.c, under its lock, and the next two */

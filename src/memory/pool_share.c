@@ -490,8 +490,7 @@ gpumem_status gpumem_pool_import_buffer(gpumem_resource *resource,
         return status;
     }
     CUdeviceptr pointer = base + shared.offset;
-    made->allocation = (gpumem_allocation){
-        .size = sizeof made->allocation,
+    const gpumem_allocation allocation = {
         .pointer = pointer,
         .host_pointer = p->settings.host ? (void *)(uintptr_t)pointer : NULL,
         .bytes = (size_t)shared.bytes,
@@ -499,9 +498,7 @@ gpumem_status gpumem_pool_import_buffer(gpumem_resource *resource,
         .capacity = (size_t)shared.bytes,
         .cookie = (void *)(uintptr_t)base,
     };
-    atomic_fetch_add(&resource->live, 1);
-    atomic_fetch_add(&resource->owned, 1);
-    gm_buffer_count(made);
+    gm_buffer_attach(made, &allocation);
     *buffer = made;
     return GPUMEM_OK;
 }

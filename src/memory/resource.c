@@ -6,6 +6,7 @@
 #include "memory/by_pointer.h"
 #include "memory/current.h"
 #include "memory/deferred.h"
+#include "memory/describe.h"
 #include "memory/driver_error.h"
 #include "memory/reclaim.h"
 #include "memory/thread.h"
@@ -97,20 +98,28 @@ gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resour
 }
 
 gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
-                                 const gpumem_resource_ops *ops, gpumem_resource **resource) {
+                                 const struct gm_hidden_kind *kind, gpumem_resource **resource) {
     gpumem_resource *made = NULL;
     pthread_mutex_lock(&device->lock);
     gpumem_status status = GPUMEM_OK;
     if (!device->hidden[which])
-        status = gm_resource_make_hidden(device, ops, device, &made);
+        status = gm_resource_make_hidden(device, kind->ops, device, &made);
     if (status == GPUMEM_OK && made) {
         made->imported = 1;
-        made->foreign = which != GM_HIDDEN_IMPORTED_POOL;
+        made->foreign = which != GM_HIDDEN_IMPORTED_POOL && which != GM_HIDDEN_IMPORTED;
+        made->chunks = kind->chunks;
+        gm_describe_set(made, kind->describe);
         device->hidden[which] = made;
     }
     *resource = device->hidden[which];
     pthread_mutex_unlock(&device->lock);
     return status;
+}
+
+int gm_resource_is_imported(const gpumem_resource *resource) {
+    const gpumem_device *device = resource->device;
+    return resource == device->hidden[GM_HIDDEN_IMPORTED] ||
+           resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
 }
 
 static void unlink_resource(gpumem_resource *resource) {

@@ -17,12 +17,24 @@ gpumem_status gm_resource_make_mapped(gpumem_device *device, const gpumem_resour
 gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,
                                       void *user, gpumem_resource **resource);
 
+/* What a resource of the device's own can do; what it cannot is NULL. `user` of the functions is
+ * the device. */
+struct gm_hidden_kind {
+    const gpumem_resource_ops *ops;
+    gm_chunks_fn chunks;
+    const struct gm_describe_ops *describe;
+};
+
 /*
  * The device's own resource of that kind, made when it is first asked for. Its buffers are made by
- * who knows their memory, not by an allocation; what is behind them is counted nowhere.
+ * who knows their memory (gm_buffer_attach), not by an allocation; what is behind them is counted
+ * nowhere.
  */
 gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
-                                 const gpumem_resource_ops *ops, gpumem_resource **resource);
+                                 const struct gm_hidden_kind *kind, gpumem_resource **resource);
+
+/* Whether it is a hidden one for memory of other processes. */
+int gm_resource_is_imported(const gpumem_resource *resource);
 
 /* Ends a resource without buffers. */
 void gm_resource_discard(gpumem_resource *resource);

@@ -74,6 +74,8 @@ static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gp
     return GPUMEM_OK;
 }
 
+static const struct gm_hidden_kind kind = {.ops = &ops, .describe = &description};
+
 gpumem_status gpumem_buffer_view(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                  gpumem_buffer **view) {
     GM_UNCANCELLED;
@@ -89,11 +91,9 @@ gpumem_status gpumem_buffer_view(gpumem_buffer *buffer, size_t offset, size_t by
     gpumem_resource *resource;
     gpumem_buffer *made = NULL;
     if (status == GPUMEM_OK)
-        status = gm_resource_hidden(root->resource->device, GM_HIDDEN_VIEW, &ops, &resource);
+        status = gm_resource_hidden(root->resource->device, GM_HIDDEN_VIEW, &kind, &resource);
     if (status == GPUMEM_OK)
         status = gm_buffer_make(resource, GPUMEM_STREAM_NONE, &made);
-    if (status == GPUMEM_OK)
-        gm_describe_set(resource, &description);
     if (status != GPUMEM_OK)
         return status;
     status = attach(root, offset, bytes, made);

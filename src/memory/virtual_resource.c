@@ -123,10 +123,8 @@ static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, siz
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a virtual allocation");
     range->last.state = GM_WAIT_PASSED;
     struct gm_extent *extent = &range->extent;
-    extent->device = v->device;
-    extent->meter = &v->resource->meter;
-    extent->access = v->access;
-    extent->access_count = v->access_count;
+    gm_extent_prepare(extent, v->device, &v->resource->meter);
+    gm_extent_give(extent, v->access, v->access_count);
     extent->cache = v->cache.maximum ? &v->cache : NULL;
     atomic_init(&extent->shared, 0);
     gpumem_status status = gm_extent_init(extent, capacity, alignment, v->options.addr_hint);

@@ -1,4 +1,5 @@
 /* Resources and their buffers. */
+#include "memory/resource.h"
 #include "memory/describe.h"
 #include "memory/watch.h"
 #include "snapshot/snapshot.h"
@@ -62,7 +63,7 @@ static const char *state_of(const gpumem_buffer *buffer) {
 
 /* Whose buffers are ranges of mappings; parts of such a buffer need not be mapped. */
 static int is_mapped(const gpumem_resource *resource) {
-    return resource->mapped || resource == resource->device->import_resource;
+    return resource->mapped || (gm_resource_is_imported(resource) && resource->chunks);
 }
 
 /* The first mapping that does not end before `address`. */

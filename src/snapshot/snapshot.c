@@ -65,13 +65,12 @@ static void write_resource(gpumem_resource *resource, void *data) {
 /* The device's own resources are made when they are first needed, and live as long as the device.
  */
 static void write_hidden(gpumem_device *device, const struct part *part) {
-    gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
+    gpumem_resource *hidden[GM_HIDDEN_COUNT];
     pthread_mutex_lock(&device->lock);
-    hidden[0] = device->import_resource;
     for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
-        hidden[i + 1] = device->hidden[i];
+        hidden[i] = device->hidden[i];
     pthread_mutex_unlock(&device->lock);
-    for (size_t i = 0; i <= GM_HIDDEN_COUNT; i++)
+    for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
         if (hidden[i])
             gm_snapshot_resource(part->json, hidden[i], part->options, part->memory);
 }
