@@ -4,11 +4,11 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/call_site.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/objects.h"
-#include "memory/reclaim.h"
+#include "memory/core/call_site.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/objects.h"
+#include "memory/object/device.h"
+#include "memory/object/reclaim.h"
 
 #include <inttypes.h>
 

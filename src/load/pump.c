@@ -3,8 +3,8 @@
 #include "base/host_memory.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "memory/objects.h"
-#include "memory/slab.h"
+#include "memory/core/objects.h"
+#include "memory/pinned/pinned_slab.h"
 
 #include <errno.h>
 #include <stdlib.h>

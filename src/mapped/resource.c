@@ -3,9 +3,9 @@
 #include "base/options.h"
 #include "mapped/host_range.h"
 #include "mapped/vulkan_export.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 

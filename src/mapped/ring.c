@@ -4,11 +4,11 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/mapper.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 

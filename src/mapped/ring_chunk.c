@@ -4,8 +4,8 @@
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
 #include "mapped/ring.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* Whether a method works: the same bytes, seen from both sides. */
 #include "mapped/host_range.h"
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 
 #define WORDS 1024
 

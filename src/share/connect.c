@@ -1,7 +1,7 @@
 #include "base/cancel.h"
 #include "base/descriptor.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/greeting.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "share/greeting.h"
 
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -2,13 +2,13 @@
 #include "share/import.h"
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/describe.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/vmm.h"
+#include "memory/core/current_context.h"
+#include "memory/core/describe.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * first of them, and unmapped with the last. Of one peer it is mapped once: the driver gives a pool
  * one handle in a process however often it is imported, and some pointers only once.
  */
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
-#include "memory/pool.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/resource.h"
+#include "memory/pool/pool.h"
 #include "share/import.h"
 
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/object.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/greeting.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* What belongs to a device beside its resources: frees held back, exports, virtual memory. */
-#include "memory/device.h"
-#include "memory/describe.h"
-#include "memory/inventory.h"
+#include "memory/object/device.h"
+#include "memory/core/describe.h"
+#include "memory/core/inventory.h"
 #include "share/share.h"
 #include "snapshot/snapshot.h"
 

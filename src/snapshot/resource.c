@@ -1,7 +1,7 @@
 /* Resources and their buffers. */
-#include "memory/resource.h"
-#include "memory/describe.h"
-#include "memory/watch.h"
+#include "memory/object/resource.h"
+#include "memory/core/describe.h"
+#include "memory/object/watch.h"
 #include "snapshot/snapshot.h"
 
 void gm_snapshot_stats(struct gm_json *json, const char *key, const gpumem_stats *stats) {

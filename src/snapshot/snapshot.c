@@ -3,9 +3,9 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 
 #include <errno.h>
 #include <gpumem/snapshot.h>

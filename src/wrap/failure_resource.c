@@ -1,9 +1,9 @@
 /* A wrapper that asks the program what to do when memory runs out. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/reclaim.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/reclaim.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdlib.h>

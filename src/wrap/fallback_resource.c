@@ -1,9 +1,9 @@
 /* A wrapper of two resources: what the first has no memory for comes from the second. Each buffer
  * of it is a whole buffer of one of them. */
 #include "base/cancel.h"
-#include "memory/driver_error.h"
-#include "memory/reclaim.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/reclaim.h"
+#include "memory/object/resource.h"
 #include "wrap/inner_buffer.h"
 #include "wrap/wrapper.h"
 

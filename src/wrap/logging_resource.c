@@ -2,8 +2,8 @@
 #include "base/cancel.h"
 #include "base/log.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* A wrapper that writes what passes through it, so that it can be run again. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/ledger.h"
 #include "wrap/trace_csv.h"
 #include "wrap/wrapper.h"

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parents[2]
@@ -188,22 +189,23 @@ def build_library(include, folder):
     """This library's sources with those headers. What went wrong, or None."""
     folders = {path.parent for path in (SOURCE / "src").rglob("*.c")
                if not {"softgpu", "vkgdr"} & set(path.relative_to(SOURCE / "src").parts[:-1])}
-    objects, jobs = folder / "objects", []
-    for i, part in enumerate(sorted(folders)):  # files of two folders may have one name
-        (objects / str(i)).mkdir(parents=True)
-        jobs.append(subprocess.Popen(
-            ["gcc", "-std=c17", "-D_GNU_SOURCE", "-w", "-fPIC", "-fvisibility=hidden", "-c",
-             "-DGPUMEM_BUILD", f'-DGPUMEM_INSTALL_LIBDIR="{BUILD}/lib"', "-I", include,
-             "-I", SOURCE / "src", *sorted(part.glob("*.c"))],
-            cwd=objects / str(i), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-    said = "".join(job.communicate()[0] for job in jobs)
-    if any(job.returncode for job in jobs):
-        return said
+
+    def compile_folder(part):
+        objects = folder / "objects" / part.relative_to(SOURCE)  # two may have files of one name
+        objects.mkdir(parents=True)
+        return run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-w", "-fPIC", "-fvisibility=hidden", "-c",
+                    "-DGPUMEM_BUILD", f'-DGPUMEM_INSTALL_LIBDIR="{BUILD}/lib"', "-I", include,
+                    "-I", SOURCE / "src", *sorted(part.glob("*.c"))], cwd=objects)
+
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(compile_folder, sorted(folders)))
+    if any(code for code, _ in done):
+        return "".join(said for _, said in done)
     (folder / "gpumem").symlink_to(BUILD / "lib/gpumem")  # softgpu, where the library looks first
     library = folder / "libgpumem.so.0"
     code, said = run(["gcc", "-shared", "-o", library, f"-Wl,-soname,{library.name}",
                       f"-Wl,--version-script={SOURCE}/src/gpumem.map",
-                      *sorted(objects.rglob("*.o")), "-pthread", "-ldl"])
+                      *sorted((folder / "objects").rglob("*.o")), "-pthread", "-ldl"])
     return said if code else None
 
 

@@ -1,7 +1,7 @@
 /* Whole or nothing for pinned memory in reserved huge pages, the ways back from them included. */
 #include "library_sweeps.h"
 
-#include "memory/huge_pages.h"
+#include "memory/host/huge_pages.h"
 
 #include <sys/mman.h>
 

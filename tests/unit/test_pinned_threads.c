@@ -1,7 +1,7 @@
 /* Pinned memory within a maximum, by threads that need a slab at the same moment: who finds the
  * maximum taken by slabs that others are just pinning, or unpinning, waits for those. */
 #include "library_test.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <pthread.h>
 #include <sched.h>
