@@ -3,7 +3,9 @@
  * them or gives what keeps the promises of image.h; what it takes can be linked, and read again.
  */
 #include "softgpu/image/image.h"
-#include "softgpu/image/archive.h"
+#include "softgpu/binary/archive.h"
+#include "softgpu/binary/read.h"
+#include "softgpu/link/link.h"
 
 #include <stdlib.h>
 #include <string.h>

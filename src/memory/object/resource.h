@@ -36,7 +36,14 @@ gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
 /* Whether it is a hidden one for memory of other processes. */
 int gm_resource_is_imported(const gpumem_resource *resource);
 
-/* Ends a resource without buffers. */
+/* From here on buffers without a capacity, and of at most so many bytes, are cut by `slabs`, a
+ * caching resource over this one, which is this one's from here on. The program has neither yet. */
+void gm_resource_set_slabs(gpumem_resource *resource, gpumem_resource *slabs, size_t most);
+
+/* Gives back what is kept, of its slabs too. The device's context is current. */
+void gm_resource_trim(gpumem_resource *resource, size_t keep_bytes);
+
+/* Ends a resource without buffers, and its slabs. */
 void gm_resource_discard(gpumem_resource *resource);
 
 /* Calls `visit` for each resource but wrappers, with no lock held: a resource of the user's may

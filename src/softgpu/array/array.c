@@ -2,8 +2,8 @@
 #include "softgpu/array/array.h"
 
 #include "softgpu/array/internal.h"
+#include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/memory/old.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  */
 #include "softgpu/array/internal.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/memory/vmm.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Bytes of arrays: device memory at an address that no range of the application covers. */
+#include "softgpu/address/phys.h"
 #include "softgpu/array/internal.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/phys.h"
 
 #include <stdlib.h>
 

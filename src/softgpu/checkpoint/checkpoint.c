@@ -13,7 +13,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
-#include "softgpu/ipc/process.h"
+#include "softgpu/process/process.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

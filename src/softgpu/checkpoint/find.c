@@ -2,7 +2,7 @@
 #include "softgpu/checkpoint/find.h"
 
 #include "base/descriptor.h"
-#include "softgpu/ipc/process.h"
+#include "softgpu/process/process.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 
 #include "softgpu/array/tiles.h"
 #include "softgpu/device/device.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/multicast/multicast.h"
+#include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/graph/graph.h"
 #include "softgpu/multicast/multicast.h"
+#include "softgpu/stream/capture.h"
 
 #include <string.h>
 

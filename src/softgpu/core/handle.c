@@ -1,6 +1,6 @@
 #include "softgpu/core/handle.h"
 
-#include "softgpu/entry/site.h"
+#include "softgpu/core/site.h"
 
 #include <stdlib.h>
 

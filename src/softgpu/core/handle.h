@@ -49,7 +49,7 @@ uint64_t sg_handle_new(enum sg_kind kind, void *object);
 /* The object, or NULL when the value is no live handle of this kind. */
 void *sg_handle_get(enum sg_kind kind, uint64_t handle);
 
-/* Who made it (entry/site.h); 0 when that is not kept. */
+/* Who made it (core/site.h); 0 when that is not kept. */
 uint32_t sg_handle_site(uint64_t handle);
 
 /* Ends the handle; later look-ups of the value answer NULL. Unknown values are ignored. */

@@ -6,8 +6,8 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/decompress/decompress.h"
 #include "softgpu/device/device.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/pool/pool.h"
+#include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,8 @@
 #ifndef SG_EXTERNAL_EXTERNAL_H
 #define SG_EXTERNAL_EXTERNAL_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/stream/stream.h"
 
 /*
@@ -21,5 +22,7 @@ void sg_semaphore_discard(struct sg_op *op);
 
 /* Frees a buffer that cuExternalMemoryGetMappedBuffer made: cuMemFree's, and the context's end. */
 void sg_external_buffer_free(struct sg_range *range);
+
+extern const struct sg_chapter sg_external_chapter;
 
 #endif

@@ -1,8 +1,8 @@
 #include "softgpu/external/memory_fd.h"
 
+#include "softgpu/address/phys.h"
 #include "softgpu/external/internal.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/phys.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -8,7 +8,7 @@
 #ifndef SG_EXTERNAL_MEMORY_FD_H
 #define SG_EXTERNAL_MEMORY_FD_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
 
 /*
  * What llvmpipe puts in front of memory that it exports. Seen with Mesa 22.3.6, whose data begin

@@ -5,8 +5,8 @@
  * graph only once. On H200 the owning graph cannot even when that other graph is gone. Nothing can
  * be freed once the allocation node is gone.
  */
+#include "softgpu/address/tree.h"
 #include "softgpu/graph/nodes.h"
-#include "softgpu/memory/tree.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* cuGraphInstantiate and its kin, upload, launch, destroy. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/graph/exec.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #define KNOWN_FLAGS                                                                                \

@@ -4,7 +4,7 @@
  */
 #include "softgpu/graph/exec.h"
 
-#include "softgpu/graph/capture.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/nodes.h"
-#include "softgpu/image/function.h"
-#include "softgpu/image/launch_refused.h"
+#include "softgpu/launch/launch.h"
+#include "softgpu/module/function.h"
 #include "softgpu/stream/stream.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* What of a node's parameters an exec lets go. As recorded on H200. */
 #include "softgpu/graph/update.h"
 
+#include "softgpu/address/memory.h"
 #include "softgpu/copy/copy.h"
-#include "softgpu/image/function.h"
-#include "softgpu/memory/memory.h"
+#include "softgpu/module/function.h"
 
 #define CHANGED CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED
 

@@ -1,8 +1,8 @@
 /* cuMemAdvise: what is told of pages. Kept, and told again; nothing migrates here. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
-#include "softgpu/managed/location.h"
+#include "softgpu/device/numa.h"
 #include "softgpu/managed/managed.h"
+#include "softgpu/stream/capture.h"
 
 struct advice {
     CUmem_advise what;

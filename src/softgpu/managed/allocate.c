@@ -1,11 +1,11 @@
 /* Managed memory and its end. */
+#include "softgpu/address/phys.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
-#include "softgpu/managed/location.h"
+#include "softgpu/device/numa.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/phys.h"
 #include "softgpu/pool/pool.h"
 
 #include <stdio.h>

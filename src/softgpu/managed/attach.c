@@ -1,8 +1,8 @@
 /* cuStreamAttachMemAsync: whose work may use managed memory. Every device here may use it at the
  * same time as the CPU, so that an attachment is kept and shown, and binds nobody. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/managed/managed.h"
+#include "softgpu/stream/capture.h"
 
 struct attach {
     CUdeviceptr address;

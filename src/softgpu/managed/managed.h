@@ -6,9 +6,9 @@
 #ifndef SG_MANAGED_MANAGED_H
 #define SG_MANAGED_MANAGED_H
 
+#include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
 #include "softgpu/managed/pages.h"
-#include "softgpu/memory/memory.h"
 #include "softgpu/stream/stream.h"
 
 /*

@@ -1,7 +1,7 @@
 #include "softgpu/managed/move.h"
 
+#include "softgpu/address/phys.h"
 #include "softgpu/core/config.h"
-#include "softgpu/memory/phys.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* cuMemPrefetchAsync, cuMemDiscardBatchAsync and what joins them. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
-#include "softgpu/managed/location.h"
+#include "softgpu/device/numa.h"
 #include "softgpu/managed/move.h"
+#include "softgpu/stream/capture.h"
 
 static CUresult prefetch(CUdeviceptr address, size_t size, CUmemLocation to,
                          struct sg_stream *stream) {

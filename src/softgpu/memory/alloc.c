@@ -2,13 +2,13 @@
  * cuMemAlloc and its kin. As recorded on H200: outputs are zeroed by a call that is refused,
  * freeing needs no current context, and every output of the queries is optional.
  */
+#include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/external/external.h"
 #include "softgpu/graph/graph.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/pagetable.h"
 #include "softgpu/pool/pool.h"
 
 /* TEXTURE_PITCH_ALIGNMENT of H200 is 32, but cuMemAllocPitch there rounds rows to 512. */

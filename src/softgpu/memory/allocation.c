@@ -1,6 +1,6 @@
 #include "softgpu/memory/allocation.h"
 
-#include "softgpu/memory/phys.h"
+#include "softgpu/address/phys.h"
 #include "softgpu/stream/stream.h"
 
 #include <limits.h>

@@ -2,9 +2,10 @@
 #ifndef SG_MEMORY_ALLOCATION_H
 #define SG_MEMORY_ALLOCATION_H
 
+#include "softgpu/address/small.h"
 #include "softgpu/context/context.h"
-#include "softgpu/ipc/live.h"
-#include "softgpu/memory/small.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/process/live.h"
 
 /* What range->owner is for the kinds DEVICE and HOST. */
 struct sg_allocation {
@@ -34,10 +35,15 @@ CUresult sg_allocation_wait(struct sg_range **range);
 /* Ends what cuMemHostRegister began. */
 void sg_registration_end(struct sg_range *range);
 
+/* Frees what belongs to a context. Memory of VMM and of pools belongs to none and stays. */
+void sg_memory_context_end(struct sg_context *context);
+
 /* The memory that plain allocations are made of. */
 CUmemAllocationProp sg_plain_prop(int device);
 
 /* The range at exactly `address` of that kind, or NULL. */
 struct sg_range *sg_range_at(CUdeviceptr address, enum sg_range_kind kind);
+
+extern const struct sg_chapter sg_memory_chapter;
 
 #endif

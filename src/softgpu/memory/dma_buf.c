@@ -6,13 +6,13 @@
 #include "softgpu/memory/dma_buf.h"
 
 #include "base/descriptor.h"
+#include "softgpu/address/dma_file.h"
+#include "softgpu/address/memfile.h"
+#include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
-#include "softgpu/memory/dma_file.h"
-#include "softgpu/memory/memfile.h"
-#include "softgpu/memory/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

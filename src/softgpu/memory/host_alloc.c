@@ -1,7 +1,7 @@
 /* Pinned host memory. */
+#include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/old.h"
 
 #define ALLOC_FLAGS                                                                                \
     (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)

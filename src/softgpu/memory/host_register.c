@@ -1,8 +1,8 @@
 /* Host memory of the application, pinned afterwards. */
+#include "softgpu/address/window.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/window.h"
 #include "softgpu/stream/stream.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* What is known of a pointer. */
+#include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/decompress/decompress.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
 #include "softgpu/pool/pool.h"
 

@@ -1,10 +1,10 @@
 /* Handles of physical memory for other processes: file descriptors, and fabric handles. */
 #include "base/descriptor.h"
+#include "softgpu/address/phys.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
-#include "softgpu/ipc/fabric.h"
-#include "softgpu/memory/phys.h"
 #include "softgpu/memory/vmm.h"
+#include "softgpu/process/fabric.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 #ifndef SG_MEMORY_VMM_H
 #define SG_MEMORY_VMM_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
 
 struct sg_reservation {
     struct sg_tree_node node; /* key: address */
     size_t size;
-    uint32_t site; /* who made it: entry/site.h */
+    uint32_t site; /* who made it: core/site.h */
 };
 
 /* A CUmemGenericAllocationHandle. It lives while the application holds references or a mapping uses

@@ -1,7 +1,7 @@
 /* Who may access a mapping. */
+#include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
 #include "softgpu/multicast/multicast.h"
 

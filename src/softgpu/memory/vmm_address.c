@@ -1,8 +1,8 @@
 /* Reservations of device addresses. */
+#include "softgpu/address/window.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/entry/site.h"
+#include "softgpu/core/site.h"
 #include "softgpu/memory/vmm.h"
-#include "softgpu/memory/window.h"
 
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/device/device.h"
-#include "softgpu/ipc/fabric.h"
-#include "softgpu/managed/location.h"
+#include "softgpu/device/numa.h"
 #include "softgpu/memory/vmm.h"
+#include "softgpu/process/fabric.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Mappings: handles at addresses. */
+#include "softgpu/address/epoch.h"
+#include "softgpu/address/memfile.h"
+#include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/memory/epoch.h"
-#include "softgpu/memory/memfile.h"
-#include "softgpu/memory/pagetable.h"
 #include "softgpu/memory/vmm.h"
 #include "softgpu/multicast/multicast.h"
 

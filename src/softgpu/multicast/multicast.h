@@ -11,7 +11,8 @@
 #ifndef SG_MULTICAST_MULTICAST_H
 #define SG_MULTICAST_MULTICAST_H
 
-#include "softgpu/memory/memory.h"
+#include "softgpu/address/memory.h"
+#include "softgpu/core/chapter.h"
 
 /* Objects that live at a time. */
 #define SG_TEAM_LIMIT 4096u
@@ -36,5 +37,7 @@ bool sg_multicast_has_device(const struct sg_phys *phys, int device);
 unsigned char *sg_multicast_bytes(int device, CUdeviceptr address, size_t want, size_t *span);
 /* What was stored there, `size` bytes of at most what *span said, to the other members. */
 void sg_multicast_spread(CUdeviceptr address, const unsigned char *bytes, size_t size);
+
+extern const struct sg_chapter sg_multicast_chapter;
 
 #endif

@@ -1,11 +1,12 @@
 /* Allocating and freeing in stream order. */
+#include "softgpu/graph/graph.h"
 #include "softgpu/pool/internal.h"
 
+#include "softgpu/address/phys.h"
+#include "softgpu/context/address_32.h"
 #include "softgpu/core/config.h"
-#include "softgpu/graph/capture.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/memory/old.h"
-#include "softgpu/memory/phys.h"
+#include "softgpu/stream/capture.h"
 
 /* ---- Choosing a block ------------------------------------------------------------------------ */
 

@@ -1,8 +1,8 @@
 /* Pools: making, ending, and which is the default and the current one of a place. */
 #include "softgpu/device/device.h"
-#include "softgpu/ipc/fabric.h"
-#include "softgpu/managed/location.h"
+#include "softgpu/device/numa.h"
 #include "softgpu/pool/internal.h"
+#include "softgpu/process/fabric.h"
 
 #include <stdlib.h>
 #include <string.h>

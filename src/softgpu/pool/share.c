@@ -8,10 +8,10 @@
  * its segment is given back.
  */
 #include "base/descriptor.h"
+#include "softgpu/address/memfile.h"
 #include "softgpu/core/config.h"
-#include "softgpu/ipc/fabric.h"
-#include "softgpu/memory/memfile.h"
 #include "softgpu/pool/internal.h"
+#include "softgpu/process/fabric.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* Stream attributes: stored and given back; priority is the one that decides anything here. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/graph/capture.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 CUresult sg_cuStreamGetAttribute(CUstream hStream, CUstreamAttrID attr, CUstreamAttrValue *value) {

@@ -1,6 +1,6 @@
 /* cuLaunchHostFunc and cuStreamAddCallback: the application's functions in a stream's order. */
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 struct call {

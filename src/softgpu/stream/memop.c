@@ -4,10 +4,10 @@
  * The awaited memory is looked at, with sleeps between, by whoever waits or by a worker. Fences
  * need nothing here: every operation ends under the lock, which orders it before all that follows.
  */
+#include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/capture.h"
-#include "softgpu/memory/old.h"
 #include "softgpu/multicast/multicast.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Stream objects: making, finding and ending them. */
 #include "softgpu/stream/stream.h"
 #include "base/cancel.h"
-#include "softgpu/graph/capture.h"
+#include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>

@@ -14,9 +14,10 @@
 #ifndef SG_STREAM_STREAM_H
 #define SG_STREAM_STREAM_H
 
+#include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
-#include "softgpu/memory/memory.h"
 
 /* Smaller numbers go first; what H200 answers for the range. */
 #define SG_PRIORITY_LEAST    0
@@ -32,7 +33,7 @@ struct sg_token {
     uint64_t number;
 };
 
-/* Nodes that the next captured node depends on, and the data of the edges; graph/capture.h. */
+/* Nodes that the next captured node depends on, and the data of the edges; stream/capture.h. */
 struct sg_dependencies {
     CUgraphNode *nodes;
     CUgraphEdgeData *data;
@@ -93,7 +94,7 @@ struct sg_stream {
     uint64_t walk;
     bool listed; /* in a list of the context: created streams stay there until drained */
 
-    struct sg_capture *capture;          /* NULL when it does not capture (graph/capture.h) */
+    struct sg_capture *capture;          /* NULL when it does not capture (stream/capture.h) */
     struct sg_dependencies dependencies; /* while it captures */
     struct sg_stream *capture_next;      /* among the streams of its capture */
     unsigned capturing_blocking;         /* in the legacy stream: blocking streams that capture */
@@ -181,6 +182,8 @@ CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priori
 
 /* A context's default stream object exists from its making to its end. */
 CUresult sg_streams_context_begin(struct sg_context *context);
+/* Waits for and ends streams and events. */
+void sg_streams_context_end(struct sg_context *context);
 
 /* cuInit's work for this chapter; threads start when first needed. */
 CUresult sg_streams_init(void);
@@ -203,5 +206,7 @@ struct sg_event;
 /* The token that the event's last record left (stream NULL when never recorded or complete);
  * release it. INVALID_HANDLE for no event. Work recorded by another process has no token here. */
 CUresult sg_event_token(CUevent event, struct sg_token *token);
+
+extern const struct sg_chapter sg_stream_chapter;
 
 #endif

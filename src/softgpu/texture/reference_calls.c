@@ -1,8 +1,8 @@
 /* cuTexRef* and cuSurfRef*: making references, and what they are bound to. */
 #include "softgpu/array/array.h"
+#include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/memory/old.h"
 #include "softgpu/texture/texture.h"
 
 /* The reference, after the check for a current context. */

@@ -1,5 +1,5 @@
 /* Names of processes and of their descriptors, when ids and numbers are reused. */
-#include "softgpu/ipc/process.h"
+#include "softgpu/process/process.h"
 #include "temporary.h"
 
 #include <fcntl.h>

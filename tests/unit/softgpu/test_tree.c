@@ -1,5 +1,5 @@
 /* The ordered map against a plain array. */
-#include "softgpu/memory/tree.h"
+#include "softgpu/address/tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

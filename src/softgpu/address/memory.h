@@ -1,0 +1,200 @@
+/*
+ * Device memory: physical memory, addresses, the page table between them, and what is known of each
+ * address range.
+ *
+ * Physical memory of a device is a sparse memory file, mapped into a view that grows in steps;
+ * exportable memory has a sealed memory file of its own. Addresses come from windows of 64 GiB of
+ * PROT_NONE, so that reserving, mapping, granting access and unmapping are table edits without a
+ * system call, and a device pointer dereferenced by the CPU faults as on a machine with a GPU.
+ * Pinned and other host-located memory of softgpu lies in the same windows, really mapped, with
+ * entries of distance 0. Registered and pageable memory lies outside and has no entry: its address
+ * is its place.
+ *
+ * Everything here wants the lock, except sg_translate.
+ */
+#ifndef SG_ADDRESS_MEMORY_H
+#define SG_ADDRESS_MEMORY_H
+
+#include "base/kept_file.h"
+#include "softgpu/address/tree.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/state.h"
+
+#include <stddef.h>
+
+struct sg_context;
+
+/* ---- Physical memory ------------------------------------------------------------------------- */
+
+enum sg_phys_kind {
+    SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
+    SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
+    SG_PHYS_PART,  /* a part of a file: a pool's, another process's, an external memory's */
+    SG_PHYS_TEAM,  /* a multicast object: no bytes of its own */
+};
+
+struct sg_phys {
+    enum sg_phys_kind kind;
+    unsigned refs; /* handles, mappings, segments; freed (after running work) at 0 */
+    int device;    /* ordinal; -1 for host memory */
+    size_t size;   /* multiple of SG_PAGE */
+    /* Byte 0 as softgpu itself sees it, SG_PAGE aligned. Host memory has this view too, beside the
+     * mappings at the addresses that the application uses. */
+    unsigned char *host;
+    /* The memory file that holds the bytes: the arena's, its own, the pool's. Of legacy IPC and
+     * external memory it is closed once they are mapped; none for a multicast object. */
+    struct gm_kept_file file;
+    uint64_t file_offset; /* of byte 0 */
+    bool imported;        /* made by another process, which is charged for it */
+    bool pages_held;      /* by a DMA buffer, perhaps: they are nobody else's afterwards */
+    bool moved;           /* some of its pages are in a file of dma_file.c's */
+    bool named;           /* to other processes, by its place in the file: legacy IPC */
+    CUmemAllocationProp prop;
+    struct sg_phys_place *place; /* phys.c's */
+};
+
+/* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
+ * and exportability; it has been validated by the caller. The result has one reference. */
+CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);
+/* The same for bytes of a file of the caller's, which stays open until this returns. When it ends,
+ * its bytes in the file are given back to the machine, unless it is `imported` (and so not charged
+ * either). */
+CUresult sg_phys_create_in(const struct gm_kept_file *file, uint64_t offset,
+                           const CUmemAllocationProp *prop, size_t size, bool imported,
+                           struct sg_phys **phys);
+void sg_phys_ref(struct sg_phys *phys);
+/* At 0 the bytes become reusable once no running operation can still see them. */
+void sg_phys_unref(struct sg_phys *phys);
+
+/* ---- Ranges: what the application knows an address as ---------------------------------------- */
+
+enum sg_range_kind {
+    SG_RANGE_DEVICE,     /* cuMemAlloc and kin */
+    SG_RANGE_MAPPING,    /* cuMemMap: one handle's mapping */
+    SG_RANGE_POOL,       /* an allocation from a pool, device or host */
+    SG_RANGE_HOST,       /* cuMemHostAlloc */
+    SG_RANGE_REGISTERED, /* cuMemHostRegister */
+    SG_RANGE_IPC,        /* cuIpcOpenMemHandle */
+    SG_RANGE_EXTERNAL,   /* cuExternalMemoryGetMappedBuffer */
+    SG_RANGE_MANAGED,    /* cuMemAllocManaged, and managed variables */
+    SG_RANGE_GRAPH,      /* what a launch of a graph left allocated */
+};
+
+struct sg_range {
+    CUdeviceptr start;
+    size_t size;
+    enum sg_range_kind kind;
+    int device;                 /* where the bytes are: ordinal, or -1 for host memory */
+    struct sg_context *context; /* that it dies with; NULL for VMM and pools */
+    unsigned flags;             /* host allocation or registration flags */
+    uint64_t buffer_id;         /* unique in the process, never reused */
+    bool sync_memops;           /* set by cuPointerSetAttribute */
+    bool
+        sync_memops_set; /* until then the attribute reads 1 for device memory, and means nothing */
+    bool variable;       /* of a loaded image, which frees it: the application cannot */
+    uint32_t site;       /* who made it: core/site.h */
+    struct sg_phys *phys; /* device kinds; NULL for host memory that the application owns */
+    size_t phys_offset;
+    unsigned cpu_rights; /* SG_RANGE_MAPPING of host memory: what cuMemSetAccess gave the CPU */
+    uint64_t cpu_mark; /* the epoch since when new work does not use the CPU mapping; 0 for none */
+    void *owner;       /* the pool block, the suballocator page, ... of its chapter */
+    struct sg_tree_node node; /* range.c's */
+};
+
+/* The range that holds `address`, or NULL. Ranges never overlap. */
+struct sg_range *sg_range_find(CUdeviceptr address);
+/* The first range that starts at or after `address`, or NULL: for walking. */
+struct sg_range *sg_range_from(CUdeviceptr address);
+struct sg_range *sg_range_next(struct sg_range *range);
+/* Inserts; false when it would overlap. The caller owns the object; buffer_id is
+ * set here. */
+bool sg_range_insert(struct sg_range *range);
+void sg_range_remove(struct sg_range *range);
+
+/* What [address, address + size) is, for the arguments of copies and sets. */
+enum sg_where {
+    SG_WHERE_INVALID,  /* a device address that is not (wholly) allocated, or leaves its allocation
+                        */
+    SG_WHERE_PAGEABLE, /* plain host memory, unknown to the driver */
+    SG_WHERE_HOST,     /* pinned, registered or host-located */
+    SG_WHERE_DEVICE,
+};
+/* For SG_WHERE_DEVICE, *device (may be NULL) is set to the ordinal of the first byte. Adjacent VMM
+ * mappings count as one range; other allocations are bounds. */
+enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device);
+/* Is all of it one allocation from a pool of host memory, whoever may access it? */
+bool sg_memory_in_host_pool(CUdeviceptr address, size_t size);
+/* May the device of the current context, or the one that has the bytes, do this there? Bounds only
+ * VMM mappings, by cuMemSetAccess, and what was registered to be read only; for the arguments of
+ * copies and sets too. */
+bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights);
+/* Did cuMemSetAccess let this device do that, where it is VMM's? True of all other memory. */
+bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights);
+/* May `device` use the memory, where it is a pool's? True of all other memory and of managed pools;
+ * of host pools nothing is said here (sg_memory_where). On H200 memory of another device's pool
+ * without access is no argument for copies either, plain memory of another device is. */
+bool sg_memory_pool_open(int device, CUdeviceptr address);
+/* Does the device of `context` see the range at all: has it rights to a mapping or a pool, is it
+ * the owner of plain memory or a peer with access? On H200 questions about other addresses find
+ * nothing. */
+bool sg_range_seen(const struct sg_context *context, const struct sg_range *range);
+/* Can work of `context` use the memory at its address, as sets and memory operations do? Copies
+ * between devices need not. On H200 memory of another device needs peer access or a pool's, VMM
+ * mappings the device's rights, and buffers of external memory their own context. */
+bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
+                         unsigned rights);
+
+/* ---- Execution's view, without the lock ------------------------------------------------------ */
+
+#define SG_READ  1u
+#define SG_WRITE 2u
+
+/*
+ * The host bytes behind a device-visible address as seen by `device`: returns the pointer for
+ * `address` and in *span how many bytes follow contiguously (<= want), or NULL when the device may
+ * not access it: an illegal address. Host addresses answer themselves. Lock-free: reads the page
+ * table only; valid while the caller's operation is running (see sg_work_begin).
+ */
+unsigned char *sg_translate(int device, CUdeviceptr address, size_t want, unsigned rights,
+                            size_t *span);
+
+/*
+ * Brackets for work that touches bytes with the lock released. Begin and end are called with the
+ * lock held; physical pages freed in between are not reused before the end. Only for moving bytes,
+ * which ends by itself: never around a host function or a wait, because unmapping host memory waits
+ * for the running brackets.
+ */
+struct sg_work {
+    uint64_t epoch;
+    struct sg_work *next, *previous;
+};
+void sg_work_begin(struct sg_work *work);
+void sg_work_end(struct sg_work *work);
+
+/* ---- Segments: address range + physical memory + mapping, in one ----------------------------- */
+
+struct sg_segment {
+    CUdeviceptr address;
+    size_t size;
+    struct sg_phys *phys;
+    struct sg_segment_end *end; /* segment.c's: set aside so that unmapping cannot fail */
+};
+/*
+ * Reserves addresses for `phys` (adds a reference), maps all of it there and gives `rights_devices`
+ * (bit per device) read and write access. Host-located memory is mapped for the CPU at that address
+ * too. Whole or nothing. Unmapping takes effect at once for the device; the CPU's mapping and the
+ * addresses go when no running work can see them.
+ */
+CUresult sg_segment_map(struct sg_phys *phys, unsigned rights_devices, struct sg_segment *segment);
+/* Changes which devices may read and write the segment. */
+void sg_segment_access(struct sg_segment *segment, int device, unsigned rights);
+void sg_segment_unmap(struct sg_segment *segment);
+
+/* cuInit's work for this chapter. */
+CUresult sg_memory_init(void);
+/* Bytes of physical device memory in use. */
+uint64_t sg_memory_used(int device);
+
+extern const struct sg_chapter sg_address_chapter;
+
+#endif

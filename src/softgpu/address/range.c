@@ -1,0 +1,40 @@
+#include "softgpu/address/memory.h"
+#include "softgpu/core/site.h"
+
+static struct sg_tree ranges;
+
+static struct sg_range *of_node(struct sg_tree_node *node) {
+    return SG_TREE_OWNER(node, struct sg_range, node);
+}
+
+struct sg_range *sg_range_find(CUdeviceptr address) {
+    struct sg_range *range = of_node(sg_tree_at_most(&ranges, address));
+    return range && address - range->start < range->size ? range : NULL;
+}
+
+struct sg_range *sg_range_from(CUdeviceptr address) {
+    return of_node(sg_tree_at_least(&ranges, address));
+}
+
+struct sg_range *sg_range_next(struct sg_range *range) {
+    return of_node(sg_tree_next(&range->node));
+}
+
+bool sg_range_insert(struct sg_range *range) {
+    static uint64_t last_id;
+    struct sg_range *before = of_node(sg_tree_at_most(&ranges, range->start));
+    struct sg_range *after = before ? sg_range_next(before) : sg_range_from(range->start);
+    if (before && range->start - before->start < before->size)
+        return false;
+    if (after && after->start - range->start < range->size)
+        return false;
+    range->node.key = range->start;
+    range->buffer_id = ++last_id;
+    range->site = sg_site_here();
+    sg_tree_insert(&ranges, &range->node);
+    return true;
+}
+
+void sg_range_remove(struct sg_range *range) {
+    sg_tree_remove(&ranges, &range->node);
+}

@@ -1,0 +1,70 @@
+/* The reader of cubins, in parts: sections and symbols of the ELF, what they say of functions and
+ * variables. */
+#ifndef SG_BINARY_CUBIN_H
+#define SG_BINARY_CUBIN_H
+
+#include "softgpu/image/reader.h"
+
+struct sg_elf_section {
+    const char *name;
+    uint32_t type, link, info;
+    uint64_t size, alignment;
+    struct sg_bytes bytes; /* none of a section that has only a size */
+};
+
+struct sg_elf_symbol {
+    const char *name;
+    uint64_t value, size;
+    unsigned type, binding, other, section;
+};
+
+/* An ELF64 whose headers, sections, names and symbols lie inside its bytes. */
+struct sg_elf {
+    struct sg_bytes bytes;
+    unsigned type; /* 1 for relocatable, 2 for a whole program */
+    uint32_t flags;
+    unsigned system;   /* SG_CUBIN_SYSTEM or SG_CUBIN_SYSTEM_OLD */
+    unsigned segments; /* how many program headers it says that it has */
+    struct sg_elf_section *sections;
+    size_t section_count;
+    struct sg_elf_symbol *symbols;
+    size_t symbol_count;
+    struct sg_name_table names; /* scope 0: sections by name */
+};
+
+/* EI_OSABI of what CUDA 12 writes for sm_90 and before, and of all that CUDA 13 writes. */
+enum { SG_CUBIN_SYSTEM_OLD = 0x33, SG_CUBIN_SYSTEM = 0x41 };
+
+/* What an H200 says of the header, INVALID_IMAGE when something points outside, OUT_OF_MEMORY.
+ * sg_elf_close in any case. */
+CUresult sg_elf_open(struct sg_bytes bytes, struct sg_elf *elf);
+void sg_elf_close(struct sg_elf *elf);
+/* Of an ELF64 for any machine, whose bytes are set: only its sections. sg_elf_close in any case. */
+CUresult sg_elf_read_sections(struct sg_elf *elf);
+/* The section `prefix` + `name`; NULL when there is none. */
+const struct sg_elf_section *sg_elf_section(const struct sg_elf *elf, const char *prefix,
+                                            const char *name);
+
+struct sg_cubin {
+    struct sg_elf elf;
+    const struct sg_image_options *options;
+    struct sg_image_log *log;
+    struct sg_image *image;
+    size_t *entry_of; /* symbol to function of the image, + 1 */
+};
+CUresult sg_cubin_functions(struct sg_cubin *cubin);
+CUresult sg_cubin_variables(struct sg_cubin *cubin);
+/* For linkers. */
+CUresult sg_cubin_calls(struct sg_cubin *cubin);
+
+/* Types of symbols beyond ELF's, and bits of st_other, as found in what ptxas writes. */
+enum {
+    SG_CUBIN_TEXTURE = 10,
+    SG_CUBIN_SAMPLER = 11,
+    SG_CUBIN_SURFACE = 12,
+    SG_CUBIN_OBJECT = 13, /* a variable of a relocatable file */
+    SG_CUBIN_MANAGED = 0x04,
+    SG_CUBIN_ENTRY = 0x10
+};
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * Fatbins: a header of 16 bytes (u32 magic, u16 version, u16 its size, u64 bytes that follow), then
+ * entries, each a header (see the offsets below) and a payload: PTX or an ELF, plain or compressed.
+ * By what fatbinary of CUDA 13.0 writes.
+ */
+#include "softgpu/binary/read.h"
+#include "softgpu/image/reader.h"
+#include "softgpu/ptx/ptx.h"
+
+#include <lz4.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum { KIND_PTX = 1, KIND_ELF = 2 };
+
+#define ENTRY_HEADER 64
+#define IS_64_BIT    0x1u
+#define IS_LZ4       0x2000u
+#define IS_ZSTD      0x8000u
+#define IS_SPECIFIC  0x100000u /* sm_90a */
+#define IS_FAMILY    0x200000u /* sm_100f */
+
+/* Compressed sizes are not believed beyond these: nothing that a compiler writes is so even. */
+#define MOST_TIMES ((uint64_t)4096)
+#define MOST_PLAIN ((uint64_t)1 << 30)
+
+struct entry {
+    unsigned kind;
+    uint32_t flags;
+    int architecture;
+    uint64_t plain; /* bytes when decompressed */
+    struct sg_bytes payload;
+};
+
+bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent) {
+    struct sg_bytes bytes = {data, size};
+    if (size < 16 || sg_bytes_number(bytes, 4, 2) != 1)
+        return false;
+    uint64_t header = sg_bytes_number(bytes, 6, 2), follows = sg_bytes_number(bytes, 8, 8);
+    *extent = header + follows;
+    return follows <= (uint64_t)UINT32_MAX;
+}
+
+/* The entry at *at, which moves behind it. False at the end; *whole says whether that is one. */
+static bool next_entry(struct sg_bytes from, uint64_t *at, struct entry *entry, bool *whole) {
+    struct sg_bytes header;
+    *whole = *at == from.size;
+    if (!sg_bytes_slice(from, *at, ENTRY_HEADER, &header))
+        return false;
+    uint64_t header_size = sg_bytes_number(header, 4, 4), size = sg_bytes_number(header, 8, 8);
+    uint64_t compressed = sg_bytes_number(header, 16, 4);
+    *entry = (struct entry){.kind = (unsigned)sg_bytes_number(header, 0, 2),
+                            .flags = (uint32_t)sg_bytes_number(header, 40, 4),
+                            .architecture = (int)(sg_bytes_number(header, 28, 4) & 0xffff),
+                            .plain = sg_bytes_number(header, 56, 8)};
+    if (header_size < ENTRY_HEADER || header_size > from.size ||
+        !sg_bytes_slice(from, *at + header_size, size, &entry->payload))
+        return false;
+    /* The payload is padded; of what is compressed the exact length is known. */
+    if (entry->flags & (IS_LZ4 | IS_ZSTD)) {
+        if (compressed > size)
+            return false;
+        entry->payload.size = (size_t)compressed;
+    }
+    *at += header_size + size;
+    return true;
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+static bool fits(const struct entry *entry, const struct sg_image_options *options) {
+    int device = options->architecture;
+    /* Text says itself for how many bits it is, and an H200 looks there alone. */
+    if (entry->kind == KIND_ELF && !(entry->flags & IS_64_BIT))
+        return false;
+    if (device < 0)
+        return true;
+    if (entry->flags & IS_SPECIFIC)
+        return entry->architecture == device && options->suffix == 'a';
+    if (entry->flags & IS_FAMILY)
+        return entry->architecture / 10 == device / 10 && entry->architecture <= device;
+    if (entry->kind == KIND_ELF && entry->architecture / 10 != device / 10)
+        return false;
+    return entry->architecture <= device;
+}
+
+/* Whether `entry` is to be taken rather than `best`, of the same kind: newer, or more special. Of
+ * equals an H200 took the last that is for the device itself, and the first of older ones. */
+static bool better(const struct entry *entry, const struct entry *best, int device) {
+    if (best->kind == 0 || entry->architecture != best->architecture)
+        return best->kind == 0 || entry->architecture > best->architecture;
+    bool special = entry->flags & IS_SPECIFIC, before = best->flags & IS_SPECIFIC;
+    return special == before ? entry->architecture == device : special;
+}
+
+static CUresult choose(struct sg_bytes bytes, const struct sg_image_options *options,
+                       struct entry *chosen) {
+    struct entry machine = {0}, text = {0}, entry;
+    uint64_t at = sg_bytes_number(bytes, 6, 2);
+    bool whole;
+    /* As an H200 answers to a header that ends inside itself. */
+    if (at < 16)
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    while (next_entry(bytes, &at, &entry, &whole)) {
+        struct entry *best = entry.kind == KIND_ELF   ? &machine
+                             : entry.kind == KIND_PTX ? &text
+                                                      : NULL;
+        if (best && fits(&entry, options) && better(&entry, best, options->architecture))
+            *best = entry;
+    }
+    if (!whole)
+        return CUDA_ERROR_INVALID_IMAGE;
+    const struct entry *first = options->prefer_machine ? &machine : &text;
+    const struct entry *second = options->prefer_machine ? &text : &machine;
+    *chosen = first->kind ? *first : *second;
+    return chosen->kind ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static CUresult decompress(const struct entry *entry, unsigned char **plain) {
+    struct sg_bytes from = entry->payload;
+    if (entry->plain > MOST_PLAIN || entry->plain > MOST_TIMES * (from.size + 16))
+        return CUDA_ERROR_INVALID_IMAGE;
+    *plain = malloc((size_t)entry->plain + 1);
+    if (!*plain)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t made;
+    if (entry->flags & IS_LZ4) {
+        int result = LZ4_decompress_safe((const char *)from.data, (char *)*plain, (int)from.size,
+                                         (int)entry->plain);
+        made = result < 0 ? UINT64_MAX : (uint64_t)result;
+    } else {
+        size_t result = ZSTD_decompress(*plain, (size_t)entry->plain, from.data, from.size);
+        made = ZSTD_isError(result) ? UINT64_MAX : result;
+    }
+    if (made == entry->plain)
+        return CUDA_SUCCESS;
+    free(*plain);
+    *plain = NULL;
+    /* As recorded; damage to LZ4 kills an H200's driver. */
+    return entry->flags & IS_ZSTD ? CUDA_ERROR_UNKNOWN : CUDA_ERROR_INVALID_IMAGE;
+}
+
+static CUresult read_plain(unsigned kind, struct sg_bytes plain,
+                           const struct sg_image_options *options, struct sg_image_log *log,
+                           struct sg_image *image) {
+    if (kind == KIND_ELF)
+        return sg_cubin_read(plain, options, log, image);
+    plain.size = strnlen((const char *)plain.data, plain.size);
+    return sg_ptx_read(plain, options, log, image);
+}
+
+CUresult sg_fatbin_read(struct sg_bytes bytes, const struct sg_image_options *options,
+                        struct sg_image_log *log, struct sg_image *image) {
+    struct entry entry;
+    unsigned char *plain = NULL;
+    CUresult result = choose(bytes, options, &entry);
+    if (result != CUDA_SUCCESS) {
+        sg_image_log_error(log, options->name, 0,
+                           result == CUDA_ERROR_INVALID_IMAGE ? "the fatbin is damaged"
+                                                              : "no entry of the fatbin runs here");
+        return result;
+    }
+    if (entry.flags & (IS_LZ4 | IS_ZSTD)) {
+        result = decompress(&entry, &plain);
+        entry.payload = (struct sg_bytes){plain, (size_t)entry.plain};
+    }
+    if (result == CUDA_SUCCESS)
+        result = read_plain(entry.kind, entry.payload, options, log, image);
+    else
+        sg_image_log_error(log, options->name, 0, "an entry cannot be decompressed");
+    free(plain);
+    return result;
+}

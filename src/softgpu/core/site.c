@@ -1,0 +1,169 @@
+#include "softgpu/core/site.h"
+
+#include "softgpu/core/rows.h"
+#include "softgpu/core/state.h"
+
+#include <execinfo.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEPTH      6  /* calls that are told */
+#define INSIDE     24 /* and looked at: those within this library come first */
+#define SITE_LIMIT (1u << 16)
+#define BUCKETS    4096u
+
+struct site {
+    uint32_t next; /* in its bucket */
+    unsigned fn;
+    void *calls[DEPTH]; /* return addresses, the innermost first */
+    char test[160];     /* of pytest; "" when there is none */
+};
+
+static atomic_bool kept;
+static uintptr_t own_start, own_end; /* this library's code */
+
+/* By number; 0 is none. Blocks never move, and stay to the end of the process. */
+#define BLOCK 256u
+static struct site *blocks[SITE_LIMIT / BLOCK];
+static uint32_t site_count = 1;
+static uint32_t buckets[BUCKETS];
+
+/* ---- Which library an address is of -----------------------------------------------------------
+ */
+
+struct search {
+    uintptr_t address, base, start, end;
+    char name[256];
+};
+
+/* dl_iterate_phdr and not dladdr, whose lock may be held by a thread that waits for the driver's:
+ * the constructor of a library may call it. */
+static int look(struct dl_phdr_info *info, size_t size, void *user) {
+    struct search *search = user;
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+        uintptr_t end = start + info->dlpi_phdr[i].p_memsz;
+        if (info->dlpi_phdr[i].p_type != PT_LOAD || search->address < start ||
+            search->address >= end)
+            continue;
+        search->base = info->dlpi_addr;
+        search->start = start;
+        search->end = end;
+        snprintf(search->name, sizeof search->name, "%s", info->dlpi_name);
+        return 1;
+    }
+    return 0;
+}
+
+static bool find(uintptr_t address, struct search *search) {
+    *search = (struct search){.address = address};
+    return dl_iterate_phdr(look, search) != 0;
+}
+
+/* The program itself has no name in the loader's list. */
+static const char *name_of(struct search *search) {
+    if (!search->name[0]) {
+        ssize_t length = readlink("/proc/self/exe", search->name, sizeof search->name - 1);
+        search->name[length > 0 ? length : 0] = '\0';
+    }
+    const char *slash = strrchr(search->name, '/');
+    return slash ? slash + 1 : search->name;
+}
+
+/* ---- Keeping -----------------------------------------------------------------------------------
+ */
+
+void sg_sites_begin(void) {
+    void *unused[2];
+    struct search own;
+    if (find((uintptr_t)sg_sites_begin, &own)) {
+        own_start = own.start;
+        own_end = own.end;
+    }
+    (void)backtrace(unused, 2); /* may load the unwinder: not under the lock */
+    atomic_store(&kept, true);
+}
+
+/* Python sets it in its main thread; elsewhere getenv could meet a change. */
+static void take_test(char *test, size_t size) {
+    const char *current = getpid() == gettid() ? secure_getenv("PYTEST_CURRENT_TEST") : NULL;
+    snprintf(test, size, "%s", current ? current : "");
+}
+
+static struct site *site_at(uint32_t number) {
+    return &blocks[number / BLOCK][number % BLOCK];
+}
+
+static uint32_t hash(const struct site *site) {
+    uint64_t sum = site->fn;
+    for (unsigned i = 0; i < DEPTH; i++)
+        sum = (sum ^ (uintptr_t)site->calls[i]) * 0x9e3779b97f4a7c15u;
+    for (const char *at = site->test; *at; at++)
+        sum = (sum ^ (unsigned char)*at) * 0x100000001b3u;
+    return (uint32_t)(sum >> 32) % BUCKETS;
+}
+
+static bool same(const struct site *a, const struct site *b) {
+    return a->fn == b->fn && memcmp(a->calls, b->calls, sizeof a->calls) == 0 &&
+           strcmp(a->test, b->test) == 0;
+}
+
+static uint32_t keep(const struct site *site) {
+    uint32_t *bucket = &buckets[hash(site)];
+    for (uint32_t at = *bucket; at; at = site_at(at)->next)
+        if (same(site_at(at), site))
+            return at;
+    if (site_count == SITE_LIMIT)
+        return 0;
+    struct site **block = &blocks[site_count / BLOCK];
+    if (!*block)
+        *block = calloc(BLOCK, sizeof **block);
+    if (!*block)
+        return 0;
+    *site_at(site_count) = *site;
+    site_at(site_count)->next = *bucket;
+    *bucket = site_count;
+    return site_count++;
+}
+
+uint32_t sg_site_here(void) {
+    if (!atomic_load_explicit(&kept, memory_order_relaxed))
+        return 0;
+    void *calls[INSIDE];
+    int depth = backtrace(calls, INSIDE), first = 0;
+    struct site site = {.fn = sg_thread()->fn};
+    while (first < depth && (uintptr_t)calls[first] - own_start < own_end - own_start)
+        first++;
+    for (int i = 0; i < DEPTH && first + i < depth; i++)
+        site.calls[i] = calls[first + i];
+    take_test(site.test, sizeof site.test);
+    return keep(&site);
+}
+
+/* ---- Telling -----------------------------------------------------------------------------------
+ */
+
+void sg_site_text(uint32_t number, char *text, size_t size) {
+    text[0] = '\0';
+    if (number == 0)
+        return;
+    const struct site *site = site_at(number);
+    size_t used = (size_t)snprintf(text, size, "%s", sg_rows[site->fn].symbol);
+    for (unsigned i = 0; i < DEPTH && site->calls[i] && used < size; i++) {
+        struct search search;
+        /* Of the call, not of what follows it: that may be another line. */
+        uintptr_t call = (uintptr_t)site->calls[i] - 1;
+        const char *before = i == 0 ? " from" : " <";
+        int length = find(call, &search)
+                         ? snprintf(text + used, size - used, "%s %s+0x%zx", before,
+                                    name_of(&search), (size_t)(call - search.base))
+                         : snprintf(text + used, size - used, "%s 0x%zx", before, (size_t)call);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    if (site->test[0] && used < size)
+        snprintf(text + used, size - used, ", in %s", site->test);
+}

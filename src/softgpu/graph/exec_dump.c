@@ -1,0 +1,68 @@
+/* Executable graphs and graph memory in the state dump and the leak report. */
+#include "softgpu/core/text.h"
+#include "softgpu/device/device.h"
+#include "softgpu/graph/graph_memory.h"
+
+static void exec_lines(struct sg_text *text, const char *end) {
+    unsigned number = 0;
+    for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
+        sg_text_handle(text, exec->handle, NULL);
+        sg_text_line(text, "executable graph %u: nodes %zu steps %zu lanes %u flags 0x%llx%s",
+                     ++number, exec->node_count, exec->plan.count, exec->plan.lane_count,
+                     (unsigned long long)exec->flags, end);
+    }
+}
+
+/* What launches left, and the application has not freed. */
+static void left_lines(struct sg_text *text, const char *end) {
+    unsigned number = 0;
+    for (struct sg_range *range = sg_range_from(0); range; range = sg_range_next(range))
+        if (range->kind == SG_RANGE_GRAPH) {
+            sg_text_address(text, range->start, range->site, NULL);
+            sg_text_line(text, "graph allocation %u: %zu bytes on device %d%s", ++number,
+                         range->size, range->device, end);
+        }
+}
+
+struct kernels {
+    struct sg_text *text;
+    unsigned exec, kernel;
+};
+
+static void kernel_line(struct sg_exec_node *node, void *user) {
+    struct kernels *kernels = user;
+    const CUDA_KERNEL_NODE_PARAMS_v3 *params = &node->params.kernel;
+    if (node->params.type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return;
+    sg_text_line(kernels->text,
+                 "executable graph %u kernel %u: grid %u %u %u block %u %u %u shared %u%s",
+                 kernels->exec, ++kernels->kernel, params->gridDimX, params->gridDimY,
+                 params->gridDimZ, params->blockDimX, params->blockDimY, params->blockDimZ,
+                 params->sharedMemBytes, node->enabled ? "" : " disabled");
+}
+
+/* Kernels are not run, so what became of their parameters shows here only. */
+static void kernel_lines(struct sg_text *text) {
+    struct kernels kernels = {.text = text};
+    for (const struct sg_exec *exec = sg_execs; exec; exec = exec->next) {
+        kernels.exec++;
+        kernels.kernel = 0;
+        sg_exec_part_each(exec->root, kernel_line, &kernels);
+    }
+}
+
+void sg_execs_dump(struct sg_text *text) {
+    exec_lines(text, "");
+    kernel_lines(text);
+    left_lines(text, "");
+    for (int i = 0; i < sg_device_count(); i++)
+        if (sg_graph_memory_reserved(i) > 0)
+            sg_text_line(text, "graph memory of device %d: reserved %llu", i,
+                         (unsigned long long)sg_graph_memory_reserved(i));
+}
+
+/* Memory that is kept for the next launch is no leak. */
+void sg_execs_leaks(struct sg_text *text) {
+    exec_lines(text, ", not destroyed");
+    left_lines(text, ", not freed");
+}

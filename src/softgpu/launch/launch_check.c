@@ -1,0 +1,336 @@
+#include "softgpu/launch/launch.h"
+
+#include "softgpu/core/calls.h"
+#include "softgpu/core/config.h"
+#include "softgpu/device/device.h"
+#include "softgpu/module/occupancy.h"
+#include "softgpu/stream/capture.h"
+
+static bool within(const struct sg_device *device, const unsigned size[3],
+                   CUdevice_attribute first) {
+    for (int i = 0; i < 3; i++)
+        if (size[i] == 0 || size[i] > (unsigned)device->attributes[(int)first + i])
+            return false;
+    return true;
+}
+
+bool sg_launch_fits(const struct sg_function *function, const unsigned grid[3],
+                    const unsigned block[3], unsigned shared) {
+    const struct sg_device *device = sg_device(function->context->device);
+    int most = sg_function_value(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+    return within(device, grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) &&
+           within(device, block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X) && shared <= (unsigned)most;
+}
+
+static uint64_t threads_of(const struct sg_launch *launch) {
+    return (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
+}
+
+/* One block dimension of 1 in all stands for the shape that the function requires. */
+static bool as_required(const struct sg_image_function *function, const struct sg_launch *launch) {
+    const unsigned *required = function->required_threads;
+    bool one = launch->block[0] == 1 && launch->block[1] == 1 && launch->block[2] == 1;
+    return required[0] == 0 || one ||
+           (launch->block[0] == required[0] && launch->block[1] == required[1] &&
+            launch->block[2] == required[2]);
+}
+
+static CUresult check_shape(const struct sg_function *function, const struct sg_launch *launch) {
+    const struct sg_image_function *image = function->image;
+    int device = function->context->device;
+    if (!sg_launch_fits(function, launch->grid, launch->block, launch->shared) ||
+        !as_required(image, launch) ||
+        threads_of(launch) > sg_occupancy_allowed_threads(image, device))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static CUresult check_registers(const struct sg_function *function,
+                                const struct sg_launch *launch) {
+    return threads_of(launch) >
+                   sg_occupancy_most_threads(function->image, function->context->device)
+               ? CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES
+               : CUDA_SUCCESS;
+}
+
+/* `extra`: a buffer and its size, which may be less than the parameters need. */
+static CUresult check_extra(const struct sg_function *function, void *const *extra) {
+    const void *buffer = NULL;
+    const size_t *size = NULL;
+    for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            size = extra[1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    bool needed = function->image->parameter_count > 0;
+    if (!buffer || !size)
+        return needed ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    return *size > SG_PARAMETER_ROOM ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult check_parameters(const struct sg_function *function,
+                                 const struct sg_launch *launch) {
+    /* An H200 launches with both where the list of the second is empty. */
+    if (launch->params && launch->extra && *launch->extra != CU_LAUNCH_PARAM_END)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (launch->extra && !launch->params)
+        return check_extra(function, launch->extra);
+    for (unsigned i = 0; i < function->image->parameter_count; i++)
+        if (!launch->params || !launch->params[i])
+            return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+/* All blocks of a cooperative launch run at the same time. Where registers are too few for a single
+ * one, that too is TOO_LARGE, as recorded (tests/parity, the scenario first/launches). */
+static CUresult check_cooperative(const struct sg_function *function,
+                                  const struct sg_launch *launch) {
+    const struct sg_device *device = sg_device(function->context->device);
+    uint64_t blocks = sg_occupancy_blocks(function->image, device->ordinal,
+                                          (unsigned)threads_of(launch), launch->shared, -1);
+    blocks *= (unsigned)device->attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
+    uint64_t wanted = (uint64_t)launch->grid[0] * launch->grid[1];
+    return wanted > blocks || wanted * launch->grid[2] > blocks
+               ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+               : CUDA_SUCCESS;
+}
+
+/* A launch cannot ask for another cluster than its function requires. */
+static CUresult check_cluster(const struct sg_function *function, const struct sg_launch *launch) {
+    struct sg_cluster cluster;
+    CUresult result = sg_cluster_read(launch->attributes, launch->attribute_count, &cluster);
+    if (result != CUDA_SUCCESS)
+        return result;
+    for (int i = 0; i < 3 && cluster.given; i++)
+        if (function->image->cluster[0] && cluster.size[i] != function->image->cluster[i])
+            return CUDA_ERROR_INVALID_VALUE;
+    return sg_cluster_check(function, launch->grid, &cluster);
+}
+
+static CUresult check(const struct sg_function *function, const struct sg_launch *launch) {
+    bool cooperative = launch->cooperative;
+    CUresult result =
+        sg_attributes_check(launch->attributes, launch->attribute_count, &cooperative);
+    if (result == CUDA_SUCCESS)
+        result = check_shape(function, launch);
+    if (result == CUDA_SUCCESS && !cooperative)
+        result = check_registers(function, launch);
+    if (result == CUDA_SUCCESS)
+        result = check_cluster(function, launch);
+    if (result == CUDA_SUCCESS && cooperative)
+        result = check_cooperative(function, launch);
+    return result;
+}
+
+/* The attributes go to the node; those that nodes do not have are about streams. */
+static void keep_attributes(CUgraphNode node, const struct sg_launch *launch) {
+    CUlaunchAttributeValue cooperative = {.cooperative = 1};
+    for (unsigned i = 0; i < launch->attribute_count; i++)
+        sg_capture_graphs->set_attribute(node, launch->attributes[i].id,
+                                         &launch->attributes[i].value);
+    if (launch->cooperative)
+        sg_capture_graphs->set_attribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
+}
+
+static bool serializes_loosely(const struct sg_launch *launch) {
+    for (unsigned i = 0; i < launch->attribute_count; i++)
+        if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
+            return launch->attributes[i].value.programmaticStreamSerializationAllowed != 0;
+    return false;
+}
+
+/* The edges that CUDA's programming guide names for these events; H200 shows the first. */
+static CUevent event_of(const CUlaunchAttribute *attribute, CUgraphEdgeData *data) {
+    const CUlaunchAttributeValue *value = &attribute->value;
+    *data = (CUgraphEdgeData){.from_port = CU_GRAPH_KERNEL_NODE_PORT_LAUNCH_ORDER};
+    if (attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
+        return value->launchCompletionEvent.event;
+    if (attribute->id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+        return NULL;
+    data->type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+    if (!value->programmaticEvent.triggerAtBlockStart)
+        data->from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC;
+    return value->programmaticEvent.event;
+}
+
+static CUresult record_events(struct sg_stream *stream, CUgraphNode node,
+                              const struct sg_launch *launch) {
+    for (unsigned i = 0; i < launch->attribute_count; i++) {
+        CUgraphEdgeData data;
+        struct sg_event *event = sg_event_get(event_of(&launch->attributes[i], &data));
+        if (event && !sg_capture_record_node(event, stream, node, &data))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult capture(struct sg_stream *stream, const struct sg_function *function,
+                        const struct sg_launch *launch) {
+    CUgraphNode node;
+    struct sg_dependencies before = {0};
+    CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+    params.kernel.func = SG_HANDLE_POINTER(CUfunction, function->handle);
+    params.kernel.gridDimX = launch->grid[0];
+    params.kernel.gridDimY = launch->grid[1];
+    params.kernel.gridDimZ = launch->grid[2];
+    params.kernel.blockDimX = launch->block[0];
+    params.kernel.blockDimY = launch->block[1];
+    params.kernel.blockDimZ = launch->block[2];
+    params.kernel.sharedMemBytes = launch->shared;
+    params.kernel.kernelParams = launch->params;
+    params.kernel.extra = launch->extra;
+    if (!sg_dependencies_copy(&before, &stream->dependencies)) {
+        sg_dependencies_clear(&before);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (serializes_loosely(launch))
+        sg_capture_serialize_loosely(stream);
+    CUresult result = sg_capture_node_at(stream, &params, &node);
+    if (result == CUDA_SUCCESS) {
+        keep_attributes(node, launch);
+        result = record_events(stream, node, launch);
+    } else {
+        sg_dependencies_clear(&stream->dependencies);
+        stream->dependencies = before;
+        before = (struct sg_dependencies){0};
+    }
+    sg_dependencies_clear(&before);
+    return result;
+}
+
+static CUresult refuse(struct sg_function *function) {
+    const struct sg_image *image = function->module->program->image;
+    if (!function->refusal_said)
+        sg_log(SG_LOG_WARNING,
+               "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
+               function->image->name,
+               image->source == SG_IMAGE_PTX ? "PTX" : "machine code without PTX");
+    function->refusal_said = true;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult sg_launch(CUfunction handle, const struct sg_launch *launch) {
+    struct sg_context *context;
+    struct sg_function *function;
+    struct sg_stream *stream;
+    CUresult result = sg_context_current(&context);
+    if (result == CUDA_SUCCESS)
+        result = sg_function_from_handle(handle, &function);
+    if (result == CUDA_SUCCESS && function->context != context)
+        result = CUDA_ERROR_INVALID_HANDLE;
+    if (result == CUDA_SUCCESS)
+        result = sg_stream_from_handle(launch->stream, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    bool captures = stream->capture && !launch->never_captured;
+    if (captures)
+        result = sg_capture_valid(stream);
+    /* Arguments come first: where they are missing, an H200's capture goes on. */
+    if (result == CUDA_SUCCESS) {
+        CUresult missing = check_parameters(function, launch);
+        if (missing != CUDA_SUCCESS)
+            return missing;
+        result = check(function, launch);
+    }
+    if (result != CUDA_SUCCESS) {
+        if (captures)
+            sg_capture_invalidate(stream->capture);
+        return result;
+    }
+    return captures ? capture(stream, function, launch) : refuse(function);
+}
+
+CUresult sg_cuLaunchKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                           unsigned int gridDimZ, unsigned int blockDimX, unsigned int blockDimY,
+                           unsigned int blockDimZ, unsigned int sharedMemBytes, CUstream hStream,
+                           void **kernelParams, void **extra) {
+    return sg_launch(f, &(struct sg_launch){.grid = {gridDimX, gridDimY, gridDimZ},
+                                            .block = {blockDimX, blockDimY, blockDimZ},
+                                            .shared = sharedMemBytes,
+                                            .stream = hStream,
+                                            .params = kernelParams,
+                                            .extra = extra});
+}
+
+CUresult sg_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **kernelParams,
+                             void **extra) {
+    if (!config)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sg_launch(
+        f, &(struct sg_launch){.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                               .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                               .shared = config->sharedMemBytes,
+                               .stream = config->hStream,
+                               .params = kernelParams,
+                               .extra = extra,
+                               .attributes = config->attrs,
+                               .attribute_count = config->numAttrs});
+}
+
+CUresult sg_cuLaunchCooperativeKernel(CUfunction f, unsigned int gridDimX, unsigned int gridDimY,
+                                      unsigned int gridDimZ, unsigned int blockDimX,
+                                      unsigned int blockDimY, unsigned int blockDimZ,
+                                      unsigned int sharedMemBytes, CUstream hStream,
+                                      void **kernelParams) {
+    return sg_launch(f, &(struct sg_launch){.grid = {gridDimX, gridDimY, gridDimZ},
+                                            .block = {blockDimX, blockDimY, blockDimZ},
+                                            .shared = sharedMemBytes,
+                                            .stream = hStream,
+                                            .params = kernelParams,
+                                            .cooperative = true});
+}
+
+/* ---- Several devices ------------------------------------------------------------------------ */
+
+#define MULTI_FLAGS                                                                                \
+    (CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |                                     \
+     CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC)
+
+/* In which device's context; a default stream is nobody's in particular. */
+static CUresult stream_device(CUstream handle, int *device) {
+    struct sg_stream *stream;
+    if (!sg_handle_get(SG_KIND_STREAM, SG_HANDLE_VALUE(handle)))
+        return CUDA_ERROR_INVALID_HANDLE;
+    CUresult result = sg_stream_from_handle(handle, &stream);
+    if (result == CUDA_SUCCESS)
+        *device = stream->context->device;
+    return result;
+}
+
+static CUresult check_one(const CUDA_LAUNCH_PARAMS *one, struct sg_function **function) {
+    const struct sg_launch launch = {.grid = {one->gridDimX, one->gridDimY, one->gridDimZ},
+                                     .block = {one->blockDimX, one->blockDimY, one->blockDimZ},
+                                     .shared = one->sharedMemBytes,
+                                     .params = one->kernelParams,
+                                     .cooperative = true};
+    CUresult result = sg_function_from_handle(one->function, function);
+    if (result == CUDA_SUCCESS)
+        result = check_parameters(*function, &launch);
+    return result == CUDA_SUCCESS ? check(*function, &launch) : result;
+}
+
+CUresult sg_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *launchParamsList,
+                                                 unsigned int numDevices, unsigned int flags) {
+    struct sg_function *function = NULL;
+    bool seen[SG_MAX_DEVICES] = {false};
+    if (!launchParamsList || numDevices == 0 || (flags & ~(unsigned)MULTI_FLAGS))
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < numDevices; i++) {
+        int device;
+        CUresult result = stream_device(launchParamsList[i].hStream, &device);
+        if (result != CUDA_SUCCESS)
+            return result;
+        if (seen[device])
+            return CUDA_ERROR_INVALID_VALUE;
+        seen[device] = true;
+    }
+    for (unsigned i = 0; i < numDevices; i++) {
+        CUresult result = check_one(&launchParamsList[i], &function);
+        if (result != CUDA_SUCCESS)
+            return result;
+    }
+    return refuse(function);
+}

@@ -1,0 +1,141 @@
+#include "softgpu/module/loading.h"
+
+#include "base/descriptor.h"
+#include "softgpu/binary/read.h"
+#include "softgpu/core/state.h"
+#include "softgpu/device/device.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Newest .version that the modelled driver's compiler takes: 13.0 came with PTX 9.0. */
+#define NEWEST_PTX 90
+
+static bool eager;
+
+/*
+ * CUDA_FORCE_PTX_JIT and CUDA_DISABLE_PTX_JIT are documented, and an H200 with driver 580 loads
+ * text and machine code whatever they are.
+ */
+CUresult sg_loading_init(void) {
+    const char *mode = secure_getenv("CUDA_MODULE_LOADING");
+    eager = mode && strcasecmp(mode, "EAGER") == 0;
+    return CUDA_SUCCESS;
+}
+
+bool sg_loading_eager(void) {
+    return eager;
+}
+
+struct sg_image_options sg_loading_options(int device, const char *name) {
+    const int *attributes = sg_device(device)->attributes;
+    int architecture = attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR] * 10 +
+                       attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
+    /* Features of one architecture alone exist since 9.0. */
+    return (struct sg_image_options){
+        .architecture = architecture,
+        .suffix = architecture >= 90 ? 'a' : 0,
+        .newest_ptx = NEWEST_PTX,
+        .prefer_machine = true,
+        .most_shared = (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN],
+        .name = name};
+}
+
+#define ELF_MAGIC 0x464c457fu
+
+/* The first four bytes, of a text that may be shorter. */
+static uint32_t magic_of(const unsigned char *bytes, size_t size) {
+    uint32_t magic = 0;
+    for (size_t i = 0; i < 4 && i < size; i++) {
+        magic |= (uint32_t)bytes[i] << (8 * i);
+        if (!bytes[i])
+            break;
+    }
+    return magic;
+}
+
+static CUresult read_image(const void *bytes, size_t size, struct sg_image_options *options,
+                           const struct sg_jit *jit, struct sg_image_log *log,
+                           struct sg_image **image) {
+    uint32_t magic = magic_of(bytes, size);
+    /* Machine code that lacks names loads on H200; text does not. */
+    options->relocatable = magic == ELF_MAGIC;
+    CUresult result = sg_image_read(bytes, size, options, log, image);
+    if (result != CUDA_SUCCESS)
+        return result;
+    result = sg_jit_image(jit, *image, options->architecture, false);
+    if (result != CUDA_SUCCESS)
+        sg_image_free(*image);
+    return result;
+}
+
+CUresult sg_program_read(const void *bytes, size_t size, int device, const struct sg_jit *jit,
+                         bool wrapped, struct sg_program **program) {
+    struct sg_program *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint64_t started = sg_now();
+    struct sg_image_options options = sg_loading_options(device, NULL);
+    options.prefer_machine = !jit->prefer_ptx;
+    options.wrapped = wrapped;
+    struct sg_image_log log = sg_jit_log(jit);
+    CUresult result = read_image(bytes, size, &options, jit, &log, &made->image);
+    sg_jit_answer(jit, &log, started);
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        return result;
+    }
+    made->refs = 1;
+    *program = made;
+    return CUDA_SUCCESS;
+}
+
+void sg_program_ref(struct sg_program *program) {
+    program->refs++;
+}
+
+void sg_program_unref(struct sg_program *program) {
+    if (--program->refs > 0)
+        return;
+    sg_image_free(program->image);
+    free(program);
+}
+
+static CUresult read_all(int fd, size_t size, unsigned char *bytes) {
+    for (size_t done = 0; done < size;) {
+        ssize_t got = read(fd, bytes + done, size - done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return CUDA_ERROR_FILE_NOT_FOUND;
+        done += (size_t)got;
+    }
+    bytes[size] = 0;
+    return CUDA_SUCCESS;
+}
+
+CUresult sg_loading_file(const char *path, unsigned char **bytes, size_t *size) {
+    struct stat about;
+    int fd = gm_fd_open(path, O_RDONLY, 0);
+    if (fd < 0)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY; /* an H200's answer to a folder */
+    unsigned char *room = NULL;
+    if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode)) {
+        room = malloc((size_t)about.st_size + 1);
+        result = room ? read_all(fd, (size_t)about.st_size, room) : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    close(fd);
+    if (result != CUDA_SUCCESS) {
+        free(room);
+        return result;
+    }
+    *bytes = room;
+    *size = (size_t)about.st_size;
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,248 @@
+/* PTX text: its head, the directives of the module, and what they amount to. */
+#include "softgpu/ptx/ptx.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the next word --------------------------------------------------------------------------- */
+
+bool sg_ptx_wrong(struct sg_ptx *ptx, const char *format, ...) {
+    if (ptx->result != CUDA_SUCCESS)
+        return false;
+    ptx->result = CUDA_ERROR_INVALID_PTX;
+    char text[300];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    sg_image_log_error(ptx->log, ptx->options->name, ptx->word.line, "%s", text);
+    return false;
+}
+
+bool sg_ptx_no_memory(struct sg_ptx *ptx) {
+    if (ptx->result == CUDA_SUCCESS)
+        ptx->result = CUDA_ERROR_OUT_OF_MEMORY;
+    return false;
+}
+
+bool sg_ptx_unexpected(struct sg_ptx *ptx, const char *wanted) {
+    if (ptx->word.kind == SG_WORD_END)
+        return sg_ptx_wrong(ptx, "the text ends where %s should come", wanted);
+    int length = ptx->word.length < 60 ? (int)ptx->word.length : 60;
+    return sg_ptx_wrong(ptx, "found '%.*s' where %s should come", length, ptx->word.text, wanted);
+}
+
+bool sg_ptx_next(struct sg_ptx *ptx) {
+    sg_words_next(&ptx->words, &ptx->word);
+    if (ptx->word.kind != SG_WORD_WRONG)
+        return true;
+    int length = ptx->word.length < 40 ? (int)ptx->word.length : 40;
+    return sg_ptx_wrong(ptx, "cannot make sense of '%.*s'", length, ptx->word.text);
+}
+
+bool sg_ptx_is(const struct sg_ptx *ptx, const char *text) {
+    return sg_word_is(&ptx->word, text);
+}
+
+bool sg_ptx_accept(struct sg_ptx *ptx, const char *text) {
+    return ptx->result == CUDA_SUCCESS && sg_ptx_is(ptx, text) && sg_ptx_next(ptx);
+}
+
+bool sg_ptx_expect(struct sg_ptx *ptx, const char *text) {
+    if (!sg_ptx_is(ptx, text))
+        return sg_ptx_unexpected(ptx, text);
+    return sg_ptx_next(ptx);
+}
+
+bool sg_ptx_integer(struct sg_ptx *ptx, uint64_t *number) {
+    if (ptx->word.kind != SG_WORD_INTEGER)
+        return sg_ptx_unexpected(ptx, "a whole number");
+    *number = ptx->word.number;
+    return sg_ptx_next(ptx);
+}
+
+bool sg_ptx_skip_block(struct sg_ptx *ptx) {
+    size_t depth = 0;
+    do {
+        if (ptx->word.kind == SG_WORD_END)
+            return sg_ptx_unexpected(ptx, "}");
+        if (sg_ptx_is(ptx, "{"))
+            depth++;
+        else if (sg_ptx_is(ptx, "}"))
+            depth--;
+        if (!sg_ptx_next(ptx))
+            return false;
+    } while (depth > 0);
+    return true;
+}
+
+/* ---- symbols of the module ------------------------------------------------------------------- */
+
+struct sg_ptx_symbol *sg_ptx_find(struct sg_ptx *ptx, const char *name, size_t length) {
+    size_t index;
+    return sg_names_find(&ptx->names, 0, name, length, &index) ? &ptx->symbols[index] : NULL;
+}
+
+struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made) {
+    size_t found;
+    if (!sg_names_add(&ptx->names, 0, name->text, name->length, ptx->symbol_count, &found)) {
+        sg_ptx_no_memory(ptx);
+        return NULL;
+    }
+    *made = found == ptx->symbol_count;
+    if (!*made)
+        return &ptx->symbols[found];
+    struct sg_ptx_symbol *grown = sg_image_grow(ptx->symbols, &ptx->symbol_count, sizeof *grown);
+    if (!grown) {
+        sg_ptx_no_memory(ptx);
+        return NULL;
+    }
+    ptx->symbols = grown;
+    grown[found] = (struct sg_ptx_symbol){
+        .name = name->text, .length = name->length, .index = SIZE_MAX, .line = name->line};
+    return &grown[found];
+}
+
+/* ---- directives of the module ---------------------------------------------------------------- */
+
+/* .file 1 "name" [, time, size] */
+static bool file_directive(struct sg_ptx *ptx) {
+    uint64_t number;
+    if (!sg_ptx_next(ptx) || !sg_ptx_integer(ptx, &number))
+        return false;
+    if (ptx->word.kind != SG_WORD_STRING)
+        return sg_ptx_unexpected(ptx, "the name of a file");
+    if (!sg_ptx_next(ptx))
+        return false;
+    while (sg_ptx_accept(ptx, ",")) {
+        if (!sg_ptx_integer(ptx, &number))
+            return false;
+    }
+    return ptx->result == CUDA_SUCCESS;
+}
+
+static bool section_directive(struct sg_ptx *ptx) {
+    ptx->debug_found = true;
+    if (!sg_ptx_next(ptx))
+        return false;
+    if (ptx->word.kind != SG_WORD_DOTTED && ptx->word.kind != SG_WORD_NAME)
+        return sg_ptx_unexpected(ptx, "the name of a section");
+    if (!sg_ptx_next(ptx))
+        return false;
+    return sg_ptx_is(ptx, "{") ? sg_ptx_skip_block(ptx) : sg_ptx_unexpected(ptx, "{");
+}
+
+/* .alias name, of; */
+static bool alias_directive(struct sg_ptx *ptx) {
+    if (!sg_ptx_next(ptx))
+        return false;
+    struct sg_ptx_symbol *alias = sg_ptx_find(ptx, ptx->word.text, ptx->word.length);
+    if (!alias || alias->what != SG_SYMBOL_FUNCTION)
+        return sg_ptx_unexpected(ptx, "a function that was declared");
+    if (!sg_ptx_next(ptx) || !sg_ptx_expect(ptx, ","))
+        return false;
+    const struct sg_ptx_symbol *of = sg_ptx_find(ptx, ptx->word.text, ptx->word.length);
+    if (!of || of->what != SG_SYMBOL_FUNCTION)
+        return sg_ptx_unexpected(ptx, "a function that was declared");
+    alias->defined = true;
+    return sg_ptx_next(ptx) && sg_ptx_expect(ptx, ";");
+}
+
+static bool pragma_directive(struct sg_ptx *ptx) {
+    do {
+        if (!sg_ptx_next(ptx))
+            return false;
+        if (ptx->word.kind != SG_WORD_STRING)
+            return sg_ptx_unexpected(ptx, "a text in quotes");
+        if (!sg_ptx_next(ptx))
+            return false;
+    } while (sg_ptx_is(ptx, ","));
+    return sg_ptx_expect(ptx, ";");
+}
+
+/* @@DWARF of old compilers: the rest of the line is data. */
+static bool dwarf_line(struct sg_ptx *ptx) {
+    size_t line = ptx->word.line;
+    ptx->debug_found = true;
+    do {
+        if (!sg_ptx_next(ptx))
+            return false;
+    } while (ptx->word.kind != SG_WORD_END && ptx->word.line == line);
+    return true;
+}
+
+static bool linkage_of(struct sg_ptx *ptx, enum sg_linkage *linkage) {
+    static const struct {
+        const char *text;
+        enum sg_linkage linkage;
+    } all[] = {{".visible", SG_LINK_VISIBLE},
+               {".extern", SG_LINK_EXTERN},
+               {".weak", SG_LINK_WEAK},
+               {".common", SG_LINK_COMMON}};
+    *linkage = SG_LINK_OWN;
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (sg_ptx_accept(ptx, all[i].text)) {
+            *linkage = all[i].linkage;
+            break;
+        }
+    }
+    return ptx->result == CUDA_SUCCESS;
+}
+
+static bool directive(struct sg_ptx *ptx) {
+    enum sg_linkage linkage;
+    if (sg_ptx_is(ptx, ".file"))
+        return file_directive(ptx);
+    if (sg_ptx_is(ptx, ".section"))
+        return section_directive(ptx);
+    if (sg_ptx_is(ptx, ".alias"))
+        return alias_directive(ptx);
+    if (sg_ptx_is(ptx, ".pragma"))
+        return pragma_directive(ptx);
+    if (sg_ptx_is(ptx, "@"))
+        return dwarf_line(ptx);
+    if (!linkage_of(ptx, &linkage))
+        return false;
+    if (sg_ptx_is(ptx, ".entry") || sg_ptx_is(ptx, ".func"))
+        return sg_ptx_function(ptx, linkage);
+    if (sg_ptx_space(&ptx->word) != SG_SPACE_NONE)
+        return sg_ptx_variables(ptx, linkage);
+    return sg_ptx_unexpected(ptx, "a directive of the module");
+}
+
+static bool read_all(struct sg_ptx *ptx) {
+    if (!sg_ptx_head(ptx))
+        return false;
+    while (ptx->word.kind != SG_WORD_END) {
+        if (!directive(ptx))
+            return false;
+    }
+    return sg_ptx_close(ptx);
+}
+
+CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *options,
+                     struct sg_image_log *log, struct sg_image *image) {
+    struct sg_ptx ptx = {
+        .words = {(const char *)bytes.data, (const char *)bytes.data + bytes.size, 1},
+        .options = options,
+        .log = log,
+        .image = image,
+    };
+    image->source = SG_IMAGE_PTX;
+    image->ptx = sg_image_text((const char *)bytes.data, bytes.size);
+    if (!image->ptx)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    bool good = read_all(&ptx);
+    free(ptx.symbols);
+    free(ptx.pending);
+    free(ptx.uses);
+    free(ptx.blocks);
+    free(ptx.shadows);
+    sg_names_clear(&ptx.names);
+    sg_names_clear(&ptx.locals);
+    if (!good && ptx.result == CUDA_SUCCESS)
+        ptx.result = CUDA_ERROR_INVALID_PTX;
+    return ptx.result;
+}

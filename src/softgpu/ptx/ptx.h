@@ -1,0 +1,274 @@
+/* The reader of PTX text, in parts: words, directives, functions, bodies, values. */
+#ifndef SG_PTX_PTX_H
+#define SG_PTX_PTX_H
+
+#include "softgpu/image/reader.h"
+
+sg_reader sg_ptx_read; /* text; `bytes` is all of it, without a final zero */
+
+/* ---- words (ptx_words.c) --------------------------------------------------------------------- */
+
+enum sg_word_kind {
+    SG_WORD_END,
+    SG_WORD_NAME,     /* add, %r1, $L_1, _ */
+    SG_WORD_DOTTED,   /* .version, .u32, .shared::cluster */
+    SG_WORD_INTEGER,  /* number */
+    SG_WORD_FLOAT,    /* number: bits of a double */
+    SG_WORD_STRING,   /* with its quotes */
+    SG_WORD_OPERATOR, /* one character, or two: << >> <= >= == != && || */
+    SG_WORD_WRONG     /* no word at all */
+};
+
+struct sg_word {
+    enum sg_word_kind kind;
+    const char *text;
+    size_t length, line;
+    uint64_t number;
+    bool single;    /* a float of 32 bits, 0f...: `number` are these bits */
+    bool is_signed; /* an integer without U that fits */
+    bool apart;     /* blanks or a comment before it */
+};
+
+struct sg_words {
+    const char *at, *end;
+    size_t line;
+};
+
+void sg_words_next(struct sg_words *words, struct sg_word *word);
+bool sg_word_is(const struct sg_word *word, const char *text);
+
+/* ---- the text as a whole --------------------------------------------------------------------- */
+
+enum sg_space {
+    SG_SPACE_NONE,
+    SG_SPACE_GLOBAL,
+    SG_SPACE_CONST,
+    SG_SPACE_SHARED,
+    SG_SPACE_LOCAL,
+    SG_SPACE_PARAM,
+    SG_SPACE_REG,
+    SG_SPACE_TEX
+};
+
+enum sg_linkage { SG_LINK_OWN, SG_LINK_VISIBLE, SG_LINK_EXTERN, SG_LINK_WEAK, SG_LINK_COMMON };
+
+/* Something of the module that has a name. */
+struct sg_ptx_symbol {
+    const char *name;
+    size_t length;
+    enum { SG_SYMBOL_ENTRY, SG_SYMBOL_FUNCTION, SG_SYMBOL_VARIABLE, SG_SYMBOL_OPAQUE } what;
+    enum sg_space space;
+    enum sg_linkage linkage;
+    bool defined;
+    bool referenced; /* by a body or an initial value */
+    size_t index;    /* of an entry or variable in the image; SIZE_MAX when it is not there */
+    size_t line;
+    uint64_t size, alignment; /* of a variable in .shared */
+    uint64_t range;           /* how many registers have the name, with a number behind it */
+    size_t last_user;         /* the body or call graph that named it last */
+    /* A function: what its body declares, and which symbols it names. */
+    uint64_t shared, shared_alignment;
+    uint64_t local[8]; /* bytes by log2 of the alignment, the last for all above */
+    size_t first_use, use_count;
+    bool prototyped; /* the counts are known */
+    bool variadic;   /* the last parameter has no size: any number may follow */
+    size_t parameters, results;
+};
+
+struct sg_ptx {
+    struct sg_words words;
+    struct sg_word word; /* not yet taken */
+    const struct sg_image_options *options;
+    struct sg_image_log *log;
+    struct sg_image *image;
+    CUresult result;         /* the first thing that went wrong */
+    bool debug, debug_found; /* .target debug; a section with such information */
+    bool wide_addresses;     /* .address_size 64 is there */
+    bool tiny_addresses;     /* an address in a register of 8 or 16 bits was read */
+    size_t short_address; /* the line of the first one with 32 bits, where 64 are wanted; 0: none */
+    bool independent;     /* texmode_independent: samplers are declared by themselves */
+
+    struct sg_ptx_symbol *symbols;
+    size_t symbol_count;
+    struct sg_name_table names; /* scope 0: of the module, to index in symbols */
+
+    /* The body that is read. */
+    size_t body; /* the symbol + 1, or 0 */
+    struct sg_name_table locals;
+    struct sg_ptx_reference {
+        const char *name;
+        size_t length, line;
+    } * pending; /* names that may be labels further on */
+    size_t pending_count;
+    size_t *uses; /* symbols that bodies name */
+    size_t use_count;
+    struct sg_ptx_block {
+        size_t id, first_shadow;
+    } * blocks; /* that are open */
+    size_t block_count, block_ids;
+    struct sg_ptx_shadow {
+        const char *name;
+        size_t length, scope, value;
+    } * shadows; /* what to put back where a block ends */
+    size_t shadow_count;
+};
+
+/* Takes the word: the next is in ptx->word. False at something that is no word. */
+bool sg_ptx_next(struct sg_ptx *ptx);
+bool sg_ptx_is(const struct sg_ptx *ptx, const char *text);
+/* Takes it when it is there. */
+bool sg_ptx_accept(struct sg_ptx *ptx, const char *text);
+bool sg_ptx_expect(struct sg_ptx *ptx, const char *text);
+bool sg_ptx_integer(struct sg_ptx *ptx, uint64_t *number);
+/* Always false; keeps the first message. */
+bool sg_ptx_wrong(struct sg_ptx *ptx, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+bool sg_ptx_unexpected(struct sg_ptx *ptx, const char *wanted);
+bool sg_ptx_no_memory(struct sg_ptx *ptx);
+bool sg_ptx_skip_block(struct sg_ptx *ptx); /* from { to its } */
+
+/* ---- the parts ------------------------------------------------------------------------------- */
+
+bool sg_ptx_head(struct sg_ptx *ptx); /* .version, .target, .address_size */
+
+/* What a register holds, as far as instructions tell registers apart. */
+enum sg_ptx_class {
+    SG_CLASS_NONE,    /* unknown, or no register: nothing is checked */
+    SG_CLASS_BITS,    /* .b32 */
+    SG_CLASS_INTEGER, /* .u32, .s32 */
+    SG_CLASS_REAL,    /* .f16, .f32 */
+    SG_CLASS_PAIR,    /* .f16x2 */
+    SG_CLASS_PREDICATE
+};
+struct sg_ptx_kind {
+    enum sg_ptx_class class;
+    size_t width; /* in bytes */
+};
+
+struct sg_ptx_type {
+    unsigned size;
+    enum sg_ptx_class class;
+    bool untyped;               /* .b32: a bit pattern of any kind */
+    bool real, predicate, half; /* half: f16 and its like, which take no initial value */
+    enum { SG_OPAQUE_NONE, SG_OPAQUE_TEXTURE, SG_OPAQUE_SURFACE, SG_OPAQUE_SAMPLER } opaque;
+};
+bool sg_ptx_type(const struct sg_word *word, struct sg_ptx_type *type);
+enum sg_space sg_ptx_space(const struct sg_word *word);
+bool sg_ptx_alignment(struct sg_ptx *ptx, uint64_t *alignment);
+
+#define SG_PTX_DIMENSIONS 16
+/* A variable that is being declared. */
+struct sg_ptx_variable {
+    enum sg_space space;
+    enum sg_linkage linkage;
+    struct sg_ptx_type type;
+    struct sg_word name;
+    uint64_t alignment; /* as given; 0: the type's */
+    unsigned vector;    /* 1, 2, 4, 8 */
+    bool managed;
+    uint64_t extents[SG_PTX_DIMENSIONS + 1]; /* the last may be the vector's */
+    unsigned dimensions;
+    bool open;   /* name[] */
+    bool ranged; /* %r<n> */
+    uint64_t range;
+    uint64_t size;
+    unsigned char *initial;
+    uint64_t initial_size;
+    struct sg_relocation *relocations;
+    size_t relocation_count;
+    uint64_t pieces; /* bytes so far of an address that is given byte by byte */
+};
+
+/* After the linking directive: .global ... ; with all its names. */
+bool sg_ptx_variables(struct sg_ptx *ptx, enum sg_linkage linkage);
+/* .entry and .func, the word not yet taken. */
+bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage);
+/* From { on, which has been taken, to the } that closes it. */
+bool sg_ptx_body(struct sg_ptx *ptx);
+/* Declares a name in the body that is read, at its scope. */
+bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable);
+/* What a name in a body stands for. */
+struct sg_ptx_use {
+    struct sg_ptx_kind kind; /* of a register that is no vector */
+    enum sg_space space;     /* of a variable, a parameter or a register */
+    size_t symbol;           /* of the module, + 1; 0 for others */
+};
+bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_ptx_use *use);
+/* From behind its opcode to behind its semicolon (ptx_instruction.c). */
+bool sg_ptx_instruction(struct sg_ptx *ptx, const struct sg_word *name);
+bool sg_ptx_uses(struct sg_ptx *ptx, size_t symbol);
+/* Sums what entries use, names what is undefined. */
+bool sg_ptx_close(struct sg_ptx *ptx);
+
+/* The symbol of this name, made when it is not there. NULL: no memory. */
+struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *name, bool *made);
+struct sg_ptx_symbol *sg_ptx_find(struct sg_ptx *ptx, const char *name, size_t length);
+
+/* What follows the = of a variable. */
+bool sg_ptx_initial(struct sg_ptx *ptx, struct sg_ptx_variable *variable);
+
+/* A constant expression. */
+struct sg_ptx_value {
+    enum { SG_VALUE_INTEGER, SG_VALUE_REAL, SG_VALUE_ADDRESS } kind;
+    uint64_t number; /* or the addend */
+    double real;
+    bool is_signed, generic;
+    size_t symbol;
+    uint64_t mask; /* 0xFF00(x); 0 when not given */
+};
+bool sg_ptx_value(struct sg_ptx *ptx, struct sg_ptx_value *value);
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+enum {
+    SG_PTX_TYPED = 1,  /* a type must be named */
+    SG_PTX_ROUNDED = 2 /* of floats, a rounding or .approx must be named */
+};
+
+/* What an opcode takes (ptx_opcodes.c); what is zero or NULL is not checked. */
+struct sg_ptx_opcode {
+    const char *name;
+    unsigned char least, most, flags;
+    unsigned char types; /* how many types may be named */
+    /*
+     * A letter for the register of each operand: 1 and 2 of the first and second type that is
+     * named, x and y of these or wider, w of the first or, with .wide, twice as wide, u of 32 bits,
+     * p a predicate, - anything.
+     */
+    const char *operands;
+    const char *modifiers;     /* those that there are beside types, each at most once */
+    unsigned char spaces;      /* sets of SG_SPACE_... that addresses of the opcode can be in */
+    unsigned char sm, version; /* the first that know it */
+};
+const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length);
+bool sg_ptx_modifier(const char *name, size_t length); /* .name, .name::name */
+
+#define SG_PTX_OPERANDS 6 /* so many are checked */
+
+/* What was read of one instruction. */
+struct sg_ptx_given {
+    unsigned type_count;
+    struct sg_ptx_kind types[2];         /* the first ones */
+    bool real, rounded, wide, predicate; /* what the modifiers name */
+    enum sg_space space;
+    uint64_t seen;  /* which of the opcode's modifiers */
+    unsigned count; /* of operands */
+    struct sg_ptx_kind registers[SG_PTX_OPERANDS];
+    size_t items[SG_PTX_OPERANDS]; /* in the round brackets that an operand is */
+    size_t target;                 /* symbol of the first name that is an operand, + 1 */
+    unsigned target_at;            /* which operand that is */
+    bool addressed;                /* there is an address; it begins with a name */
+    struct sg_ptx_use address;
+};
+
+/* The rules for instructions (ptx_rules.c). */
+bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider);
+/* One modifier, which is the current word. */
+bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                           struct sg_ptx_given *given);
+bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                              const struct sg_ptx_given *given);
+
+bool sg_ptx_special_register(const char *name, size_t length);
+
+#endif

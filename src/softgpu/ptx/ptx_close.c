@@ -1,0 +1,210 @@
+/* The end of the text: what entries use of shared and local memory, and what nobody defined. */
+#include "softgpu/ptx/ptx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls that are followed for all entries together; a compiler's text needs a few for each. */
+#define MOST_STEPS ((size_t)20000000)
+
+/* Functions that the driver itself has. */
+static bool of_the_driver(const struct sg_ptx_symbol *symbol) {
+    static const char *const names[] = {"vprintf",      "malloc", "free",
+                                        "__assertfail", "memcpy", "memset"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (symbol->length == strlen(names[i]) &&
+            memcmp(symbol->name, names[i], symbol->length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool undefined(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol) {
+    struct sg_image *image = ptx->image;
+    if (!ptx->options->relocatable) {
+        ptx->word.line = symbol->line;
+        return sg_ptx_wrong(ptx, "'%.*s' is declared, and used, but nowhere defined",
+                            symbol->length < 80 ? (int)symbol->length : 80, symbol->name);
+    }
+    return sg_image_add_name(&image->undefined, &image->undefined_count, symbol->name,
+                             symbol->length) ||
+           sg_ptx_no_memory(ptx);
+}
+
+/* What others of a link may call; false when there is no memory. */
+static bool export(struct sg_image *image, const struct sg_ptx_symbol *symbol) {
+    if (symbol->linkage == SG_LINK_VISIBLE)
+        return sg_image_add_name(&image->exported, &image->exported_count, symbol->name,
+                                 symbol->length);
+    return symbol->linkage != SG_LINK_WEAK ||
+           sg_image_add_name(&image->weak, &image->weak_count, symbol->name, symbol->length);
+}
+
+static bool settle_symbols(struct sg_ptx *ptx) {
+    for (size_t i = 0; i < ptx->symbol_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        bool function = symbol->what == SG_SYMBOL_FUNCTION, entry = symbol->what == SG_SYMBOL_ENTRY;
+        bool missing = function && symbol->referenced && !of_the_driver(symbol);
+        /* A declaration that is not external promises a body in this text. */
+        missing = missing || (function && symbol->linkage != SG_LINK_EXTERN) || entry;
+        if (!symbol->defined && missing && !undefined(ptx, symbol))
+            return false;
+        if (symbol->defined && function && !export(ptx->image, symbol))
+            return sg_ptx_no_memory(ptx);
+    }
+    return true;
+}
+
+/* ---- calls, for linkers ---------------------------------------------------------------------- */
+
+static bool is_code(const struct sg_ptx_symbol *symbol) {
+    return symbol->what == SG_SYMBOL_FUNCTION || symbol->what == SG_SYMBOL_ENTRY;
+}
+
+static bool add_code(struct sg_ptx *ptx, size_t *code_of) {
+    for (size_t i = 0; i < ptx->symbol_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        if (!is_code(symbol))
+            continue;
+        code_of[i] = ptx->image->code_count;
+        struct sg_image_code *code = sg_image_add_code(ptx->image, symbol->name, symbol->length);
+        if (!code)
+            return false;
+        code->defined = symbol->defined;
+        code->shared = !symbol->defined || symbol->linkage != SG_LINK_OWN;
+        code->needed = symbol->defined
+                           ? symbol->what == SG_SYMBOL_ENTRY
+                           : symbol->what == SG_SYMBOL_ENTRY || symbol->linkage != SG_LINK_EXTERN;
+    }
+    return true;
+}
+
+static bool add_calls(struct sg_ptx *ptx, const size_t *code_of) {
+    for (size_t i = 0; i < ptx->symbol_count; i++) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[i];
+        for (size_t u = 0; is_code(symbol) && u < symbol->use_count; u++) {
+            size_t to = ptx->uses[symbol->first_use + u];
+            if (to != i && is_code(&ptx->symbols[to]) &&
+                !sg_image_add_call(ptx->image, code_of[i], code_of[to]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool keep_calls(struct sg_ptx *ptx) {
+    size_t *code_of = calloc(ptx->symbol_count + 1, sizeof *code_of);
+    bool kept = code_of && add_code(ptx, code_of) && add_calls(ptx, code_of);
+    free(code_of);
+    return kept || sg_ptx_no_memory(ptx);
+}
+
+/* ---- memory of entries ----------------------------------------------------------------------- */
+
+struct walk {
+    size_t *queue; /* functions that are reached and not yet looked at */
+    size_t queued, mark, steps;
+    uint64_t shared;
+    uint64_t local[8];
+};
+
+static void add_aligned(uint64_t *sum, uint64_t alignment, uint64_t size) {
+    *sum = (*sum + alignment - 1) / alignment * alignment + size;
+}
+
+static void reach(struct walk *walk, struct sg_ptx_symbol *symbol, size_t index) {
+    if (symbol->last_user == walk->mark)
+        return;
+    symbol->last_user = walk->mark;
+    if (symbol->what == SG_SYMBOL_FUNCTION)
+        walk->queue[walk->queued++] = index;
+    else if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == SG_SPACE_SHARED &&
+             symbol->defined && symbol->size <= UINT32_MAX)
+        add_aligned(&walk->shared, symbol->alignment, symbol->size);
+}
+
+static bool follow(struct sg_ptx *ptx, struct walk *walk) {
+    while (walk->queued) {
+        const struct sg_ptx_symbol *symbol = &ptx->symbols[walk->queue[--walk->queued]];
+        if (symbol->shared)
+            add_aligned(&walk->shared, symbol->shared_alignment, symbol->shared);
+        walk->steps += symbol->use_count + 1;
+        if (walk->steps > MOST_STEPS)
+            return sg_ptx_wrong(ptx, "the calls of the text are too many to follow");
+        for (size_t i = 0; i < symbol->use_count; i++) {
+            size_t index = ptx->uses[symbol->first_use + i];
+            reach(walk, &ptx->symbols[index], index);
+        }
+    }
+    return true;
+}
+
+/* By falling alignment, and in all a multiple of 8, as ptxas lays out a frame. */
+static uint64_t frame(const uint64_t *local) {
+    uint64_t sum = 0;
+    for (unsigned log = 8; log-- > 0;) {
+        uint64_t alignment = (uint64_t)1 << log;
+        if (local[log])
+            sum = (sum + alignment - 1) / alignment * alignment + local[log];
+    }
+    return (sum + 7) & ~(uint64_t)7;
+}
+
+static bool memory_of(struct sg_ptx *ptx, struct walk *walk, size_t index) {
+    const struct sg_ptx_symbol *entry = &ptx->symbols[index];
+    struct sg_image_function *function = &ptx->image->functions[entry->index];
+    function->weak = entry->linkage == SG_LINK_WEAK;
+    function->visible = function->weak || entry->linkage == SG_LINK_VISIBLE;
+    /* Marks differ from those of the bodies. */
+    walk->mark = ptx->symbol_count + 2 + index;
+    walk->shared = 0;
+    walk->queue[walk->queued++] = index;
+    if (!follow(ptx, walk))
+        return false;
+    uint64_t local = frame(entry->local);
+    /* An H200 takes more than the 48 KiB that ptxas allows: all that a block can have. */
+    const uint64_t most = ptx->options->most_shared ? ptx->options->most_shared : UINT32_MAX;
+    if (walk->shared > most || local > UINT32_MAX)
+        return sg_ptx_wrong(ptx, "%s uses too much shared or local memory", function->name);
+    function->static_shared = (unsigned)walk->shared;
+    function->local = (unsigned)local;
+    return true;
+}
+
+static bool constants(struct sg_ptx *ptx) {
+    struct sg_image *image = ptx->image;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < image->variable_count; i++) {
+        const struct sg_image_variable *variable = &image->variables[i];
+        if (!variable->constant || variable->external)
+            continue;
+        add_aligned(&sum, variable->alignment, variable->size);
+        if (sum > 0x10000)
+            return sg_ptx_wrong(ptx, "the constants take more than 65536 bytes");
+    }
+    for (size_t i = 0; i < image->function_count; i++)
+        image->functions[i].constant = (unsigned)sum;
+    return true;
+}
+
+bool sg_ptx_close(struct sg_ptx *ptx) {
+    if (ptx->debug && !ptx->debug_found)
+        return sg_ptx_wrong(ptx, "target debug, but no debug information");
+    /* The narrowest register decides how wide addresses are, and only 32 bits are refused. */
+    if (ptx->wide_addresses && ptx->short_address && !ptx->tiny_addresses) {
+        ptx->word.line = ptx->short_address;
+        return sg_ptx_wrong(ptx, "an address has 64 bits, its register 32");
+    }
+    if (!settle_symbols(ptx) || !constants(ptx))
+        return false;
+    struct walk walk = {.queue = calloc(ptx->symbol_count + 1, sizeof *walk.queue)};
+    if (!walk.queue)
+        return sg_ptx_no_memory(ptx);
+    bool good = true;
+    for (size_t i = 0; good && i < ptx->symbol_count; i++) {
+        if (ptx->symbols[i].what == SG_SYMBOL_ENTRY && ptx->symbols[i].defined)
+            good = memory_of(ptx, &walk, i);
+    }
+    free(walk.queue);
+    return good && (!ptx->options->relocatable || keep_calls(ptx));
+}

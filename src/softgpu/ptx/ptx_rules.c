@@ -1,0 +1,272 @@
+/*
+ * What an instruction must keep to: its modifiers, the types of its registers, the state space of
+ * its address, the prototype of what it calls, the device and the version that know it. Each rule
+ * is what ptxas of CUDA 13.0 refuses, and no more: a text that hardware takes must never be
+ * refused.
+ */
+#include "softgpu/ptx/ptx.h"
+
+#include <string.h>
+
+/* ---- modifiers ------------------------------------------------------------------------------- */
+
+/* .u32, .bf16x2, .s16x2, .e4m3x4, .pred: instructions know more types than variables. */
+static bool names_type(const struct sg_word *word) {
+    const char *text = word->text + 1;
+    size_t length = word->length - 1;
+    if (length > 2 &&
+        (memcmp(text, "bf", 2) == 0 || memcmp(text, "tf", 2) == 0 || memcmp(text, "ue", 2) == 0))
+        text++;
+    return sg_word_is(word, ".pred") ||
+           (length > 1 && strchr("busfe", text[0]) && text[1] >= '0' && text[1] <= '9');
+}
+
+static bool names_rounding(const struct sg_word *word) {
+    static const char *const all[] = {".rn", ".rz", ".rm", ".rp", ".approx", ".full"};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (sg_word_is(word, all[i]))
+            return true;
+    }
+    return false;
+}
+
+/* .b32, .s64, .f16x2: the types that registers are told apart by. */
+static struct sg_ptx_kind kind_of(const struct sg_word *word) {
+    static const struct {
+        const char *text;
+        struct sg_ptx_kind kind;
+    } kinds[] = {
+        {".u8", {SG_CLASS_INTEGER, 1}},  {".s8", {SG_CLASS_INTEGER, 1}},
+        {".b8", {SG_CLASS_BITS, 1}},     {".u16", {SG_CLASS_INTEGER, 2}},
+        {".s16", {SG_CLASS_INTEGER, 2}}, {".b16", {SG_CLASS_BITS, 2}},
+        {".u32", {SG_CLASS_INTEGER, 4}}, {".s32", {SG_CLASS_INTEGER, 4}},
+        {".b32", {SG_CLASS_BITS, 4}},    {".u64", {SG_CLASS_INTEGER, 8}},
+        {".s64", {SG_CLASS_INTEGER, 8}}, {".b64", {SG_CLASS_BITS, 8}},
+        {".b128", {SG_CLASS_BITS, 16}},  {".f16", {SG_CLASS_REAL, 2}},
+        {".bf16", {SG_CLASS_REAL, 2}},   {".f32", {SG_CLASS_REAL, 4}},
+        {".f64", {SG_CLASS_REAL, 8}},    {".f16x2", {SG_CLASS_PAIR, 4}},
+        {".bf16x2", {SG_CLASS_PAIR, 4}}, {".pred", {SG_CLASS_PREDICATE, 1}},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (sg_word_is(word, kinds[i].text))
+            return kinds[i].kind;
+    }
+    return (struct sg_ptx_kind){0};
+}
+
+#define NOWHERE 64
+
+/* Where in a list of names with a blank between them; NOWHERE when it is not there. */
+static unsigned place_in(const char *list, const char *name, size_t length) {
+    for (unsigned at = 0; *list && at < NOWHERE; at++) {
+        size_t one = strcspn(list, " ");
+        if (one == length && memcmp(list, name, length) == 0)
+            return at;
+        list += one + (list[one] == ' ');
+    }
+    return NOWHERE;
+}
+
+/* Targets of later devices take more: their texts are linked, and never loaded by sm_90. */
+static bool newer_target(const struct sg_ptx *ptx) {
+    return ptx->image->target >= 100;
+}
+
+/* ptxas lets these pass with any opcode, and heeds them only where they mean something. */
+static const char unheeded[] =
+    "b2 b4x16_p64 b6x16_p32 b8x16 box_dim element_stride elemtype fill_mode finite global_address "
+    "global_dim global_stride infinite interleave_layout normal notanumber number rank samplerref "
+    "subnormal surfref swizzle_atomicity swizzle_mode texref";
+
+/* Flags, which ptxas sets as often as they are named; of all others it wants one. */
+static const char repeatable[] = "NaN approx cc relu sat shiftamt uni";
+
+/* Whether the opcode has this modifier; *known says so. */
+static bool listed(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                   struct sg_ptx_given *given, bool *known) {
+    const char *name = ptx->word.text + 1;
+    size_t length = ptx->word.length - 1;
+    unsigned at = opcode->modifiers ? place_in(opcode->modifiers, name, length) : NOWHERE;
+    *known = at != NOWHERE;
+    if (!*known)
+        return true;
+    bool again = given->seen >> at & 1;
+    given->seen |= (uint64_t)1 << at;
+    return !again || place_in(repeatable, name, length) != NOWHERE || newer_target(ptx) ||
+           sg_ptx_wrong(ptx, "'.%.*s' is given twice", length < 60 ? (int)length : 60, name);
+}
+
+static bool type_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                          struct sg_ptx_given *given) {
+    struct sg_ptx_kind kind = kind_of(&ptx->word);
+    if (given->type_count < 2)
+        given->types[given->type_count] = kind;
+    given->real = given->real || (kind.class == SG_CLASS_REAL && kind.width > 2);
+    given->type_count++;
+    given->predicate = given->predicate || kind.class == SG_CLASS_PREDICATE;
+    /* ptxas lets .pred stand beside another type. */
+    return !opcode->types || given->predicate || given->type_count <= opcode->types ||
+           newer_target(ptx) || sg_ptx_wrong(ptx, "%s takes fewer types", opcode->name);
+}
+
+/* What rules of other places want to know. */
+static void note(const struct sg_word *word, struct sg_ptx_given *given) {
+    given->rounded = given->rounded || names_rounding(word);
+    given->wide = given->wide || sg_word_is(word, ".wide");
+    const char *colon = memchr(word->text, ':', word->length);
+    struct sg_word space = *word;
+    space.length = colon ? (size_t)(colon - word->text) : word->length;
+    if (sg_ptx_space(&space) != SG_SPACE_NONE)
+        given->space = sg_ptx_space(&space);
+}
+
+bool sg_ptx_check_modifier(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                           struct sg_ptx_given *given) {
+    const struct sg_word *word = &ptx->word;
+    int length = word->length < 60 ? (int)word->length : 60;
+    bool known, ignored;
+    if (!sg_ptx_modifier(word->text, word->length))
+        return sg_ptx_wrong(ptx, "unknown modifier '%.*s'", length, word->text);
+    if (!listed(ptx, opcode, given, &known))
+        return false;
+    ignored = opcode->modifiers && place_in(unheeded, word->text + 1, word->length - 1) != NOWHERE;
+    if (!known && !ignored && names_type(word)) /* .f4e of prmt is no type */
+        return type_modifier(ptx, opcode, given);
+    if (!known && !ignored && opcode->modifiers && !newer_target(ptx))
+        return sg_ptx_wrong(ptx, "%s does not take '%.*s'", opcode->name, length, word->text);
+    note(word, given);
+    return true;
+}
+
+/* ---- registers ------------------------------------------------------------------------------- */
+
+bool sg_ptx_agrees(struct sg_ptx_kind is, struct sg_ptx_kind wanted, bool wider) {
+    if (is.class == SG_CLASS_NONE || wanted.class == SG_CLASS_NONE)
+        return true;
+    /* ptxas takes .f16x2 for a predicate, too. */
+    if (wanted.class == SG_CLASS_PREDICATE)
+        return is.class == SG_CLASS_PREDICATE || is.class == SG_CLASS_PAIR;
+    if (wanted.class == SG_CLASS_PAIR && is.class == SG_CLASS_PREDICATE)
+        return true;
+    if (is.class == SG_CLASS_PREDICATE || is.width < wanted.width ||
+        (is.width > wanted.width && !wider))
+        return false;
+    switch (wanted.class) {
+    case SG_CLASS_INTEGER:
+        return is.class != SG_CLASS_REAL;
+    case SG_CLASS_REAL:
+        return is.class == SG_CLASS_BITS || (is.class == SG_CLASS_REAL && is.width == wanted.width);
+    case SG_CLASS_PAIR:
+        return is.class == SG_CLASS_BITS || is.class == SG_CLASS_PAIR;
+    default:
+        return true;
+    }
+}
+
+static struct sg_ptx_kind wanted_kind(char letter, const struct sg_ptx_given *given) {
+    struct sg_ptx_kind kind = {0};
+    switch (letter) {
+    case '2':
+    case 'y':
+        return given->types[1];
+    case '1':
+    case 'x':
+        return given->types[0];
+    case 'w':
+        kind = given->types[0];
+        kind.width *= given->wide ? 2 : 1;
+        return kind;
+    case 'u':
+        return (struct sg_ptx_kind){SG_CLASS_INTEGER, 4};
+    case 'p':
+        return (struct sg_ptx_kind){SG_CLASS_PREDICATE, 1};
+    default:
+        return kind;
+    }
+}
+
+static bool registers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                      const struct sg_ptx_given *given) {
+    /* More types than the opcode has say something else of each operand. */
+    if (!opcode->operands || given->type_count > (opcode->types ? opcode->types : 2))
+        return true;
+    for (size_t i = 0; i < SG_PTX_OPERANDS && i < given->count && opcode->operands[i]; i++) {
+        char letter = opcode->operands[i];
+        if (!sg_ptx_agrees(given->registers[i], wanted_kind(letter, given),
+                           letter == 'x' || letter == 'y'))
+            return sg_ptx_wrong(ptx, "operand %zu of %s is not of its type", i + 1, opcode->name);
+    }
+    return true;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
+
+static bool space_matches(enum sg_space is, enum sg_space wanted) {
+    if (wanted != SG_SPACE_NONE)
+        return is == wanted;
+    return is == SG_SPACE_GLOBAL || is == SG_SPACE_SHARED || is == SG_SPACE_LOCAL;
+}
+
+static bool address(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                    const struct sg_ptx_given *given) {
+    const struct sg_ptx_use *at = &given->address;
+    if (at->kind.width == 1 || at->kind.width == 2)
+        ptx->tiny_addresses = true;
+    if (!opcode->spaces)
+        return true;
+    if (given->space != SG_SPACE_NONE && !(opcode->spaces >> given->space & 1))
+        return sg_ptx_wrong(ptx, "%s is not for this state space", opcode->name);
+    if (!given->addressed)
+        return true;
+    if (at->space != SG_SPACE_NONE && at->space != SG_SPACE_REG)
+        return space_matches(at->space, given->space) ||
+               sg_ptx_wrong(ptx, "the address is of another state space than %s", opcode->name);
+    if (at->kind.class != SG_CLASS_NONE && at->kind.class != SG_CLASS_BITS &&
+        at->kind.class != SG_CLASS_INTEGER)
+        return sg_ptx_wrong(ptx, "the address is no integer");
+    /* In the other spaces any width will do. */
+    bool whole = given->space == SG_SPACE_NONE || given->space == SG_SPACE_GLOBAL;
+    if (whole && at->kind.width == 4 && !ptx->short_address)
+        ptx->short_address = ptx->word.line;
+    return true;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static bool call(struct sg_ptx *ptx, const struct sg_ptx_given *given) {
+    if (!given->target || given->target_at >= 2)
+        return true;
+    const struct sg_ptx_symbol *symbol = &ptx->symbols[given->target - 1];
+    if (symbol->what == SG_SYMBOL_ENTRY)
+        return sg_ptx_wrong(ptx, "an entry cannot be called");
+    if (symbol->what != SG_SYMBOL_FUNCTION || !symbol->prototyped || symbol->variadic)
+        return true;
+    size_t results = given->target_at ? given->items[0] : 0;
+    size_t parameters = given->items[given->target_at + 1];
+    return (results == symbol->results && parameters == symbol->parameters) ||
+           sg_ptx_wrong(ptx, "'%.*s' has other parameters",
+                        symbol->length < 80 ? (int)symbol->length : 80, symbol->name);
+}
+
+/* ---- the instruction ------------------------------------------------------------------------- */
+
+static bool known_here(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode) {
+    if (ptx->image->target < opcode->sm)
+        return sg_ptx_wrong(ptx, "%s needs target sm_%d", opcode->name, opcode->sm);
+    if (ptx->image->ptx_version < opcode->version)
+        return sg_ptx_wrong(ptx, "%s came with version %d.%d", opcode->name, opcode->version / 10,
+                            opcode->version % 10);
+    return true;
+}
+
+bool sg_ptx_check_instruction(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
+                              const struct sg_ptx_given *given) {
+    if (opcode->flags & SG_PTX_TYPED && !given->type_count)
+        return sg_ptx_wrong(ptx, "%s needs a type", opcode->name);
+    if (opcode->flags & SG_PTX_ROUNDED && given->real && !given->rounded)
+        return sg_ptx_wrong(ptx, "%s of floats needs a rounding, or .approx", opcode->name);
+    if (given->count < opcode->least || given->count > opcode->most)
+        return sg_ptx_wrong(ptx, "%s does not take %u operands", opcode->name, given->count);
+    return known_here(ptx, opcode) && registers(ptx, opcode, given) &&
+           address(ptx, opcode, given) && (strcmp(opcode->name, "call") != 0 || call(ptx, given));
+}

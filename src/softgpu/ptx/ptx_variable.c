@@ -1,0 +1,318 @@
+/* Declarations: state space, alignment, type, names with their extents. */
+#include "softgpu/ptx/ptx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum sg_space sg_ptx_space(const struct sg_word *word) {
+    static const struct {
+        const char *text;
+        enum sg_space space;
+    } spaces[] = {{".global", SG_SPACE_GLOBAL}, {".const", SG_SPACE_CONST},
+                  {".shared", SG_SPACE_SHARED}, {".local", SG_SPACE_LOCAL},
+                  {".param", SG_SPACE_PARAM},   {".reg", SG_SPACE_REG},
+                  {".tex", SG_SPACE_TEX}};
+    for (size_t i = 0; word->kind == SG_WORD_DOTTED && i < sizeof spaces / sizeof spaces[0]; i++) {
+        if (sg_word_is(word, spaces[i].text))
+            return spaces[i].space;
+    }
+    return SG_SPACE_NONE;
+}
+
+bool sg_ptx_type(const struct sg_word *word, struct sg_ptx_type *type) {
+    static const struct {
+        const char *text;
+        struct sg_ptx_type type;
+    } types[] = {
+        {".b8", {.size = 1, .untyped = true, .class = SG_CLASS_BITS}},
+        {".u8", {.size = 1, .class = SG_CLASS_INTEGER}},
+        {".s8", {.size = 1, .class = SG_CLASS_INTEGER}},
+        {".b16", {.size = 2, .untyped = true, .class = SG_CLASS_BITS}},
+        {".u16", {.size = 2, .class = SG_CLASS_INTEGER}},
+        {".s16", {.size = 2, .class = SG_CLASS_INTEGER}},
+        {".b32", {.size = 4, .untyped = true, .class = SG_CLASS_BITS}},
+        {".u32", {.size = 4, .class = SG_CLASS_INTEGER}},
+        {".s32", {.size = 4, .class = SG_CLASS_INTEGER}},
+        {".b64", {.size = 8, .untyped = true, .class = SG_CLASS_BITS}},
+        {".u64", {.size = 8, .class = SG_CLASS_INTEGER}},
+        {".s64", {.size = 8, .class = SG_CLASS_INTEGER}},
+        {".b128", {.size = 16, .untyped = true, .class = SG_CLASS_BITS}},
+        {".f32", {.size = 4, .real = true, .class = SG_CLASS_REAL}},
+        {".f64", {.size = 8, .real = true, .class = SG_CLASS_REAL}},
+        {".f16", {.size = 2, .half = true, .class = SG_CLASS_REAL}},
+        {".bf16", {.size = 2, .half = true}},
+        {".f16x2", {.size = 4, .half = true, .class = SG_CLASS_PAIR}},
+        {".bf16x2", {.size = 4, .half = true}},
+        {".tf32", {.size = 4, .half = true}},
+        {".pred", {.size = 1, .predicate = true, .class = SG_CLASS_PREDICATE}},
+        {".texref", {.size = 8, .opaque = SG_OPAQUE_TEXTURE}},
+        {".samplerref", {.size = 8, .opaque = SG_OPAQUE_SAMPLER}},
+        {".surfref", {.size = 8, .opaque = SG_OPAQUE_SURFACE}},
+    };
+    for (size_t i = 0; word->kind == SG_WORD_DOTTED && i < sizeof types / sizeof types[0]; i++) {
+        if (sg_word_is(word, types[i].text)) {
+            *type = types[i].type;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sg_ptx_alignment(struct sg_ptx *ptx, uint64_t *alignment) {
+    if (!sg_ptx_next(ptx) || !sg_ptx_integer(ptx, alignment))
+        return false;
+    if (*alignment == 0 || (*alignment & (*alignment - 1)) != 0)
+        return sg_ptx_wrong(ptx, "an alignment is a power of two");
+    return *alignment <= (1u << 30) || sg_ptx_wrong(ptx, "the alignment is too large");
+}
+
+/* ---- what comes before the name -------------------------------------------------------------- */
+
+static bool attributes(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    if (!sg_ptx_next(ptx) || !sg_ptx_expect(ptx, "("))
+        return false;
+    do {
+        uint64_t number;
+        if (sg_ptx_accept(ptx, ".managed")) {
+            variable->managed = true;
+        } else if (sg_ptx_accept(ptx, ".unified")) {
+            if (!ptx->options->relocatable)
+                return sg_ptx_wrong(ptx, "unified addresses are for inputs of a link");
+            if (!sg_ptx_expect(ptx, "(") || !sg_ptx_integer(ptx, &number) ||
+                !sg_ptx_expect(ptx, ",") || !sg_ptx_integer(ptx, &number) ||
+                !sg_ptx_expect(ptx, ")"))
+                return false;
+        } else {
+            return sg_ptx_unexpected(ptx, ".managed or .unified");
+        }
+    } while (sg_ptx_accept(ptx, ","));
+    if (variable->managed && variable->space != SG_SPACE_GLOBAL)
+        return sg_ptx_wrong(ptx, "only variables in .global can be managed");
+    return sg_ptx_expect(ptx, ")");
+}
+
+static bool vector(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    variable->vector = (unsigned)(ptx->word.text[2] - '0');
+    return sg_ptx_next(ptx);
+}
+
+/* Up to the type, which is taken. */
+static bool specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    variable->vector = 1;
+    while (!sg_ptx_type(&ptx->word, &variable->type)) {
+        bool good;
+        if (sg_ptx_is(ptx, ".align"))
+            good = sg_ptx_alignment(ptx, &variable->alignment);
+        else if (sg_ptx_is(ptx, ".attribute"))
+            good = attributes(ptx, variable);
+        else if (sg_ptx_is(ptx, ".v2") || sg_ptx_is(ptx, ".v4") || sg_ptx_is(ptx, ".v8"))
+            good = vector(ptx, variable);
+        else
+            good = sg_ptx_unexpected(ptx, "a type");
+        if (!good)
+            return false;
+    }
+    if (variable->type.size == 16 && ptx->image->ptx_version < 83)
+        return sg_ptx_wrong(ptx, ".b128 came with version 8.3");
+    if (variable->type.predicate && variable->space != SG_SPACE_REG)
+        return sg_ptx_wrong(ptx, "a predicate lives in a register");
+    return sg_ptx_next(ptx);
+}
+
+/* ---- the name and what comes behind it ------------------------------------------------------- */
+
+static bool extent(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    uint64_t count = 0;
+    if (!sg_ptx_next(ptx))
+        return false;
+    if (variable->dimensions == SG_PTX_DIMENSIONS)
+        return sg_ptx_wrong(ptx, "too many dimensions");
+    if (sg_ptx_is(ptx, "]")) {
+        if (variable->dimensions)
+            return sg_ptx_wrong(ptx, "only the first extent may be open");
+        variable->open = true;
+    } else if (!sg_ptx_integer(ptx, &count)) {
+        return false;
+    }
+    variable->open = variable->open || (variable->dimensions == 0 && count == 0);
+    variable->extents[variable->dimensions++] = count;
+    return sg_ptx_expect(ptx, "]");
+}
+
+static bool range(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    variable->ranged = true;
+    return sg_ptx_next(ptx) && sg_ptx_integer(ptx, &variable->range) && sg_ptx_expect(ptx, ">");
+}
+
+static bool name_and_extents(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    if (ptx->word.kind != SG_WORD_NAME || sg_ptx_is(ptx, "_"))
+        return sg_ptx_unexpected(ptx, "a name");
+    variable->name = ptx->word;
+    if (!sg_ptx_next(ptx))
+        return false;
+    if (sg_ptx_is(ptx, "<"))
+        return range(ptx, variable);
+    while (sg_ptx_is(ptx, "[")) {
+        if (!extent(ptx, variable))
+            return false;
+    }
+    return true;
+}
+
+/* An initial value may have closed the first extent. */
+static bool total(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    variable->size = (uint64_t)variable->type.size * variable->vector;
+    for (unsigned i = 0; i < variable->dimensions; i++) {
+        if (__builtin_mul_overflow(variable->size, variable->extents[i], &variable->size) ||
+            variable->size > INT64_MAX)
+            return sg_ptx_wrong(ptx, "the variable is too large");
+    }
+    uint64_t natural = (uint64_t)variable->type.size * variable->vector;
+    if (variable->alignment == 0)
+        variable->alignment = natural > 128 ? 128 : natural;
+    return true;
+}
+
+/* ---- of the module --------------------------------------------------------------------------- */
+
+static bool allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
+    /* Registers and .local of the module are of old texts, but hardware takes them. */
+    return variable->space != SG_SPACE_PARAM ||
+           sg_ptx_wrong(ptx, "a parameter belongs to a function");
+}
+
+static bool initial_allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
+    if (variable->linkage == SG_LINK_EXTERN)
+        return sg_ptx_wrong(ptx, "what is external has no initial value");
+    if (variable->space != SG_SPACE_GLOBAL && variable->space != SG_SPACE_CONST)
+        return sg_ptx_wrong(ptx, "only .global and .const have initial values");
+    if (variable->type.half)
+        return sg_ptx_wrong(ptx, "this type has no initial values");
+    return true;
+}
+
+static void discard(struct sg_ptx_variable *variable) {
+    for (size_t i = 0; i < variable->relocation_count; i++)
+        free(variable->relocations[i].symbol);
+    free(variable->relocations);
+    free(variable->initial);
+}
+
+/* Into the image, which owns the initial value then. */
+static bool keep(struct sg_ptx *ptx, struct sg_ptx_variable *variable, size_t *index) {
+    struct sg_image *image = ptx->image;
+    struct sg_image_variable *to;
+    if (*index == SIZE_MAX) {
+        to = sg_image_grow(image->variables, &image->variable_count, sizeof *to);
+        if (!to)
+            return sg_ptx_no_memory(ptx);
+        image->variables = to;
+        *index = image->variable_count - 1;
+        to += *index;
+        to->name = sg_image_text(variable->name.text, variable->name.length);
+        if (!to->name)
+            return sg_ptx_no_memory(ptx);
+    } else {
+        to = &image->variables[*index];
+    }
+    to->size = variable->size;
+    to->alignment = variable->alignment;
+    to->constant = variable->space == SG_SPACE_CONST;
+    to->managed = variable->managed;
+    to->external = variable->linkage == SG_LINK_EXTERN;
+    to->visible = variable->linkage != SG_LINK_OWN && variable->linkage != SG_LINK_EXTERN;
+    to->common = variable->linkage == SG_LINK_COMMON;
+    to->weak = to->common || variable->linkage == SG_LINK_WEAK;
+    to->initial = variable->initial;
+    to->initial_size = variable->initial_size;
+    to->relocations = variable->relocations;
+    to->relocation_count = variable->relocation_count;
+    variable->initial = NULL;
+    variable->relocations = NULL;
+    variable->relocation_count = 0;
+    return true;
+}
+
+static bool keep_opaque(struct sg_ptx *ptx, const struct sg_ptx_variable *variable) {
+    struct sg_image *image = ptx->image;
+    const struct sg_word *name = &variable->name;
+    bool added = true;
+    if (variable->type.opaque == SG_OPAQUE_SAMPLER && !ptx->independent)
+        return sg_ptx_wrong(ptx, "a sampler by itself needs texmode_independent");
+    if (variable->type.opaque == SG_OPAQUE_SURFACE)
+        added =
+            sg_image_add_name(&image->surfaces, &image->surface_count, name->text, name->length);
+    else if (variable->type.opaque != SG_OPAQUE_SAMPLER)
+        added =
+            sg_image_add_name(&image->textures, &image->texture_count, name->text, name->length);
+    return added || sg_ptx_no_memory(ptx);
+}
+
+/* A name may be declared again while it is external or common. */
+static bool again(struct sg_ptx *ptx, const struct sg_ptx_symbol *symbol,
+                  const struct sg_ptx_variable *variable) {
+    bool loose = !symbol->defined || symbol->linkage == SG_LINK_COMMON ||
+                 variable->linkage == SG_LINK_EXTERN;
+    if (symbol->what == SG_SYMBOL_VARIABLE && symbol->space == variable->space && loose)
+        return true;
+    return sg_ptx_wrong(ptx, "'%.*s' was declared before, in line %zu",
+                        symbol->length < 80 ? (int)symbol->length : 80, symbol->name, symbol->line);
+}
+
+static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    bool made;
+    struct sg_ptx_symbol *symbol = sg_ptx_symbol(ptx, &variable->name, &made);
+    if (!symbol)
+        return false;
+    if (!made && !again(ptx, symbol, variable))
+        return false;
+    if (!made && symbol->defined)
+        return true;
+    symbol->what = variable->type.opaque != SG_OPAQUE_NONE ? SG_SYMBOL_OPAQUE : SG_SYMBOL_VARIABLE;
+    symbol->space = variable->space;
+    symbol->linkage = variable->linkage;
+    symbol->defined = variable->linkage != SG_LINK_EXTERN;
+    symbol->size = variable->size;
+    symbol->alignment = variable->alignment;
+    if (variable->type.opaque != SG_OPAQUE_NONE || variable->space == SG_SPACE_TEX)
+        return keep_opaque(ptx, variable);
+    symbol->range = variable->ranged ? variable->range : 0;
+    if (variable->space != SG_SPACE_GLOBAL && variable->space != SG_SPACE_CONST)
+        return true;
+    return keep(ptx, variable, &symbol->index);
+}
+
+static bool one(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
+    if (!name_and_extents(ptx, variable))
+        return false;
+    if (sg_ptx_is(ptx, "=") &&
+        (!initial_allowed(ptx, variable) || !sg_ptx_next(ptx) || !sg_ptx_initial(ptx, variable)))
+        return false;
+    if (variable->ranged && variable->space != SG_SPACE_REG)
+        return sg_ptx_wrong(ptx, "only registers are declared in ranges");
+    if (variable->open && variable->extents[0] == 0 && variable->linkage != SG_LINK_EXTERN)
+        return sg_ptx_wrong(ptx, "an extent is missing");
+    if (variable->open && variable->space == SG_SPACE_GLOBAL && variable->extents[0] == 0 &&
+        !ptx->options->relocatable)
+        return sg_ptx_wrong(ptx, "nobody else can define the variable");
+    if (!total(ptx, variable))
+        return false;
+    /* In a body, names last as long as their block. */
+    return ptx->body ? sg_ptx_declare_local(ptx, variable) : enter(ptx, variable);
+}
+
+bool sg_ptx_variables(struct sg_ptx *ptx, enum sg_linkage linkage) {
+    struct sg_ptx_variable common = {.space = sg_ptx_space(&ptx->word), .linkage = linkage};
+    if ((!ptx->body && !allowed(ptx, &common)) || !sg_ptx_next(ptx))
+        return false;
+    if (!specifiers(ptx, &common))
+        return false;
+    do {
+        struct sg_ptx_variable variable = common;
+        bool good = one(ptx, &variable);
+        discard(&variable);
+        if (!good)
+            return false;
+    } while (sg_ptx_accept(ptx, ","));
+    return sg_ptx_expect(ptx, ";");
+}

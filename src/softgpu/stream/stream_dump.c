@@ -1,0 +1,62 @@
+/* Streams and events in the state dump and the leak report. */
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
+#include "softgpu/stream/event.h"
+#include "softgpu/stream/schedule.h"
+
+struct lines {
+    struct sg_text *text;
+    unsigned number;
+};
+
+static uint64_t pending(const struct sg_stream *stream) {
+    return stream->submitted - stream->completed;
+}
+
+static void stream_line(uint64_t handle, void *object, void *user) {
+    const struct sg_stream *stream = object;
+    struct lines *lines = user;
+    sg_text_handle(lines->text, handle, stream->context);
+    sg_text_line(lines->text, "stream %u: device %d flags %u priority %d pending %llu%s",
+                 ++lines->number, stream->context->device, stream->flags, stream->priority,
+                 (unsigned long long)pending(stream), stream->capture ? " capturing" : "");
+}
+
+static void event_line(uint64_t handle, void *object, void *user) {
+    const struct sg_event *event = object;
+    struct lines *lines = user;
+    sg_text_handle(lines->text, handle, event->context);
+    const char *state = event->record == 0                ? "never recorded"
+                        : sg_token_complete(event->token) ? "complete"
+                                                          : "pending";
+    sg_text_line(lines->text, "event %u: device %d flags %u %s", ++lines->number,
+                 event->context->device, event->flags, state);
+}
+
+/* Work in default streams has no handle to show it by. */
+static void queued_line(struct sg_text *text) {
+    uint64_t operations = 0;
+    for (const struct sg_stream *s = sg_working; s; s = s->work_next)
+        operations += pending(s);
+    sg_text_line(text, "queued operations: %llu", (unsigned long long)operations);
+}
+
+static void dump(struct sg_text *text) {
+    struct lines events = {text, 0}, streams = {text, 0};
+    sg_handle_each(SG_KIND_EVENT, event_line, &events);
+    queued_line(text);
+    sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
+}
+
+static void leaks(struct sg_text *text) {
+    struct lines events = {text, 0}, streams = {text, 0};
+    sg_handle_each(SG_KIND_EVENT, event_line, &events);
+    sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
+}
+
+const struct sg_chapter sg_stream_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .context_begin = sg_streams_context_begin,
+    .context_end = {[SG_END_STREAMS] = sg_streams_context_end},
+};
