@@ -136,7 +136,8 @@ void sg_leaks_say(char *text, const char *when) {
     unsigned lines = 0;
     for (const char *at = text; *at; at++)
         lines += *at == '\n';
-    sg_log_lasting(SG_LOG_WARNING, "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
+    sg_log_lasting(SG_LOG_WARNING,
+                   "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
                    lines == 1 ? "" : "s", when);
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
