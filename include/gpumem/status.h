@@ -82,8 +82,8 @@ typedef void (*gpumem_log_fn)(void *user, gpumem_log_level level, const char *te
 /*
  * Sets the process-wide log callback and the most detailed level that it receives; NULL restores
  * the default: warnings and errors to standard error, or as GPUMEM_LOG (error, warning, info,
- * debug, off) says. Thread-safe; a line that another thread is just writing may still go to the
- * former callback after the return.
+ * debug, off) says; anything else there is ignored with a warning. Thread-safe; a line that another
+ * thread is just writing may still go to the former callback after the return.
  */
 GPUMEM_API void gpumem_set_log(gpumem_log_fn fn, void *user, gpumem_log_level max_level);
 

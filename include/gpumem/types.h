@@ -28,14 +28,16 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
  * later versions can add members. A NULL pointer and an all-zero struct mean the same: the default
  * that each member documents. A struct that sets any member must set `size`; one that sets members
  * which this library does not know yet is refused with INVALID_ARGUMENT instead of being half
- * obeyed.
+ * obeyed. A struct of any released version is accepted: what an older, smaller one does not have
+ * reads as zero. Of a struct whose size is 0 only the members of its first release are looked at.
  *
  *     gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer);
  *
  * Each struct has such a macro beside it, for C and C++20 (gpumem/options.h).
  *
  * Result structs begin with `size` too: the caller sets it to sizeof and the library fills no more
- * than that, also when it is newer than the caller.
+ * than that, also when it is newer than the caller, which may have the struct of any released
+ * version.
  */
 
 /*

@@ -133,6 +133,7 @@ typedef struct gpumem_alignment_options {
  * Every buffer begins at a multiple of `alignment`, and has memory of its own up to a multiple of
  * `size_multiple` behind it; gpumem_buffer_size stays what was asked for. A wrapped resource that
  * ignores alignments is asked for more, and a part of that is handed on, which cannot be exported.
+ * GPUMEM_STREAM_NONE is taken where the wrapped resource takes it.
  * INVALID_ARGUMENT: no powers of two.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_alignment_resource_create(
@@ -187,7 +188,8 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_failure_resource_create(
  * pinned for example. OUT_OF_MEMORY, OUT_OF_HOST_MEMORY and OUT_OF_CAPACITY of `first` lead there,
  * other errors do not; nor does an allocation with a capacity if buffers of `second` cannot grow.
  * Properties say what holds for both; stream_ordered is 1 if one of them is, can_resize and
- * exportable tell of `first`. When both fail the message has both reasons.
+ * exportable tell of `first`. GPUMEM_STREAM_NONE is taken where both take it. When both fail the
+ * message has both reasons.
  */
 GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_fallback_resource_create(
     gpumem_resource *first, gpumem_resource *second, gpumem_resource **resource);

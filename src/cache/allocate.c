@@ -1,8 +1,8 @@
 /* Where a block comes from when the calling thread has none at hand. */
 #include "cache/cache.h"
 
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 
 /* What a block of its own, cut without a class, needs at most. */
 static size_t direct_bytes(const gpumem_request *request) {

@@ -21,7 +21,7 @@
 
 #include "base/spans.h"
 #include "cache/classes.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #define GM_SLOTS 4 /* streams that one thread keeps blocks of at a time */
 

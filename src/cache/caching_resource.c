@@ -4,11 +4,11 @@
 #include "base/cancel.h"
 #include "base/object.h"
 #include "base/options.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/buffer.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 
@@ -53,7 +53,7 @@ static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
     struct gm_cache *cache = resource->user;
     CUstream stream = NULL;
     if (given) {
-        if (given->size != sizeof *given || given->alignment > GM_CLASS_UNIT ||
+        if (!gm_buffer_options_are_first(given) || given->alignment > GM_CLASS_UNIT ||
             (given->alignment & (given->alignment - 1)) || given->capacity)
             return NULL;
         stream = canonical(given->stream);
@@ -237,7 +237,7 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     pthread_mutex_lock(&cache->lock);
     read_info(cache, &filled);
     pthread_mutex_unlock(&cache->lock);
-    return gm_result_write("gpumem_caching_info", info, &filled, sizeof filled);
+    return GM_RESULT_WRITE(gpumem_caching_info, info, &filled);
 }
 
 /* What the meter does not know: what is free. */
@@ -448,8 +448,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
     gpumem_caching_options options;
     GM_CHECK(upstream, "gpumem_caching_resource_create");
     GM_REQUIRE(resource, "gpumem_caching_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_caching_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_caching_options, given, &options);
     if (status == GPUMEM_OK)
         status = check_options(&options);
     if (status != GPUMEM_OK)

@@ -3,10 +3,10 @@
 
 #include "base/cancel.h"
 #include "base/object.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* What a snapshot says of a caching resource: its segments, and who has which piece of them. */
 #include "cache/cache.h"
 
-#include "memory/describe.h"
+#include "memory/core/describe.h"
 
 enum mark { IN_USE = 0, OF_THREAD, OF_LANE, PENDING, OF_GRAPH };
 

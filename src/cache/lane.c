@@ -1,8 +1,8 @@
 /* Lanes: the segments of a stream, and the free blocks of its threads. The cache's lock is held. */
 #include "cache/cache.h"
 
-#include "memory/buffer.h"
-#include "memory/waits.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/buffer.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
 #include "cache/cache.h"
 
 #include "base/cancel.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/buffer.h"
 
 /* What a thread has counted goes to the shared meter when it is this much: high-water marks are
  * exact to that, times the threads. */

@@ -1,7 +1,7 @@
 /* Batches of freed blocks whose streams have not passed yet. */
 #include "cache/cache.h"
 
-#include "memory/waits.h"
+#include "memory/core/stream_waits.h"
 
 /* The driver is asked about so many streams that turn out to be busy, and so many batches are
  * looked at. What was looked at goes to the end, so that a stream which stands still hides nothing

@@ -1,9 +1,9 @@
 /* Segments: memory taken from the wrapped resource and given back to it. */
 #include "cache/cache.h"
 
-#include "memory/driver_error.h"
-#include "memory/waits.h"
-#include "memory/watch.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/stream_waits.h"
+#include "memory/object/watch.h"
 
 #include <stdlib.h>
 

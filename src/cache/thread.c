@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/fork.h"
-#include "memory/current.h"
-#include "memory/waits.h"
+#include "memory/core/current_context.h"
+#include "memory/core/stream_waits.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>

@@ -4,11 +4,11 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/call_site.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/objects.h"
-#include "memory/reclaim.h"
+#include "memory/core/call_site.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/objects.h"
+#include "memory/object/device.h"
+#include "memory/object/reclaim.h"
 
 #include <inttypes.h>
 
@@ -162,16 +162,15 @@ gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
     GM_REQUIRE(path && buffer, "gpumem_load_file: %s is NULL", !path ? "path" : "buffer");
     GM_CHECK(resource, "gpumem_load_file");
     /* Before the work, which would else be done for nothing. */
-    GM_REQUIRE(!report || report->size >= sizeof *report,
-               "gpumem_load_report: size is %zu; set it to sizeof(gpumem_load_report) before the "
-               "call",
-               report->size);
+    gpumem_status status = report ? GM_RESULT_CHECK(gpumem_load_report, report) : GPUMEM_OK;
+    if (status != GPUMEM_OK)
+        return status;
     struct load load = {
         .resource = resource,
         .device = gpumem_resource_device(resource),
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
-    gpumem_status status = gm_file_open(path, &load.file);
+    status = gm_file_open(path, &load.file);
     if (status != GPUMEM_OK)
         return status;
     gpumem_load_report facts = {.size = sizeof facts};
@@ -181,7 +180,7 @@ gpumem_status gpumem_load_file(gpumem_resource *resource, const char *path,
     if (status != GPUMEM_OK)
         return status;
     if (report)
-        (void)gm_result_write("gpumem_load_report", report, &facts, sizeof facts);
+        (void)GM_RESULT_WRITE(gpumem_load_report, report, &facts);
     *buffer = load.buffer;
     return GPUMEM_OK;
 }

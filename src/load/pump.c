@@ -3,8 +3,8 @@
 #include "base/host_memory.h"
 #include "base/options.h"
 #include "base/thread.h"
-#include "memory/objects.h"
-#include "memory/slab.h"
+#include "memory/core/objects.h"
+#include "memory/pinned/pinned_slab.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static size_t settle_chunk(size_t wanted, uint64_t total) {
 gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options *options,
                                 uint64_t total, size_t chunk) {
     gpumem_load_options given;
-    gpumem_status status = gm_options_read("gpumem_load_options", options, &given, sizeof given);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_load_options, options, &given);
     if (status != GPUMEM_OK)
         return status;
     if (given.threads > GM_PUMP_MAX_THREADS)

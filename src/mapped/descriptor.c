@@ -1,8 +1,8 @@
 /* Chunks that are mapped by their descriptors: the exported one, or that of the address range. */
 #include "base/log.h"
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 #include "mapped/host_range.h"
 
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
-#include "memory/extent.h"
+#include "memory/virtual/extent.h"
 
 struct gm_host_range {
     struct gm_mirror mirror; /* first: the mirror is the range */

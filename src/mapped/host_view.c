@@ -2,11 +2,11 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 
@@ -87,8 +87,7 @@ gpumem_status gpumem_host_view_create(gpumem_buffer *buffer, const gpumem_host_v
     gpumem_host_view_options options;
     GM_CHECK(buffer, "gpumem_host_view_create");
     GM_REQUIRE(view, "gpumem_host_view_create: view is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_host_view_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_host_view_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(buffer, &options);
     if (status != GPUMEM_OK)
@@ -146,7 +145,7 @@ gpumem_status gpumem_host_view_get_info(const gpumem_host_view *view, gpumem_map
     gpumem_status status = gm_mapper_info(&view->mapper, &found);
     if (status != GPUMEM_OK)
         return status;
-    return gm_result_write("gpumem_mapped_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_mapped_info, info, &found);
 }
 
 gpumem_status gpumem_host_view_flush(gpumem_host_view *view, size_t offset, size_t bytes) {

@@ -1,8 +1,8 @@
 /* Which method this machine has, by trying each. */
 #include "mapped/mapper.h"
 
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "vulkan/device.h"
 
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 #ifndef GM_MAPPED_MAPPER_H
 #define GM_MAPPED_MAPPER_H
 
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <gpumem/mapped.h>
 #include <stdbool.h>

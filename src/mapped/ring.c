@@ -4,11 +4,11 @@
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/mapper.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/virtual_resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/virtual/virtual_resource.h"
 
 #include <stdlib.h>
 
@@ -184,7 +184,7 @@ gpumem_status gpumem_ring_create(gpumem_resource *resource, const gpumem_ring_op
     gpumem_ring_options options;
     GM_CHECK(resource, "gpumem_ring_create");
     GM_REQUIRE(ring, "gpumem_ring_create: ring is NULL");
-    gpumem_status status = gm_options_read("gpumem_ring_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_ring_options, given, &options);
     if (status == GPUMEM_OK)
         status = check(&options);
     if (status != GPUMEM_OK)
@@ -321,5 +321,5 @@ gpumem_status gpumem_ring_get_info(gpumem_ring *ring, gpumem_ring_info *info) {
         .time_outs = ring->time_outs,
     };
     pthread_mutex_unlock(&ring->lock);
-    return gm_result_write("gpumem_ring_info", info, &found, sizeof found);
+    return GM_RESULT_WRITE(gpumem_ring_info, info, &found);
 }

@@ -2,8 +2,8 @@
 #include "base/cancel.h"
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 
 #include <stdatomic.h>
 #include <string.h>

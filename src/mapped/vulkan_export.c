@@ -1,7 +1,7 @@
 #include "mapped/vulkan_export.h"
 
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "vulkan/device.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Chunks that Vulkan imports and maps. */
 #include "base/log.h"
 #include "mapped/mapper.h"
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "vulkan/device.h"
 
 #include <unistd.h>

@@ -1,7 +1,7 @@
 #include "base/cancel.h"
 #include "base/descriptor.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/greeting.h"
 
 #include <errno.h>
@@ -67,8 +67,7 @@ static gpumem_status check_listener(int connection, const char *path,
 static gpumem_status write_peer(const struct gm_sender *other, gpumem_connection_peer *peer) {
     const gpumem_connection_peer filled = {
         .size = sizeof filled, .pid = other->pid, .user = other->uid};
-    return peer ? gm_result_write("gpumem_connection_peer", peer, &filled, sizeof filled)
-                : GPUMEM_OK;
+    return peer ? GM_RESULT_WRITE(gpumem_connection_peer, peer, &filled) : GPUMEM_OK;
 }
 
 gpumem_status gpumem_connect(const char *path, const gpumem_connect_options *given, int *connection,

@@ -2,7 +2,7 @@
 #ifndef GM_SHARE_DESCRIPTION_H
 #define GM_SHARE_DESCRIPTION_H
 
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 /*
  * Of memory that is mapped in chunks, as sent; both sides are on one machine, so that byte order is

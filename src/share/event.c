@@ -1,7 +1,7 @@
 /* Events of other processes: the driver's, by its 64 bytes. */
 #include "base/cancel.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
 #include "share/protocol.h"
 
 #include <stdlib.h>

@@ -2,12 +2,13 @@
 #include "base/cancel.h"
 #include "base/descriptor.h"
 #include "base/object.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/device.h"
-#include "memory/driver_error.h"
-#include "memory/pool.h"
-#include "memory/vmm.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/object/resource.h"
+#include "memory/pool/pool.h"
 #include "share/share.h"
 
 #include <errno.h>
@@ -64,12 +65,6 @@ static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffe
     return GPUMEM_OK;
 }
 
-static int is_imported(const gpumem_resource *resource) {
-    const gpumem_device *device = resource->device;
-    return resource == device->import_resource ||
-           resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
-}
-
 static gpumem_status check_chunks(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
     gpumem_status status = gm_buffer_not_in_slab(buffer, "be exported");
@@ -109,25 +104,23 @@ static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inne
 
 /* What is complete is listed, for snapshots. */
 static void list(gpumem_export *made) {
-    gpumem_device *device = made->device;
-    pthread_mutex_lock(&device->lock);
-    made->next = device->exports;
-    made->link = &device->exports;
+    struct gm_shared_lists *lists = gm_device_shared_lock(made->device);
+    made->next = lists->exports;
+    made->link = &lists->exports;
     if (made->next)
         made->next->link = &made->next;
-    device->exports = made;
-    pthread_mutex_unlock(&device->lock);
+    lists->exports = made;
+    gm_device_shared_unlock(made->device);
 }
 
 static void unlist(gpumem_export *made) {
-    gpumem_device *device = made->device;
-    pthread_mutex_lock(&device->lock);
+    (void)gm_device_shared_lock(made->device);
     if (made->link)
         *made->link = made->next;
     if (made->link && made->next)
         made->next->link = made->link;
     made->link = NULL;
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(made->device);
 }
 
 /* Gives the buffer up, and the descriptors. The wrapper that holds the inner buffer may free it in
@@ -430,7 +423,7 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
     GM_CHECK(buffer, "gpumem_export_create");
     GM_REQUIRE(exported, "gpumem_export_create: exported is NULL");
     GM_REQUIRE(!(buffer->freed & GM_FREED), "gpumem_export_create: the buffer was freed");
-    if (is_imported(buffer->resource))
+    if (gm_resource_is_imported(buffer->resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "an imported buffer is exported by the process that allocated it");
     gpumem_export *made = NULL;

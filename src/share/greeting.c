@@ -6,7 +6,7 @@
 #include "share/greeting.h"
 
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -36,8 +36,7 @@ static void own_users(struct gm_users *users) {
 
 gpumem_status gm_connect_options(const char *call, const gpumem_connect_options *given,
                                  gpumem_connect_options *options, struct gm_users *users) {
-    gpumem_status status =
-        gm_options_read("gpumem_connect_options", given, options, sizeof *options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_connect_options, given, options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options->user_count <= GM_MOST_USERS, "%s: %zu users are more than %d", call,

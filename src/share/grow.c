@@ -3,9 +3,9 @@
  * it does not have yet. Whatever fails leaves either side as it was.
  */
 #include "base/cancel.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
 #include "share/import.h"
 #include "share/protocol.h"
 

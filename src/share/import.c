@@ -2,12 +2,13 @@
 #include "share/import.h"
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/buffer.h"
-#include "memory/current.h"
-#include "memory/describe.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
-#include "memory/vmm.h"
+#include "memory/core/current_context.h"
+#include "memory/core/describe.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
+#include "memory/object/buffer.h"
+#include "memory/object/device.h"
+#include "memory/object/resource.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,15 +36,15 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     gpumem_device *device = user;
     (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
     struct gm_import *import = allocation->cookie;
-    pthread_mutex_lock(&device->lock);
+    struct gm_shared_lists *lists = gm_device_shared_lock(device);
     int last = --import->references == 0;
-    for (struct gm_import **at = &device->imports; last && *at; at = &(*at)->next) {
+    for (struct gm_import **at = &lists->imports; last && *at; at = &(*at)->next) {
         if (*at == import) {
             *at = import->next;
             break;
         }
     }
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(device);
     if (last)
         end_import(import);
 }
@@ -78,37 +79,14 @@ static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
 
 static const struct gm_describe_ops description = {.buffer = describe};
 
-static gpumem_status import_resource(gpumem_device *device, gpumem_resource **resource) {
-    pthread_mutex_lock(&device->lock);
-    gpumem_resource *found = device->import_resource;
-    pthread_mutex_unlock(&device->lock);
-    if (found) {
-        *resource = found;
-        return GPUMEM_OK;
-    }
-    gpumem_resource *made;
-    gpumem_status status = gm_resource_make_hidden(device, &ops, device, &made);
-    if (status != GPUMEM_OK)
-        return status;
-    made->chunks = chunks;
-    made->imported = 1;
-    gm_describe_set(made, &description);
-    pthread_mutex_lock(&device->lock);
-    if (!device->import_resource) {
-        device->import_resource = made;
-        made = NULL;
-    }
-    *resource = device->import_resource;
-    pthread_mutex_unlock(&device->lock);
-    free(made); /* another thread was faster */
-    return GPUMEM_OK;
-}
+static const struct gm_hidden_kind kind = {.ops = &ops, .chunks = chunks, .describe = &description};
 
 /* ---- Buffers over imports -------------------------------------------------------------------- */
 
 /* Adds a reference. */
-static struct gm_import *find_locked(gpumem_device *device, const struct gm_identity *identity) {
-    for (struct gm_import *i = device->imports; i; i = i->next)
+static struct gm_import *find_locked(const struct gm_shared_lists *lists,
+                                     const struct gm_identity *identity) {
+    for (struct gm_import *i = lists->imports; i; i = i->next)
         if (gm_identity_equal(&i->identity, identity)) {
             i->references++;
             return i;
@@ -117,9 +95,8 @@ static struct gm_import *find_locked(gpumem_device *device, const struct gm_iden
 }
 
 static struct gm_import *find(gpumem_device *device, const struct gm_identity *identity) {
-    pthread_mutex_lock(&device->lock);
-    struct gm_import *found = find_locked(device, identity);
-    pthread_mutex_unlock(&device->lock);
+    struct gm_import *found = find_locked(gm_device_shared_lock(device), identity);
+    gm_device_shared_unlock(device);
     return found;
 }
 
@@ -127,13 +104,13 @@ static struct gm_import *find(gpumem_device *device, const struct gm_identity *i
 static struct gm_import *publish(gpumem_device *device, struct gm_import *import) {
     if (!import->identity.peer.pid)
         return import;
-    pthread_mutex_lock(&device->lock);
-    struct gm_import *known = find_locked(device, &import->identity);
+    struct gm_shared_lists *lists = gm_device_shared_lock(device);
+    struct gm_import *known = find_locked(lists, &import->identity);
     if (!known) {
-        import->next = device->imports;
-        device->imports = import;
+        import->next = lists->imports;
+        lists->imports = import;
     }
-    pthread_mutex_unlock(&device->lock);
+    gm_device_shared_unlock(device);
     if (!known)
         return import;
     end_import(import);
@@ -142,8 +119,7 @@ static struct gm_import *publish(gpumem_device *device, struct gm_import *import
 
 static void attach(gpumem_buffer *buffer, struct gm_import *import) {
     CUdeviceptr address = import->extent.address;
-    buffer->allocation = (gpumem_allocation){
-        .size = sizeof buffer->allocation,
+    const gpumem_allocation allocation = {
         .pointer = address,
         .host_pointer = import->host_accessible ? (void *)(uintptr_t)address : NULL,
         .bytes = (size_t)import->identity.bytes,
@@ -151,15 +127,13 @@ static void attach(gpumem_buffer *buffer, struct gm_import *import) {
         .capacity = import->grows ? import->extent.capacity : (size_t)import->identity.bytes,
         .cookie = import,
     };
-    atomic_fetch_add(&buffer->resource->live, 1);
-    atomic_fetch_add(&buffer->resource->owned, 1);
-    gm_buffer_count(buffer);
+    gm_buffer_attach(buffer, &allocation);
 }
 
 /* A buffer of the hidden resource, without an import yet. */
 static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) {
     gpumem_resource *resource;
-    gpumem_status status = import_resource(device, &resource);
+    gpumem_status status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED, &kind, &resource);
     return status == GPUMEM_OK ? gm_buffer_make(resource, NULL, buffer) : status;
 }
 
@@ -195,7 +169,7 @@ static gpumem_status settle_access(struct gm_import *import) {
     CUmemLocation own = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device->handle};
     CUmemAccess_flags flags = gm_vmm_access_flags(import->identity.access);
     import->access[0] = (CUmemAccessDesc){.location = own, .flags = flags};
-    import->extent.access_count = 1;
+    gm_extent_give(&import->extent, import->access, 1);
     if (import->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         if (import->location.id != device->handle)
             return gm_fail(GPUMEM_ERROR_NO_DEVICE,
@@ -204,7 +178,7 @@ static gpumem_status settle_access(struct gm_import *import) {
         return GPUMEM_OK;
     }
     import->access[1] = (CUmemAccessDesc){.location = import->location, .flags = flags};
-    import->extent.access_count = 2;
+    gm_extent_give(&import->extent, import->access, 2);
     import->host_accessible = 1;
     return GPUMEM_OK;
 }
@@ -327,9 +301,7 @@ static gpumem_status make_import(gpumem_resource *resource, const struct gm_desc
         free(import);
         return status;
     }
-    import->extent.device = resource->device;
-    import->extent.meter = &resource->meter;
-    import->extent.access = import->access;
+    gm_extent_prepare(&import->extent, resource->device, &resource->meter);
     import->references = 1;
     note_growth(import, head, terms);
     int mapped = 0;
@@ -365,7 +337,7 @@ gpumem_status gm_import_map(gpumem_device *device, const struct gm_description_h
 }
 
 struct gm_import *gm_import_that_grows(const gpumem_buffer *buffer) {
-    if (buffer->resource != buffer->resource->device->import_resource)
+    if (buffer->resource->ops.allocate != allocate) /* not of this kind */
         return NULL;
     struct gm_import *import = buffer->allocation.cookie;
     return import->grows ? import : NULL;
@@ -375,7 +347,7 @@ struct gm_import *gm_import_that_grows(const gpumem_buffer *buffer) {
 
 gpumem_status gm_share_options(const gpumem_device *device, const gpumem_share_options *given,
                                gpumem_share_options *options) {
-    gpumem_status status = gm_options_read("gpumem_share_options", given, options, sizeof *options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_share_options, given, options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options->access == GPUMEM_ACCESS_READ_WRITE || options->access == GPUMEM_ACCESS_READ,

@@ -2,7 +2,7 @@
 #ifndef GM_SHARE_IMPORT_H
 #define GM_SHARE_IMPORT_H
 
-#include "memory/extent.h"
+#include "memory/virtual/extent.h"
 #include "share/share.h"
 
 /*

@@ -3,10 +3,10 @@
  * first of them, and unmapped with the last. Of one peer it is mapped once: the driver gives a pool
  * one handle in a process however often it is imported, and some pointers only once.
  */
-#include "memory/buffer.h"
-#include "memory/driver_error.h"
-#include "memory/pool.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/buffer.h"
+#include "memory/object/resource.h"
+#include "memory/pool/pool.h"
 #include "share/import.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 static struct gm_shared_pool *find(gpumem_device *device, const struct gm_peer *peer,
                                    const struct gm_pool_description *described) {
-    struct gm_shared_pool *at = device->shared_pools;
+    struct gm_shared_pool *at = device->shared.pools;
     while (at && !(peer && gm_peer_equal(&at->peer, peer) &&
                    memcmp(at->uuid, described->pool, sizeof at->uuid) == 0 &&
                    (int32_t)at->location == described->location))
@@ -66,8 +66,8 @@ static gpumem_status map_pool(gpumem_device *device, const struct gm_peer *peer,
         made->peer = *peer;
     memcpy(made->uuid, described->pool, sizeof made->uuid);
     made->location = handle.location;
-    made->next = device->shared_pools;
-    device->shared_pools = made;
+    made->next = device->shared.pools;
+    device->shared.pools = made;
     *pool = made;
     return GPUMEM_OK;
 }
@@ -76,7 +76,7 @@ static gpumem_status map_pool(gpumem_device *device, const struct gm_peer *peer,
 static void release_pool(gpumem_device *device, struct gm_shared_pool *pool) {
     if (--pool->references)
         return;
-    struct gm_shared_pool **at = &device->shared_pools;
+    struct gm_shared_pool **at = &device->shared.pools;
     while (*at != pool)
         at = &(*at)->next;
     *at = pool->next;
@@ -121,6 +121,8 @@ static const gpumem_resource_ops ops = {
     .properties = properties,
 };
 
+static const struct gm_hidden_kind kind = {.ops = &ops};
+
 /* ---- Buffers --------------------------------------------------------------------------------- */
 
 static gpumem_status import_locked(gpumem_device *device,
@@ -148,8 +150,7 @@ static void attach(gpumem_buffer *buffer, const struct gm_pool_description *desc
                    struct pool_import *import) {
     CUdeviceptr pointer = import->base + described->offset;
     int host = gm_pool_of(import->pool->resource)->settings.host;
-    buffer->allocation = (gpumem_allocation){
-        .size = sizeof buffer->allocation,
+    const gpumem_allocation allocation = {
         .pointer = pointer,
         .host_pointer = host ? (void *)(uintptr_t)pointer : NULL,
         .bytes = (size_t)described->bytes,
@@ -157,9 +158,7 @@ static void attach(gpumem_buffer *buffer, const struct gm_pool_description *desc
         .capacity = (size_t)described->bytes,
         .cookie = import,
     };
-    atomic_fetch_add(&buffer->resource->live, 1);
-    atomic_fetch_add(&buffer->resource->owned, 1);
-    gm_buffer_count(buffer);
+    gm_buffer_attach(buffer, &allocation);
 }
 
 /* The driver gives the whole pool one access. */
@@ -180,7 +179,7 @@ gpumem_status gm_import_pool_map(gpumem_device *device, const struct gm_pool_des
     gpumem_buffer *made = NULL;
     gpumem_status status = check_terms(terms);
     if (status == GPUMEM_OK)
-        status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED_POOL, &ops, &resource);
+        status = gm_resource_hidden(device, GM_HIDDEN_IMPORTED_POOL, &kind, &resource);
     struct pool_import *import = status == GPUMEM_OK ? calloc(1, sizeof *import) : NULL;
     if (status == GPUMEM_OK && !import)
         status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for an import");

@@ -1,6 +1,6 @@
 /* What another process offers: read, checked, and handed to whoever maps that kind of memory. */
-#include "memory/driver_error.h"
-#include "memory/vmm.h"
+#include "memory/core/driver_error.h"
+#include "memory/core/vmm_calls.h"
 #include "share/import.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef GM_SHARE_KINDS_H
 #define GM_SHARE_KINDS_H
 
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <gpumem/pool.h>
 

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/object.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/greeting.h"
 
 #include <errno.h>
@@ -339,7 +339,7 @@ gpumem_status gpumem_accept(gpumem_listener *listener, const gpumem_connect_opti
     const gpumem_connection_peer filled = {
         .size = sizeof filled, .pid = other.pid, .user = other.uid};
     if (peer)
-        status = gm_result_write("gpumem_connection_peer", peer, &filled, sizeof filled);
+        status = GM_RESULT_WRITE(gpumem_connection_peer, peer, &filled);
     if (status != GPUMEM_OK) {
         close(made);
         return status;

@@ -4,7 +4,7 @@
  */
 #include "base/cancel.h"
 #include "base/socket.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
 #include "share/share.h"
 
 #include <gpumem/pool.h>

@@ -3,7 +3,7 @@
 #define GM_SHARE_SHARE_H
 
 #include "base/kept_file.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 #include "share/identity.h"
 #include "share/kinds.h"
 

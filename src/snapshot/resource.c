@@ -1,6 +1,7 @@
 /* Resources and their buffers. */
-#include "memory/describe.h"
-#include "memory/watch.h"
+#include "memory/object/resource.h"
+#include "memory/core/describe.h"
+#include "memory/object/watch.h"
 #include "snapshot/snapshot.h"
 
 void gm_snapshot_stats(struct gm_json *json, const char *key, const gpumem_stats *stats) {
@@ -62,7 +63,7 @@ static const char *state_of(const gpumem_buffer *buffer) {
 
 /* Whose buffers are ranges of mappings; parts of such a buffer need not be mapped. */
 static int is_mapped(const gpumem_resource *resource) {
-    return resource->mapped || resource == resource->device->import_resource;
+    return resource->mapped || (gm_resource_is_imported(resource) && resource->chunks);
 }
 
 /* The first mapping that does not end before `address`. */

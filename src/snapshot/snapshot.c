@@ -3,9 +3,9 @@
 
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/current.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/current_context.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 
 #include <errno.h>
 #include <gpumem/snapshot.h>
@@ -65,13 +65,12 @@ static void write_resource(gpumem_resource *resource, void *data) {
 /* The device's own resources are made when they are first needed, and live as long as the device.
  */
 static void write_hidden(gpumem_device *device, const struct part *part) {
-    gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
+    gpumem_resource *hidden[GM_HIDDEN_COUNT];
     pthread_mutex_lock(&device->lock);
-    hidden[0] = device->import_resource;
     for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
-        hidden[i + 1] = device->hidden[i];
+        hidden[i] = device->hidden[i];
     pthread_mutex_unlock(&device->lock);
-    for (size_t i = 0; i <= GM_HIDDEN_COUNT; i++)
+    for (size_t i = 0; i < GM_HIDDEN_COUNT; i++)
         if (hidden[i])
             gm_snapshot_resource(part->json, hidden[i], part->options, part->memory);
 }
@@ -164,8 +163,7 @@ static char *make_text(gpumem_library *library, gpumem_device *device,
 static gpumem_status take(gpumem_library *library, gpumem_device *device,
                           const gpumem_snapshot_options *given, char **text, size_t *bytes) {
     gpumem_snapshot_options options;
-    gpumem_status status =
-        gm_options_read("gpumem_snapshot_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_snapshot_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     char *made = make_text(library, device, &options, bytes);

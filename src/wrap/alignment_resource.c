@@ -5,8 +5,8 @@
  */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/inner_buffer.h"
 #include "wrap/wrapper.h"
 
@@ -134,8 +134,7 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     gpumem_alignment_options options;
     GM_CHECK(upstream, "gpumem_alignment_resource_create");
     GM_REQUIRE(resource, "gpumem_alignment_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_alignment_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_alignment_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(is_power(options.alignment) && is_power(options.size_multiple),
@@ -161,9 +160,11 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     a->size_multiple = options.size_multiple ? options.size_multiple : a->alignment;
     a->threshold = options.threshold;
     status = gm_resource_make(upstream->device, &ops, a, upstream, resource);
-    if (status == GPUMEM_OK)
-        (*resource)->transparent = 1;
-    else
+    if (status != GPUMEM_OK) {
         free(a);
-    return status;
+        return status;
+    }
+    (*resource)->transparent = 1;
+    (*resource)->own_stream = upstream->own_stream;
+    return GPUMEM_OK;
 }

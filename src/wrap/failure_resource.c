@@ -1,9 +1,9 @@
 /* A wrapper that asks the program what to do when memory runs out. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/reclaim.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/reclaim.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdlib.h>
@@ -119,8 +119,7 @@ gpumem_status gpumem_failure_resource_create(gpumem_resource *upstream,
     gpumem_failure_options options;
     GM_CHECK(upstream, "gpumem_failure_resource_create");
     GM_REQUIRE(resource, "gpumem_failure_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_failure_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_failure_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.fn, "gpumem_failure_resource_create: fn is NULL");

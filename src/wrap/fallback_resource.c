@@ -1,9 +1,9 @@
 /* A wrapper of two resources: what the first has no memory for comes from the second. Each buffer
  * of it is a whole buffer of one of them. */
 #include "base/cancel.h"
-#include "memory/driver_error.h"
-#include "memory/reclaim.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/reclaim.h"
+#include "memory/object/resource.h"
 #include "wrap/inner_buffer.h"
 #include "wrap/wrapper.h"
 
@@ -123,6 +123,10 @@ static void describe(gpumem_resource *resource, struct gm_json *json,
 
 static const struct gm_describe_ops description = {.resource = describe};
 
+static int takes_no_stream(const gpumem_resource *resource) {
+    return resource->own_stream || !resource->properties.stream_ordered;
+}
+
 static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
                           gpumem_resource **resource) {
     const gpumem_resource_ops ops = {
@@ -148,6 +152,8 @@ static gpumem_status make(gpumem_resource *first, gpumem_resource *second,
     }
     hold(second, 1);
     gm_describe_set(*resource, &description);
+    (*resource)->own_stream =
+        (*resource)->properties.stream_ordered && takes_no_stream(first) && takes_no_stream(second);
     return GPUMEM_OK;
 }
 

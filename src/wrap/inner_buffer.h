@@ -2,7 +2,7 @@
 #ifndef GM_WRAP_INNER_BUFFER_H
 #define GM_WRAP_INNER_BUFFER_H
 
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 /*
  * For a wrapper's deallocate. `ordered`: the wrapper is stream-ordered, and the streams of its

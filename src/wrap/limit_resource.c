@@ -1,7 +1,7 @@
 /* A wrapper that refuses what goes over a number of bytes. */
 #include "base/cancel.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/wrapper.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* A wrapper that writes what passes through it, so that it can be run again. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/resource.h"
 #include "wrap/ledger.h"
 #include "wrap/trace_csv.h"
 #include "wrap/wrapper.h"
@@ -212,7 +212,7 @@ gpumem_status gpumem_trace_resource_create(gpumem_resource *upstream,
     gpumem_trace_options options;
     GM_CHECK(upstream, "gpumem_trace_resource_create");
     GM_REQUIRE(resource, "gpumem_trace_resource_create: resource is NULL");
-    gpumem_status status = gm_options_read("gpumem_trace_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_trace_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(!options.path != !options.write,

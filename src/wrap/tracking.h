@@ -2,7 +2,7 @@
 #ifndef GM_WRAP_TRACKING_H
 #define GM_WRAP_TRACKING_H
 
-#include "memory/describe.h"
+#include "memory/core/describe.h"
 
 #include <gpumem/wrappers.h>
 

@@ -1,7 +1,7 @@
 /* What is alive, as text: by call site, and named only now. */
 #include "base/cancel.h"
-#include "memory/deferred.h"
-#include "memory/driver_error.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/deferred_frees.h"
 #include "wrap/tracking.h"
 
 #include <dlfcn.h>

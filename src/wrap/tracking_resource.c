@@ -1,10 +1,10 @@
 /* A wrapper that remembers who made what is alive. */
 #include "base/cancel.h"
 #include "base/options.h"
-#include "memory/call_site.h"
-#include "memory/deferred.h"
-#include "memory/driver_error.h"
-#include "memory/resource.h"
+#include "memory/core/call_site.h"
+#include "memory/core/driver_error.h"
+#include "memory/object/deferred_frees.h"
+#include "memory/object/resource.h"
 #include "wrap/ledger.h"
 #include "wrap/tracking.h"
 #include "wrap/wrapper.h"
@@ -231,8 +231,7 @@ gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,
     gpumem_tracking_options options;
     GM_CHECK(upstream, "gpumem_tracking_resource_create");
     GM_REQUIRE(resource, "gpumem_tracking_resource_create: resource is NULL");
-    gpumem_status status =
-        gm_options_read("gpumem_tracking_options", given, &options, sizeof options);
+    gpumem_status status = GM_OPTIONS_READ(gpumem_tracking_options, given, &options);
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.frames <= GM_FRAMES_MOST,

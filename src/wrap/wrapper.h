@@ -2,8 +2,8 @@
 #ifndef GM_WRAP_WRAPPER_H
 #define GM_WRAP_WRAPPER_H
 
-#include "memory/describe.h"
-#include "memory/objects.h"
+#include "memory/core/describe.h"
+#include "memory/core/objects.h"
 
 struct gm_wrapper {
     gpumem_resource *upstream;

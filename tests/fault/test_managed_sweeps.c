@@ -1,42 +1,12 @@
 /* Whole or nothing for managed memory in use, its pools, who may use a pool, and graph memory. */
-#include "library_test.h"
-#include "sweep.h"
+#include "library_sweeps.h"
 
 static gpumem_resource *resource;
 static gpumem_buffer *buffer;
 static CUstream stream;
 
-static uint64_t quarantined(void *user) {
-    (void)user;
-    gpumem_stats stats = {.size = sizeof stats};
-    OK(gpumem_library_get_stats(library, &stats));
-    return stats.quarantined;
-}
-
-/* A refused cuCtxPopCurrent leaves the library's context current. */
-static void settle(void *user) {
-    (void)user;
-    CUcontext context = NULL;
-    while (cu->cuCtxGetCurrent(&context) == CUDA_SUCCESS && context)
-        cu->cuCtxPopCurrent_v2(&context);
-    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
-    cu->cuCtxSynchronize();
-    cu->cuCtxPopCurrent_v2(&context);
-    OK(gpumem_device_trim(device, 1));
-}
-
-static const char *last_message(void) {
-    return gpumem_last_error()->message;
-}
-
 static void sweep(const char *name, int (*act)(void *), void (*undo)(void *)) {
-    sweep_run(&(struct sweep){.name = name,
-                              .act = act,
-                              .recover = settle,
-                              .undo = undo,
-                              .may_succeed = true, /* leaving the context, what is released */
-                              .lost = quarantined,
-                              .explain = last_message});
+    sweep_act(name, act, undo, NULL);
 }
 
 static int make(gpumem_managed_method method, gpumem_pool_choice pool) {
@@ -185,17 +155,9 @@ static void questions_about_graph_memory_leave_nothing(void **state) {
 
 static int begin(void **state) {
     setenv("SOFTGPU_DEVICES", "2", 1);
-    if (open_device(state) != 0 || gpumem_stream_create(device, NULL, &stream) != GPUMEM_OK)
+    if (begin_sweeps(state) != 0)
         return -1;
-    sweep_with(soft);
-    return make_host_memory_file();
-}
-
-/* After a sweep some objects are lost, so the device may be refused its close; the program ends. */
-static int end(void **state) {
-    (void)state;
-    (void)gpumem_device_close(device);
-    (void)gpumem_close(library);
+    OK(gpumem_stream_create(device, NULL, &stream));
     return 0;
 }
 
@@ -206,5 +168,5 @@ int main(void) {
         cmocka_unit_test(who_may_use_a_pool_changes_for_all_or_none),
         cmocka_unit_test(questions_about_graph_memory_leave_nothing),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

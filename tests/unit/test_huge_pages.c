@@ -3,7 +3,7 @@
 #include "planted_files.h"
 
 #include "base/host_memory.h"
-#include "memory/huge_pages.h"
+#include "memory/host/huge_pages.h"
 
 #include <errno.h>
 #include <sys/mman.h>

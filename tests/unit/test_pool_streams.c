@@ -175,23 +175,88 @@ static void the_cpu_overwrites_nothing_that_is_queued(void **state) {
     gate_remove(&gate);
 }
 
+/* ---- Through wrappers ------------------------------------------------------------------------ */
+
+static gpumem_resource *slabs, *full;
+
+static void make_limit(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_limit_resource_create(pool, GIB, made));
+}
+
+/* As the driver aligns anyway, and by more than that. */
+static void make_alignment(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_alignment_resource_create(pool, NULL, made));
+}
+
+static void make_wide_alignment(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_alignment_resource_create(pool, GPUMEM_ALIGNMENT_OPTIONS(.alignment = MIB / 2),
+                                        made));
+}
+
+static void make_fallback(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_fallback_resource_create(pool, slabs, made));
+}
+
+static void make_second(gpumem_resource *pool, gpumem_resource **made) {
+    OK(gpumem_fallback_resource_create(full, pool, made));
+}
+
+static void (*const wrappers[])(gpumem_resource *pool, gpumem_resource **made) = {
+    make_limit, make_alignment, make_wide_alignment, make_fallback, make_second,
+};
+
+static uint64_t deferred(gpumem_resource *resource) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(resource, &stats));
+    return stats.deferred_frees;
+}
+
+static void take_and_free_through(gpumem_resource *wrapper, gpumem_resource *pool) {
+    gpumem_buffer *buffer = allocate(wrapper, MIB, GPUMEM_STREAM_NONE);
+    size_t taken = gpumem_buffer_committed(buffer);
+    struct gate gate = gate_with_stream();
+    assert_true(taken >= MIB);
+    assert_int_equal(used(pool), taken);
+    /* Waited for by the free: the stream that uses it. */
+    OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
+    OK(gpumem_buffer_free(buffer, NULL));
+    assert_int_equal(deferred(wrapper), 1);
+    assert_int_equal(used(pool), taken);
+    gate_drain(&gate);
+    OK(gpumem_device_trim(device, 1));
+    assert_int_equal(deferred(wrapper), 0);
+    assert_int_equal(used(pool), 0);
+    gate_remove(&gate);
+    /* Nobody uses it: it is there again at once. The free may name a stream after all. */
+    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), GPUMEM_STREAM_NONE));
+    assert_int_equal(used(pool), 0);
+    gate = gate_with_stream();
+    OK(gpumem_buffer_free(allocate(wrapper, MIB, GPUMEM_STREAM_NONE), gate.stream));
+    assert_int_equal(deferred(wrapper), 0);
+    OK(gpumem_resource_trim(pool, 0));
+    assert_true(reserved(pool) >= taken); /* the stream has not got there */
+    gate_drain(&gate);
+    OK(gpumem_resource_trim(pool, 0));
+    assert_int_equal(reserved(pool), 0);
+    gate_remove(&gate);
+}
+
 /* A wrapper hands it on, and waits as the pool does. */
 static void wrappers_take_no_stream(void **state) {
     (void)state;
-    gpumem_resource *resource = pool_of(0), *limited;
-    OK(gpumem_limit_resource_create(resource, GIB, &limited));
-    gpumem_buffer *buffer = allocate(limited, MIB, GPUMEM_STREAM_NONE);
-    struct gate gate = gate_with_stream();
-    OK(gpumem_buffer_fill(buffer, 0, MIB, 7, gate.stream));
-    OK(gpumem_buffer_free(buffer, NULL));
-    assert_int_equal(device_stats().deferred_frees, 1);
-    gate_drain(&gate);
-    OK(gpumem_device_trim(device, 1));
-    assert_int_equal(device_stats().deferred_frees, 0);
-    assert_int_equal(used(resource), 0);
-    OK(gpumem_resource_destroy(limited));
-    OK(gpumem_resource_destroy(resource));
-    gate_remove(&gate);
+    OK(gpumem_pinned_resource_create(device, NULL, &slabs));
+    OK(gpumem_limit_resource_create(slabs, 0, &full));
+    for (int host = 0; host < 2; host++) {
+        for (size_t i = 0; i < COUNT(wrappers); i++) {
+            gpumem_resource *pool = pool_of(host), *wrapper;
+            wrappers[i](pool, &wrapper);
+            take_and_free_through(wrapper, pool);
+            OK(gpumem_resource_destroy(wrapper));
+            OK(gpumem_resource_destroy(pool));
+        }
+    }
+    OK(gpumem_resource_destroy(full));
+    OK(gpumem_resource_destroy(slabs));
 }
 
 /* Freed on a stream that the free names, in its order. */

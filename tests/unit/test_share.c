@@ -1,26 +1,5 @@
 /* Export and import between processes. The other process is this program again, by exec. */
-#include "other_process.h"
-
-static gpumem_resource *resource;
-
-static int setup(void **state) {
-    if (open_device(state) != 0)
-        return -1;
-    return gpumem_virtual_resource_create(
-               device,
-               GPUMEM_OPTIONS(gpumem_virtual_options, .chunk_maximum = 2 * MIB, .exact_growth = 1),
-               &resource) == GPUMEM_OK
-               ? 0
-               : -1;
-}
-
-static int teardown(void **state) {
-    if (gpumem_resource_destroy(resource) != GPUMEM_OK) {
-        print_error("%s\n", gpumem_last_error()->message);
-        return -1;
-    }
-    return close_device(state);
-}
+#include "share_test.h"
 
 /* ---- The other process ----------------------------------------------------------------------- */
 

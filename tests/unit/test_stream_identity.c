@@ -1,7 +1,7 @@
 /* A handle is not a stream: each thread has its own per-thread default stream, and the values of
  * destroyed ones are used again. */
 #include "library_test.h"
-#include "memory/objects.h"
+#include "memory/core/objects.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* What a virtual resource keeps of freed memory: who gets it and when, its bound, and what is never
  * kept. */
 #include "library_test.h"
-#include "memory/virtual_resource.h"
+#include "memory/virtual/virtual_resource.h"
 #include "opener.h"
 
 #include <gpumem/share.h>

@@ -327,16 +327,16 @@ static int print_json(const struct show *show) {
 
 /* ---- The command ----------------------------------------------------------------------------- */
 
-static int run(const struct share_arguments *arguments, gpumem_library *library,
-               gpumem_device *device) {
+static int run(const void *user, gpumem_library *library, gpumem_device *device) {
+    const struct share_arguments *arguments = user;
     struct show show = {.arguments = arguments, .device = device};
     gpumem_library_info info = {.size = sizeof info};
     gpumem_status status = gpumem_library_get_info(library, &info);
     if (status != GPUMEM_OK)
         return cli_fail(status);
     snprintf(show.driver, sizeof show.driver, "%s", info.driver_path);
-    if (arguments->path)
-        snprintf(show.path, sizeof show.path, "%s", arguments->path);
+    if (arguments->place.path)
+        snprintf(show.path, sizeof show.path, "%s", arguments->place.path);
     else
         snprintf(show.path, sizeof show.path, "@gpumem-share-%d", (int)getpid());
     for (unsigned i = 0; i < SHARE_MOST_PROCESSES; i++)
@@ -350,6 +350,8 @@ static int run(const struct share_arguments *arguments, gpumem_library *library,
     return CLI_OK;
 }
 
+enum { SIZE = SHARE_OWN_OPTIONS, PROCESSES, JSON };
+
 static bool parse_processes(const char *text, unsigned *count) {
     int number;
     if (!cli_parse_ordinal(text, &number) || number < 2 || number > SHARE_MOST_PROCESSES)
@@ -358,45 +360,37 @@ static bool parse_processes(const char *text, unsigned *count) {
     return true;
 }
 
+static bool take_option(int option, const char *value, void *user) {
+    struct share_arguments *arguments = user;
+    if (option == SIZE)
+        return cli_parse_size(value, &arguments->bytes);
+    if (option == PROCESSES)
+        return parse_processes(value, &arguments->processes);
+    arguments->json = true;
+    return true;
+}
+
 static int parse(int argc, char **argv, struct share_arguments *arguments) {
-    enum { DRIVER = 256, DEVICE, SIZE, PROCESSES, AT, JSON };
     static const struct option options[] = {
-        {"driver", required_argument, NULL, DRIVER},
-        {"device", required_argument, NULL, DEVICE},
+        {"driver", required_argument, NULL, SHARE_DRIVER},
+        {"device", required_argument, NULL, SHARE_DEVICE},
+        {"at", required_argument, NULL, SHARE_AT},
         {"size", required_argument, NULL, SIZE},
         {"processes", required_argument, NULL, PROCESSES},
-        {"at", required_argument, NULL, AT},
         {"json", no_argument, NULL, JSON},
         {0},
     };
-    int option;
-    while ((option = cli_option("share", argc, argv, options, false)) != -1) {
-        bool valid = true;
-        if (option == DRIVER)
-            arguments->driver = optarg;
-        else if (option == DEVICE)
-            valid = cli_parse_ordinal(optarg, &arguments->device);
-        else if (option == SIZE)
-            valid = cli_parse_size(optarg, &arguments->bytes);
-        else if (option == PROCESSES)
-            valid = parse_processes(optarg, &arguments->processes);
-        else if (option == AT)
-            arguments->path = optarg;
-        else if (option == JSON)
-            arguments->json = true;
-        else
-            return CLI_USAGE;
-        if (!valid)
-            return cli_error(CLI_USAGE, "share: '%s' is not valid; try 'gpumem help share'",
-                             optarg);
-    }
+    int result =
+        share_parse("share", argc, argv, options, &arguments->place, take_option, arguments);
+    if (result != CLI_OK)
+        return result;
     if (optind < argc)
         return cli_error(CLI_USAGE, "share: '%s' is not expected; try 'gpumem help share'",
                          argv[optind]);
     if (arguments->bytes < (SHARE_MOST_PROCESSES + 1) * SHARE_PART || arguments->bytes > (uint64_t)1
                                                                                              << 38)
         return cli_error(CLI_USAGE, "share: the size is 132K at least, and 256G at most");
-    if (arguments->path && strlen(arguments->path) > 107)
+    if (arguments->place.path && strlen(arguments->place.path) > 107)
         return cli_error(CLI_USAGE, "share: the path of a socket has at most 107 bytes");
     return CLI_OK;
 }
@@ -406,15 +400,5 @@ int cmd_share(int argc, char **argv) {
     int result = parse(argc, argv, &arguments);
     if (result != CLI_OK)
         return result;
-    gpumem_library *library = NULL;
-    gpumem_device *device = NULL;
-    gpumem_status status = gpumem_open(GPUMEM_OPEN_OPTIONS(.driver = arguments.driver), &library);
-    if (status != GPUMEM_OK)
-        return cli_fail(status);
-    status = gpumem_device_open(library, arguments.device, &device);
-    result = status == GPUMEM_OK ? run(&arguments, library, device) : cli_fail(status);
-    if (device)
-        gpumem_device_close(device);
-    gpumem_close(library);
-    return result;
+    return share_on_device(&arguments.place, run, &arguments);
 }

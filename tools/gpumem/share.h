@@ -11,11 +11,31 @@
 /* What each process writes, one behind the other: the owner's is the first. */
 #define SHARE_PART ((size_t)4096)
 
-struct share_arguments {
+/* What gpumem share and the processes that attach are both asked. */
+struct share_place {
     const char *driver;
     int device;
-    const char *path; /* NULL: an abstract name of its own */
-    uint64_t bytes;   /* at first; it grows to twice as much */
+    const char *path; /* of the socket; NULL, of the owner alone: an abstract name of its own */
+};
+
+/* In a command's table of options; its own follow. */
+enum share_option { SHARE_DRIVER = 256, SHARE_DEVICE, SHARE_AT, SHARE_OWN_OPTIONS };
+
+/* Takes an option of the command's own, from SHARE_OWN_OPTIONS on: whether its value is valid. */
+typedef bool (*share_option_fn)(int option, const char *value, void *arguments);
+
+/* Reads the options of a command: CLI_OK, or an exit status, having said why. */
+struct option;
+int share_parse(const char *command, int argc, char **argv, const struct option *options,
+                struct share_place *place, share_option_fn own, void *arguments);
+
+/* Runs it with the driver and the device of that place open: its exit status. */
+typedef int (*share_run_fn)(const void *arguments, gpumem_library *library, gpumem_device *device);
+int share_on_device(const struct share_place *place, share_run_fn run, const void *arguments);
+
+struct share_arguments {
+    struct share_place place;
+    uint64_t bytes; /* at first; it grows to twice as much */
     unsigned processes;
     bool json;
 };

@@ -85,7 +85,7 @@ static bool charge(int device, size_t size) {
         uint64_t now = left(device, size);
         if (size > now) {
             size_t over = size - (size_t)now;
-            sg_log(2, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
+            sg_log(SG_LOG_INFO, "out of memory on %s %d: %zu bytes wanted, %llu of %llu in use",
                    device < 0 ? "host" : "device", device, size,
                    (unsigned long long)used[slot_of(device)], (unsigned long long)limit_of(device));
             if (device >= 0)
@@ -140,7 +140,7 @@ static bool make_file(struct sg_phys_place *place) {
         return false;
     if (write_trailer(file.fd, &place->phys) && place_in_file(place, &file))
         return true;
-    sg_log(0, "cannot make shareable memory: %s", strerror(errno));
+    sg_log(SG_LOG_ERROR, "cannot make shareable memory: %s", strerror(errno));
     gm_kept_file_close(&file);
     return false;
 }
@@ -307,7 +307,8 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     if (prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         device = find_device(trailer);
         if (device < 0) {
-            sg_log(1, "imported memory belongs to a device that this process does not see");
+            sg_log(SG_LOG_WARNING,
+                   "imported memory belongs to a device that this process does not see");
             return CUDA_ERROR_INVALID_DEVICE;
         }
         prop.location.id = device;
@@ -336,7 +337,7 @@ CUresult sg_phys_import(int fd, struct sg_phys **phys) {
     struct sg_share_trailer trailer;
     const char *wrong = read_trailer(fd, &status, &trailer);
     if (wrong) {
-        sg_log(1, "descriptor %d cannot be imported: %s", fd, wrong);
+        sg_log(SG_LOG_WARNING, "descriptor %d cannot be imported: %s", fd, wrong);
         return CUDA_ERROR_UNKNOWN;
     }
     struct sg_phys *known = find_file(&status);

@@ -96,10 +96,11 @@ static bool take_free(uint64_t pages, uint64_t align, uint64_t *page) {
 static bool too_many(size_t size) {
     uint64_t limit = sg_config()->address_space; /* 0: none but the size of an address */
     if (size > (uint64_t)1 << SG_ADDRESS_BITS)
-        sg_log(1, "%zu bytes of device addresses are more than there are: an address has %d bits",
+        sg_log(SG_LOG_WARNING,
+               "%zu bytes of device addresses are more than there are: an address has %d bits",
                size, SG_ADDRESS_BITS);
     else if (limit && size > limit - used)
-        sg_log(1,
+        sg_log(SG_LOG_WARNING,
                "%zu bytes of device addresses do not fit: %llu of %llu are in use "
                "(SOFTGPU_ADDRESS_SPACE)",
                size, (unsigned long long)used, (unsigned long long)limit);
@@ -120,7 +121,7 @@ CUresult sg_addresses_take(size_t size, size_t align, CUdeviceptr hint, CUdevice
     uint64_t page;
     if (!take_free(size / SG_PAGE, align / SG_PAGE, &page) &&
         !(add_windows(size, align) && take_free(size / SG_PAGE, align / SG_PAGE, &page))) {
-        sg_log(1,
+        sg_log(SG_LOG_WARNING,
                "%zu bytes of device addresses: the system gives no range of that size "
                "(is ulimit -v set?)",
                size);

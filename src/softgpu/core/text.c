@@ -136,10 +136,11 @@ void sg_leaks_say(char *text, const char *when) {
     unsigned lines = 0;
     for (const char *at = text; *at; at++)
         lines += *at == '\n';
-    sg_log_lasting(1, "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
+    sg_log_lasting(SG_LOG_WARNING,
+                   "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
                    lines == 1 ? "" : "s", when);
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        sg_log_lasting(1, "  %s", line);
+        sg_log_lasting(SG_LOG_WARNING, "  %s", line);
     free(text);
 }

@@ -221,7 +221,8 @@ static void queue(struct launch *launch) {
 
 static CUresult check_node(const struct sg_exec_node *node) {
     if (node->params.type == CU_GRAPH_NODE_TYPE_KERNEL && node->enabled) {
-        sg_log(1, "a graph with kernels is not launched: there is nothing here that runs them");
+        sg_log(SG_LOG_WARNING,
+               "a graph with kernels is not launched: there is nothing here that runs them");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     if (node->context && !node->context->alive)

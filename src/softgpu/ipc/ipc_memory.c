@@ -68,7 +68,8 @@ CUresult sg_cuIpcGetMemHandle(CUipcMemHandle *pHandle, CUdeviceptr dptr) {
         !sg_process_fd_name(&range->phys->file, &place.file))
         return CUDA_ERROR_INVALID_VALUE;
     if (range->phys->moved) {
-        sg_log(1, "the memory was exported as a DMA buffer, and is not where others look for it");
+        sg_log(SG_LOG_WARNING,
+               "the memory was exported as a DMA buffer, and is not where others look for it");
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     struct sg_allocation *allocation = range->owner;

@@ -204,7 +204,8 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
 static CUresult refuse(struct sg_function *function) {
     const struct sg_image *image = function->module->program->image;
     if (!function->refusal_said)
-        sg_log(1, "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
+        sg_log(SG_LOG_WARNING,
+               "kernel %s was not launched: softgpu runs no kernels, and its image holds %s",
                function->image->name,
                image->source == SG_IMAGE_PTX ? "PTX" : "machine code without PTX");
     function->refusal_said = true;

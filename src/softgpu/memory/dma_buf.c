@@ -228,7 +228,7 @@ static CUresult export_range(CUdeviceptr address, size_t size, bool over_pcie, i
     if (made < 0) {
         const char *hint =
             errno == EINVAL ? " (/sys/module/udmabuf/parameters has the kernel's limits)" : "";
-        sg_log(0, "making a DMA buffer of %zu bytes: %s%s", size, strerror(errno), hint);
+        sg_log(SG_LOG_ERROR, "making a DMA buffer of %zu bytes: %s%s", size, strerror(errno), hint);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     hold(address, address + size);

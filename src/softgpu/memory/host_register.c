@@ -54,8 +54,8 @@ static bool pin(CUdeviceptr address, size_t size, bool read_only) {
     if (errno == EINVAL && madvise(start, whole, MADV_POPULATE_READ) != 0 && errno == EINVAL &&
         !can_populate() && is_mapped(start, whole, page))
         return true;
-    sg_log(1, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size, (void *)start,
-           strerror(errno));
+    sg_log(SG_LOG_WARNING, "cuMemHostRegister: %zu bytes at %p cannot be pinned: %s", size,
+           (void *)start, strerror(errno));
     return false;
 }
 

@@ -30,7 +30,8 @@ CUresult sg_cuMemExportToShareableHandle(void *shareableHandle, CUmemGenericAllo
         return sg_fabric_export(&memory->phys->file, SG_FABRIC_MEMORY, shareableHandle);
     int fd = gm_kept_file_duplicate(&memory->phys->file);
     if (fd < 0) {
-        sg_log(0, "cuMemExportToShareableHandle: no file descriptor: %s", strerror(errno));
+        sg_log(SG_LOG_ERROR, "cuMemExportToShareableHandle: no file descriptor: %s",
+               strerror(errno));
         return CUDA_ERROR_OPERATING_SYSTEM;
     }
     *(int *)shareableHandle = fd;

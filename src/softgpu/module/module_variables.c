@@ -135,8 +135,8 @@ static void relocate(const struct sg_module *module, const struct sg_module_vari
         const struct sg_relocation *one = &image->relocations[i];
         uint64_t target = address_of(module, one);
         if (!target)
-            sg_log(1, "%s holds the address of %s, which has none here: it reads 0", image->name,
-                   one->symbol);
+            sg_log(SG_LOG_WARNING, "%s holds the address of %s, which has none here: it reads 0",
+                   image->name, one->symbol);
         uint64_t word = target ? target + (uint64_t)one->addend : 0;
         if (one->offset + one->size <= image->size)
             put(module, sg_variable_address(variable) + one->offset, &word, one->size);

@@ -212,7 +212,7 @@ bool sg_multicast_complete(const struct sg_phys *phys, bool *told) {
     if (team->count == team->wanted)
         return true;
     if (!*told)
-        sg_log(1, "waiting until %u more devices are added to a multicast object",
+        sg_log(SG_LOG_WARNING, "waiting until %u more devices are added to a multicast object",
                team->wanted - team->count);
     *told = true;
     sg_wait(&joined, 10000000);

@@ -100,7 +100,7 @@ static bool make_live(struct sg_block *block, size_t offset, size_t bytes) {
     };
     if (!sg_range_insert(&block->range)) {
         /* The addresses of a segment are its pool's own, so nothing else can lie there. */
-        sg_log(0, "pool memory at 0x%llx overlaps something",
+        sg_log(SG_LOG_ERROR, "pool memory at 0x%llx overlaps something",
                (unsigned long long)block->range.start);
         return false;
     }

@@ -65,7 +65,7 @@ static void nothing_said_is_the_default(void **state) {
     assert_int_equal(config.memory, 0);
     assert_int_equal(config.schedule, SG_SCHEDULE_EAGER);
     assert_int_equal(config.workers, 2);
-    assert_int_equal(config.log_level, 1);
+    assert_int_equal(config.log_level, SG_LOG_WARNING);
     assert_null(config.fault);
     assert_null(config.trace);
     assert_false(config.leaks || config.poison || config.abort_on_error);
@@ -81,8 +81,10 @@ static void each_variable_sets_its_value(void **state) {
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "late").schedule, SG_SCHEDULE_LATE);
     assert_int_equal(read_with("SOFTGPU_SEED", "0x10").seed, 16);
     assert_int_equal(read_with("SOFTGPU_WORKERS", "1").workers, 1);
-    assert_int_equal(read_with("SOFTGPU_LOG", "off").log_level, -1);
-    assert_int_equal(read_with("SOFTGPU_LOG", "debug").log_level, 3);
+    assert_int_equal(read_with("SOFTGPU_LOG", "off").log_level, SG_LOG_OFF);
+    assert_int_equal(read_with("SOFTGPU_LOG", "error").log_level, SG_LOG_ERROR);
+    assert_int_equal(read_with("SOFTGPU_LOG", "info").log_level, SG_LOG_INFO);
+    assert_int_equal(read_with("SOFTGPU_LOG", "debug").log_level, SG_LOG_DEBUG);
     assert_true(read_with("SOFTGPU_LEAKS", "1").leaks);
     assert_true(read_with("SOFTGPU_POISON", "1").poison);
     assert_true(read_with("SOFTGPU_ABORT", "1").abort_on_error);
@@ -131,7 +133,7 @@ static void bad_values_leave_the_default(void **state) {
     assert_int_equal(read_with("SOFTGPU_WORKERS", "0").workers, 2);
     assert_int_equal(read_with("SOFTGPU_MEMORY", "lots").memory, 0);
     assert_int_equal(read_with("SOFTGPU_SCHEDULE", "EAGER").schedule, SG_SCHEDULE_EAGER);
-    assert_int_equal(read_with("SOFTGPU_LOG", "loud").log_level, 1);
+    assert_int_equal(read_with("SOFTGPU_LOG", "loud").log_level, SG_LOG_WARNING);
     assert_false(read_with("SOFTGPU_LEAKS", "yes").leaks);
 }
 

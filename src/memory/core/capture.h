@@ -1,0 +1,57 @@
+/*
+ * Keeping out of stream captures. In its usual mode a thread's calls that CUDA takes for unsafe
+ * during a capture are refused while some thread captures, and spoil that capture. What the library
+ * calls is safe: it never uses memory that a capture is about to use. So it says so.
+ */
+#ifndef GM_MEMORY_CAPTURE_H
+#define GM_MEMORY_CAPTURE_H
+
+#include "memory/core/objects.h"
+
+/* A thread's capture mode for the length of a call. */
+struct gm_relaxed {
+    CUstreamCaptureMode before;
+};
+
+/*
+ * No error and no check of the context: the mode is the thread's, not the driver's. What the driver
+ * answers does not matter, since a refusal may have done its work: where the mode was exchanged,
+ * the one before is there, and where it was not, RELAXED still is, which is not put back.
+ */
+static inline void gm_relax(struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
+    relaxed->before = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)cu->cuThreadExchangeStreamCaptureMode(&relaxed->before);
+}
+
+/* The driver did not put the mode back at once. */
+void gm_unrelax_again(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu);
+
+static inline void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
+    CUstreamCaptureMode mode = relaxed->before;
+    if (mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+        cu->cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+        gm_unrelax_again(relaxed, cu);
+}
+
+enum gm_capture_state {
+    GM_CAPTURE_NONE,
+    GM_CAPTURE_UNDER_WAY, /* or spoilt, and not yet ended */
+    GM_CAPTURE_IMPLICIT,  /* the legacy stream, and a blocking stream captures: not to be touched */
+    GM_CAPTURE_LOST,      /* no such stream any more */
+    GM_CAPTURE_FAULT,     /* nothing queued runs any more */
+};
+
+/*
+ * Asks without harm to any capture, which few calls on a capturing stream can do. `id`, NULL or
+ * filled with the capture's number while it can still end well, else with 0. A driver that does not
+ * say is taken for one that does not capture.
+ */
+enum gm_capture_state gm_capture_state(const gpumem_driver_api *cu, CUstream stream,
+                                       cuuint64_t *id);
+
+/* The legacy default stream under either of its names. */
+static inline int gm_is_legacy(CUstream stream) {
+    return !stream || stream == CU_STREAM_LEGACY;
+}
+
+#endif
