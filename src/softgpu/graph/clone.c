@@ -1,6 +1,7 @@
 /* Copies of graphs: cuGraphClone, embedding, and finding a node again in a copy. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
 #include <stdlib.h>
@@ -43,8 +44,8 @@ static bool clone_bodies(struct sg_node *copy, const struct sg_node *node) {
 
 /* What a copied node owns besides its parameters. */
 static bool clone_parts(struct sg_node *copy, const struct sg_node *node) {
-    if (node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        sg_graph_memory_retain(node->params.alloc.dptr);
+    if (sg_type_of(&node->params)->allocates)
+        sg_graph_memory_retain(sg_params_memory(&node->params));
     if (node->child) {
         copy->child = clone_into(node->child, copy);
         if (!copy->child)

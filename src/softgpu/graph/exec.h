@@ -138,23 +138,19 @@ CUresult sg_exec_check(struct sg_graph *graph, cuuint64_t flags, struct sg_exec_
 /* Makes the plan of an exec anew. On failure the old one stays. */
 CUresult sg_plan_make(struct sg_exec *exec);
 void sg_plan_free(struct sg_plan *plan);
-/* The part that a conditional node runs with its value, or NULL; not for loops. */
-struct sg_exec_part *sg_condition_chooses(const struct sg_exec_node *node);
-bool sg_condition_loops(const struct sg_exec_node *node);
 
 /* ---- Work (work.c, conditional_run.c) -------------------------------------------------------- */
 
 /*
  * Makes the operation of a node that does one thing on the device: copy, set, host function, batch
- * of memory operations (several, linked through `next`), semaphore signal or wait. The parameters
- * of host functions, sets and copies are taken over into it. Types that are not operations (child,
- * conditional, memory, event, empty) are exec's own matter, and kernels answer NOT_SUPPORTED.
+ * of memory operations (several, linked through `next`), semaphore signal or wait, a loop. What it
+ * needs of the parameters is taken over into it. NOT_SUPPORTED for types without operations.
  */
-CUresult sg_work_make(struct sg_context *context, const CUgraphNodeParams *params,
+CUresult sg_work_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
-/* Frees operations that sg_work_make made and that will not be queued. Of the parameters only the
- * type is looked at. */
-void sg_work_discard(const CUgraphNodeParams *params, struct sg_op *op);
+/* Frees operations that sg_work_make made for a node of this type and that will not be queued. */
+struct sg_node_type;
+void sg_work_discard(const struct sg_node_type *type, struct sg_op *op);
 /* The operation of a WHILE node whose condition holds: runs its body again and again. */
 CUresult sg_loop_make(struct sg_context *context, const struct sg_exec_node *node,
                       struct sg_op **op);
@@ -166,7 +162,7 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream);
 /* Memory for its allocation nodes; ordered after what was launched before. */
 CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
 
-/* ---- Graph memory for launches (memory.c) ---------------------------------------------------- */
+/* ---- Graph memory for launches (graph_memory_launch.c) ------------------------------------ */
 
 struct sg_memory_uses;
 /*
@@ -179,7 +175,8 @@ CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_
 /* After a successful begin, with nothing that fails behind it. */
 void sg_memory_commit(const struct sg_memory_uses *uses);
 /* Gives the operation of an allocation or free node its effect. */
-void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op);
+void sg_memory_step_allocate(CUdeviceptr address, struct sg_op *op);
+void sg_memory_step_free(CUdeviceptr address, struct sg_op *op);
 /* A launch is over, or was not made: memory that nothing uses goes back to the device's pool for
  * graphs. */
 void sg_memory_end(struct sg_memory_uses *uses);

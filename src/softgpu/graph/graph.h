@@ -129,7 +129,7 @@ CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params);
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
 
-/* ---- Graph memory (memory.c, with the execs) ------------------------------------------------- */
+/* ---- Graph memory (graph_memory.c) ----------------------------------------------------------- */
 
 /* For an allocation node: checks params->alloc, reserves the address that all launches will use and
  * sets params->alloc.dptr. */

@@ -1,4 +1,4 @@
-/* Graph memory, between memory.c, memory_pool.c and memory_launch.c. */
+/* Graph memory, between graph_memory.c, graph_memory_pool.c and graph_memory_launch.c. */
 #ifndef SG_GRAPH_GRAPH_MEMORY_H
 #define SG_GRAPH_GRAPH_MEMORY_H
 

@@ -1,22 +1,18 @@
 /* What a launch does to graph memory: judged when it is made, done in its order. */
 #include "softgpu/graph/graph_memory.h"
+#include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
 
 static uint64_t launches, generations;
 
 static struct sg_graph_block *block_of(const struct sg_step *step) {
-    const CUgraphNodeParams *params = step->node ? &step->node->params : NULL;
-    if (!params)
-        return NULL;
-    if (params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        return sg_graph_block_at(params->alloc.dptr);
-    return params->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? sg_graph_block_at(params->free.dptr)
-                                                       : NULL;
+    CUdeviceptr address = step->node ? sg_params_memory(&step->node->params) : 0;
+    return address ? sg_graph_block_at(address) : NULL;
 }
 
 static bool allocates(const struct sg_step *step) {
-    return step->node->params.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+    return sg_type_of(&step->node->params)->allocates;
 }
 
 /* The blocks that a launch uses, one for each step: what the exec's nodes are may have been updated
@@ -144,16 +140,22 @@ static void finish_free(struct sg_op *op) {
     sg_graph_block_unref(block);
 }
 
-void sg_memory_step(const CUgraphNodeParams *params, struct sg_op *op) {
-    bool allocate = params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-    struct sg_graph_block *block =
-        sg_graph_block_at(allocate ? params->alloc.dptr : params->free.dptr);
-    if (allocate)
-        block->generation = ++generations;
+static void take_effect(struct sg_op *op, struct sg_graph_block *block,
+                        void (*finish)(struct sg_op *)) {
     block->refs++;
-    op->finish = allocate ? finish_allocate : finish_free;
+    op->finish = finish;
     op->data.words[0] = (uintptr_t)block;
     op->data.words[1] = block->generation;
+}
+
+void sg_memory_step_allocate(CUdeviceptr address, struct sg_op *op) {
+    struct sg_graph_block *block = sg_graph_block_at(address);
+    block->generation = ++generations;
+    take_effect(op, block, finish_allocate);
+}
+
+void sg_memory_step_free(CUdeviceptr address, struct sg_op *op) {
+    take_effect(op, sg_graph_block_at(address), finish_free);
 }
 
 /* Takes what a launch would take, and leaves it to the pool. */

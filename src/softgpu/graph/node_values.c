@@ -1,5 +1,6 @@
 /* Reading and changing the parameters of nodes. */
 #include "softgpu/core/calls.h"
+#include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 
 /* What comes out points to the node's own copies, which live until the node's parameters are set
@@ -34,16 +35,11 @@ CUresult sg_cuGraphNodeSetParams(CUgraphNode hNode, CUgraphNodeParams *nodeParam
     if (!node || !nodeParams || !sg_params_unused_zero(nodeParams) ||
         nodeParams->type != node->params.type)
         return CUDA_ERROR_INVALID_VALUE;
-    switch (nodeParams->type) {
-    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-    case CU_GRAPH_NODE_TYPE_MEM_FREE:
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    const struct sg_node_type *type = sg_type_of(nodeParams);
+    if (type->fixed)
         return CUDA_ERROR_NOT_SUPPORTED;
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        return sg_node_embed_again(node, &nodeParams->graph);
-    default:
-        break;
-    }
+    if (type->set)
+        return type->set(node, nodeParams);
     CUgraphNodeParams params = *nodeParams;
     return sg_node_set(node, &params);
 }

@@ -207,15 +207,6 @@ void sg_capture_stream_gone(struct sg_stream *stream) {
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
 
-static void name_context(const struct sg_stream *stream, CUgraphNodeParams *params) {
-    CUcontext *context = params->type == CU_GRAPH_NODE_TYPE_MEMCPY         ? &params->memcpy.copyCtx
-                         : params->type == CU_GRAPH_NODE_TYPE_MEMSET       ? &params->memset.ctx
-                         : params->type == CU_GRAPH_NODE_TYPE_BATCH_MEM_OP ? &params->memOp.ctx
-                                                                           : NULL;
-    if (context && !*context)
-        *context = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
-}
-
 /* The node takes the place of what it depends on. Room is there before the node is. */
 static void advance(struct sg_stream *stream, CUgraphNode node) {
     struct sg_dependencies *set = &stream->dependencies, *tips = &stream->capture->tips;
@@ -239,8 +230,8 @@ CUresult sg_capture_node_at(struct sg_stream *stream, CUgraphNodeParams *params,
     }
     if (!reserve(&stream->dependencies, 1) || !reserve(&capture->tips, capture->tips.count + 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    name_context(stream, params);
-    result = sg_capture_graphs->add(graph, &stream->dependencies, params, node);
+    CUcontext context = SG_HANDLE_POINTER(CUcontext, stream->context->handle);
+    result = sg_capture_graphs->add(graph, &stream->dependencies, context, params, node);
     if (result == CUDA_SUCCESS)
         advance(stream, *node);
     return result;

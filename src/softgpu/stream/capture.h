@@ -23,8 +23,9 @@
 
 /* What captures do to graphs and their nodes, which they know by their handles. */
 struct sg_capture_graphs {
-    /* Adds a node after those of the dependencies that are still there. */
-    CUresult (*add)(CUgraph graph, const struct sg_dependencies *dependencies,
+    /* Adds a node after those of the dependencies that are still there. It runs in `context` if its
+     * type runs in one and the parameters name none. */
+    CUresult (*add)(CUgraph graph, const struct sg_dependencies *dependencies, CUcontext context,
                     CUgraphNodeParams *params, CUgraphNode *node);
     bool (*exists)(CUgraph graph);
     /* The capture into it is over, and took it along unless it was embedded meanwhile. */
