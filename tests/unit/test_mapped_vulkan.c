@@ -251,12 +251,9 @@ static int begin(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
     const struct CMUnitTest tests[] = {
-        TEST(every_range_is_widened_to_atoms),
-        TEST(small_buffers_share_no_atom),
-        TEST(alignments_are_kept_or_refused),
-        TEST(coherence_is_required_or_forced_away),
-        TEST(what_is_lacking_is_named_and_gone_round),
-        TEST(the_budget_runs_out_and_comes_back),
+        TEST(every_range_is_widened_to_atoms),          TEST(small_buffers_share_no_atom),
+        TEST(alignments_are_kept_or_refused),           TEST(coherence_is_required_or_forced_away),
+        TEST(what_is_lacking_is_named_and_gone_round),  TEST(the_budget_runs_out_and_comes_back),
         TEST(growth_ends_at_the_number_of_allocations),
     };
     return cmocka_run_group_tests(tests, begin, close_device);
