@@ -161,6 +161,7 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
     if (!mapper->coherent) {
         range->incoherent = (struct gm_incoherent){.base = range->base,
                                                    .bytes = range->capacity,
+                                                   .atom = mapper->atom,
                                                    .flush = flush_range,
                                                    .invalidate = invalidate_range,
                                                    .user = range};

@@ -64,9 +64,10 @@ static gpumem_status invalidate(void *user, size_t offset, size_t bytes) {
     return gm_vulkan_invalidate(((struct gm_exported *)user)->piece.memory, offset, bytes);
 }
 
-static void note_incoherent(struct gm_exported *e) {
+static void note_incoherent(const struct gm_mapper *mapper, struct gm_exported *e) {
     e->incoherent = (struct gm_incoherent){.base = e->piece.place,
                                            .bytes = e->piece.bytes,
+                                           .atom = mapper->atom,
                                            .flush = flush,
                                            .invalidate = invalidate,
                                            .user = e};
@@ -97,7 +98,7 @@ gpumem_status gm_exported_make(struct gm_mapper *mapper, struct gm_meter *meter,
         return status;
     }
     if (!mapper->coherent)
-        note_incoherent(e);
+        note_incoherent(mapper, e);
     *made = e;
     return GPUMEM_OK;
 }

@@ -103,6 +103,48 @@ static void small_buffers_share_no_atom(void **state) {
     end();
 }
 
+/* A producer that acquires the next chunk invalidates it. */
+static void stored_beside(gpumem_resource *resource, size_t alignment) {
+    gpumem_ring *ring;
+    gpumem_ring_chunk first = {.size = sizeof first}, second = {.size = sizeof second};
+    char bytes[16];
+    OK(gpumem_ring_create(
+        resource, GPUMEM_RING_OPTIONS(.chunk_bytes = 16, .chunk_count = 4, .alignment = alignment),
+        &ring));
+    OK(gpumem_ring_acquire(ring, 0, 0, &first));
+    memcpy(first.host, "fifteen letters", 16);
+    OK(gpumem_ring_acquire(ring, 0, 0, &second));
+    assert_memory_equal(first.host, "fifteen letters", 16);
+    OK(gpumem_ring_commit(ring, first.sequence, 16));
+    OK(gpumem_copy(device, (CUdeviceptr)(uintptr_t)bytes, first.device, sizeof bytes, NULL));
+    OK(gpumem_stream_synchronize(device, NULL));
+    assert_string_equal(bytes, "fifteen letters");
+    OK(gpumem_ring_abandon(ring, second.sequence));
+    OK(gpumem_ring_destroy(ring));
+}
+
+static void chunks_share_no_atom(void **state) {
+    (void)state;
+    static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
+                                                   GPUMEM_MAPPED_VULKAN_EXPORT};
+    setenv("VULKAN_ICD_COHERENT", "no", 1);
+    setenv("VULKAN_ICD_ATOM", "256", 1);
+    for (size_t m = 0; m < COUNT(methods); m++) {
+        gpumem_resource *cache, *logged;
+        make(GPUMEM_MAPPED_OPTIONS(.method = methods[m], .method_strict = 1));
+        OK(gpumem_caching_resource_create(mapped, NULL, &cache));
+        OK(gpumem_tracking_resource_create(mapped, NULL, &logged));
+        for (size_t alignment = 1; alignment <= 512; alignment *= 8) {
+            stored_beside(mapped, alignment);
+            stored_beside(cache, alignment);
+            stored_beside(logged, alignment);
+        }
+        OK(gpumem_resource_destroy(logged));
+        OK(gpumem_resource_destroy(cache));
+        end();
+    }
+}
+
 static void alignments_are_kept_or_refused(void **state) {
     (void)state;
     static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
@@ -251,9 +293,13 @@ static int begin(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, start_with_icd)
     const struct CMUnitTest tests[] = {
-        TEST(every_range_is_widened_to_atoms),          TEST(small_buffers_share_no_atom),
-        TEST(alignments_are_kept_or_refused),           TEST(coherence_is_required_or_forced_away),
-        TEST(what_is_lacking_is_named_and_gone_round),  TEST(the_budget_runs_out_and_comes_back),
+        TEST(every_range_is_widened_to_atoms),
+        TEST(small_buffers_share_no_atom),
+        TEST(chunks_share_no_atom),
+        TEST(alignments_are_kept_or_refused),
+        TEST(coherence_is_required_or_forced_away),
+        TEST(what_is_lacking_is_named_and_gone_round),
+        TEST(the_budget_runs_out_and_comes_back),
         TEST(growth_ends_at_the_number_of_allocations),
     };
     return cmocka_run_group_tests(tests, begin, close_device);
