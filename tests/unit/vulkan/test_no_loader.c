@@ -34,6 +34,18 @@ void *dlopen(const char *name, int flags) {
     return real(missing, flags);
 }
 
+/* NVIDIA's kernel module is loaded. */
+static bool module;
+
+int access(const char *path, int mode) {
+    static int (*real)(const char *, int);
+    if (!real) {
+        void *symbol = dlsym(RTLD_NEXT, "access");
+        memcpy(&real, &symbol, sizeof real);
+    }
+    return strcmp(path, "/proc/driver/nvidia/version") == 0 ? (module ? 0 : -1) : real(path, mode);
+}
+
 static void install(const char *name) {
     installed = name;
     choose_vulkan(NULL);
@@ -66,6 +78,21 @@ static void nvidias_driver_is_opened_without_one(void **state) {
         gm_vulkan_close(vulkan);
         assert_nothing_left();
     }
+}
+
+/* NVIDIA's runtime for containers leaves Vulkan out unless it is told. */
+static void a_container_without_graphics_is_told_so(void **state) {
+    (void)state;
+    struct gm_vulkan *vulkan = NULL;
+    install(NULL);
+    for (int i = 0; i < 2; i++) {
+        char reason[GM_VULKAN_REASON] = "";
+        module = i == 1;
+        FAILS(NOT_SUPPORTED, gm_vulkan_open(softgpu_uuid, &vulkan, reason, sizeof reason));
+        assert_int_equal(strstr(reason, "a container needs the capability graphics") != NULL,
+                         module);
+    }
+    module = false;
 }
 
 static gpumem_mapped_method chosen(const char **why) {
@@ -105,6 +132,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(nothing_is_installed),
         TEST(nvidias_driver_is_opened_without_one),
+        TEST(a_container_without_graphics_is_told_so),
         TEST(mapped_memory_goes_round_and_says_so),
     };
     return cmocka_run_group_tests(tests, begin, close_device);
