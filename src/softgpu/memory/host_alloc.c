@@ -23,7 +23,7 @@ CUresult sg_cuMemHostAlloc(void **pp, size_t bytesize, unsigned int Flags) {
         return CUDA_SUCCESS;
     struct sg_range *range;
     /* With unified addresses everything is mapped for the device, and says so. */
-    unsigned mapped = sg_old_is(context) ? 0 : CU_MEMHOSTALLOC_DEVICEMAP;
+    unsigned mapped = sg_context_has_32_bit_addresses(context) ? 0 : CU_MEMHOSTALLOC_DEVICEMAP;
     result = sg_allocate(context, -1, bytesize, Flags | mapped, &range);
     if (result == CUDA_SUCCESS)
         *pp = (void *)(uintptr_t)range->start;

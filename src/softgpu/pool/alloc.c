@@ -311,8 +311,9 @@ CUresult sg_cuMemFreeAsync(CUdeviceptr dptr, CUstream hStream) {
         return CUDA_ERROR_INVALID_VALUE;
     /* Recorded: a context of the first API gets memory of a pool, and does not find it again. */
     if (range->kind == SG_RANGE_POOL)
-        return sg_old_is(stream->context) ? CUDA_ERROR_INVALID_VALUE
-                                          : free_in_order(range->owner, stream);
+        return sg_context_has_32_bit_addresses(stream->context)
+                   ? CUDA_ERROR_INVALID_VALUE
+                   : free_in_order(range->owner, stream);
     if (range->kind == SG_RANGE_DEVICE)
         return free_plain(range, stream);
     if (range->kind == SG_RANGE_GRAPH)

@@ -202,8 +202,9 @@ static CUresult submit_one(CUstream handle, struct access access, CUresult flags
     struct sg_stream *stream;
     CUresult result = sg_stream_find_valid(handle, &stream);
     CUdeviceptr wide;
-    if (result == CUDA_SUCCESS && sg_old_is(stream->context) && access.address <= UINT32_MAX &&
-        sg_old_translate((CUdeviceptr_v1)access.address, &wide) == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS && sg_context_has_32_bit_addresses(stream->context) &&
+        access.address <= UINT32_MAX &&
+        sg_address_32_find((CUdeviceptr_v1)access.address, &wide) == CUDA_SUCCESS)
         access.address = wide;
     if (result == CUDA_SUCCESS)
         result = flags;
