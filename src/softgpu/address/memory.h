@@ -52,6 +52,8 @@ struct sg_phys {
     struct sg_phys_place *place; /* phys.c's */
 };
 
+/* The properties of memory of `device` (-1: of the host) that is not shared. */
+CUmemAllocationProp sg_plain_prop(int device);
 /* OUT_OF_MEMORY when the device's limit or the machine cannot hold it. prop decides device or host
  * and exportability; it has been validated by the caller. The result has one reference. */
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys);

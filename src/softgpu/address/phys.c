@@ -156,6 +156,13 @@ static struct sg_phys_place *new_place(const CUmemAllocationProp *prop, int devi
     return place;
 }
 
+CUmemAllocationProp sg_plain_prop(int device) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    prop.location.type = device < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device < 0 ? 0 : device;
+    return prop;
+}
+
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
     int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
     const unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;

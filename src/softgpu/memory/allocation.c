@@ -6,13 +6,6 @@
 #include <limits.h>
 #include <stdlib.h>
 
-CUmemAllocationProp sg_plain_prop(int device) {
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
-    prop.location.type = device < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
-    prop.location.id = device < 0 ? 0 : device;
-    return prop;
-}
-
 static CUresult take_slot(struct sg_allocation *made, int place) {
     struct sg_range *range = &made->range;
     CUresult result = sg_small_take(place, range->size, &made->chunk, &range->start);

@@ -34,9 +34,6 @@ CUresult sg_allocation_wait(struct sg_range **range);
 /* Ends what cuMemHostRegister began. */
 void sg_registration_end(struct sg_range *range);
 
-/* The memory that plain allocations are made of. */
-CUmemAllocationProp sg_plain_prop(int device);
-
 /* The range at exactly `address` of that kind, or NULL. */
 struct sg_range *sg_range_at(CUdeviceptr address, enum sg_range_kind kind);
 
