@@ -1,5 +1,5 @@
 /* Managed memory and its end. */
-#include "softgpu/address/phys.h"
+#include "softgpu/address/backing.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/numa.h"
@@ -20,51 +20,11 @@ struct shared_pages {
 /* What range->owner is. */
 struct managed {
     struct sg_range range;
-    struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
-    struct sg_segment segment; /* large ones */
+    struct sg_backing backing;
     struct shared_pages *told;
     unsigned attached;        /* CU_MEM_ATTACH_*: range.flags until something else was asked for */
     struct sg_stream *stream; /* that has it alone; NULL */
 };
-
-static CUresult take_slot(struct managed *made) {
-    struct sg_range *range = &made->range;
-    CUresult result = sg_small_take(SG_SMALL_MANAGED, range->size, &made->chunk, &range->start);
-    if (result != CUDA_SUCCESS)
-        return result;
-    const struct sg_segment *segment = sg_small_segment(made->chunk);
-    range->phys = segment->phys;
-    range->phys_offset = (size_t)(range->start - segment->address);
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FRESH);
-    return CUDA_SUCCESS;
-}
-
-static CUresult take_pages(struct managed *made) {
-    struct sg_range *range = &made->range;
-    CUmemAllocationProp prop = sg_plain_prop(-1);
-    size_t size = (range->size + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
-    if (size < range->size)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sg_phys *phys;
-    CUresult result = sg_phys_create(&prop, size, &phys);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &made->segment);
-    sg_phys_unref(phys);
-    range->start = made->segment.address;
-    range->phys = made->segment.phys;
-    return result;
-}
-
-static void give_bytes(struct managed *made) {
-    struct sg_range *range = &made->range;
-    if (!made->chunk) {
-        sg_segment_unmap(&made->segment);
-        return;
-    }
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
-    sg_small_give(made->chunk, range->start, range->size);
-}
 
 static struct managed *managed_of(const struct sg_range *range) {
     return range->owner;
@@ -79,7 +39,7 @@ static struct shared_pages *pages_of_neighbour(const struct sg_segment *segment)
 
 /* With the promise of the edit that its end is. */
 static bool begin_pages(struct managed *made) {
-    const struct sg_segment *segment = made->chunk ? sg_small_segment(made->chunk) : &made->segment;
+    const struct sg_segment *segment = sg_backing_segment(&made->backing);
     made->told = pages_of_neighbour(segment);
     if (made->told) {
         bool promised = sg_pages_promise(&made->told->pages);
@@ -126,9 +86,11 @@ CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned f
                                     .context = context,
                                     .flags = flags,
                                     .owner = made};
-    CUresult result = size <= SG_SMALL_LIMIT ? take_slot(made) : take_pages(made);
+    CUresult result = size <= SG_SMALL_LIMIT
+                          ? sg_backing_take_slot(&made->backing, &made->range, SG_SMALL_MANAGED)
+                          : sg_backing_take_pages(&made->backing, &made->range, -1);
     if (result == CUDA_SUCCESS && !begin_pages(made)) {
-        give_bytes(made);
+        sg_backing_give(&made->backing, &made->range);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS) {
@@ -148,7 +110,7 @@ void sg_managed_free(struct sg_range *range) {
     end_pages(made);
     if (made->stream)
         sg_stream_unref(made->stream);
-    give_bytes(made);
+    sg_backing_give(&made->backing, range);
     if (range->context)
         sg_context_unref(range->context);
     free(made);

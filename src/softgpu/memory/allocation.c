@@ -1,39 +1,9 @@
 #include "softgpu/memory/allocation.h"
 
-#include "softgpu/address/phys.h"
 #include "softgpu/stream/stream.h"
 
 #include <limits.h>
 #include <stdlib.h>
-
-static CUresult take_slot(struct sg_allocation *made, int place) {
-    struct sg_range *range = &made->range;
-    CUresult result = sg_small_take(place, range->size, &made->chunk, &range->start);
-    if (result != CUDA_SUCCESS)
-        return result;
-    const struct sg_segment *segment = sg_small_segment(made->chunk);
-    range->phys = segment->phys;
-    range->phys_offset = (size_t)(range->start - segment->address);
-    sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FRESH);
-    return CUDA_SUCCESS;
-}
-
-static CUresult take_pages(struct sg_allocation *made, int device) {
-    struct sg_range *range = &made->range;
-    CUmemAllocationProp prop = sg_plain_prop(device);
-    size_t size = (range->size + SG_PAGE - 1) / SG_PAGE * SG_PAGE;
-    if (size < range->size)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    struct sg_phys *phys;
-    CUresult result = sg_phys_create(&prop, size, &phys);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = sg_segment_map(phys, (1u << SG_MAX_DEVICES) - 1, &made->segment);
-    sg_phys_unref(phys);
-    range->start = made->segment.address;
-    range->phys = made->segment.phys;
-    return result;
-}
 
 #define OWN_PAGES INT_MIN
 
@@ -44,7 +14,9 @@ static CUresult allocate(struct sg_range about, int place, struct sg_range **ran
         return CUDA_ERROR_OUT_OF_MEMORY;
     made->range = about;
     made->range.owner = made;
-    CUresult result = place == OWN_PAGES ? take_pages(made, about.device) : take_slot(made, place);
+    CUresult result = place == OWN_PAGES
+                          ? sg_backing_take_pages(&made->backing, &made->range, about.device)
+                          : sg_backing_take_slot(&made->backing, &made->range, place);
     if (result != CUDA_SUCCESS) {
         free(made);
         return result;
@@ -86,12 +58,7 @@ void sg_allocation_end(struct sg_range *range) {
     struct sg_allocation *made = range->owner;
     if (made->exported)
         sg_live_end(&made->live);
-    if (made->chunk) {
-        sg_poison(range->phys->host + range->phys_offset, range->size, SG_POISON_FREED);
-        sg_small_give(made->chunk, range->start, range->size);
-    } else {
-        sg_segment_unmap(&made->segment);
-    }
+    sg_backing_give(&made->backing, range);
     sg_context_unref(range->context);
     free(made);
 }

@@ -2,15 +2,14 @@
 #ifndef SG_MEMORY_ALLOCATION_H
 #define SG_MEMORY_ALLOCATION_H
 
-#include "softgpu/address/small.h"
+#include "softgpu/address/backing.h"
 #include "softgpu/context/context.h"
 #include "softgpu/process/live.h"
 
 /* What range->owner is for the kinds DEVICE and HOST. */
 struct sg_allocation {
     struct sg_range range;
-    struct sg_chunk *chunk;    /* small ones; else NULL and the segment is its own */
-    struct sg_segment segment; /* large ones */
+    struct sg_backing backing;
     bool exported;             /* ipc/: a handle names it, by this */
     struct sg_live live;
 };
