@@ -26,14 +26,18 @@ struct sg_context;
 /* ---- Physical memory ------------------------------------------------------------------------- */
 
 enum sg_phys_kind {
-    SG_PHYS_ARENA, /* a run of pages of a memory file: the device's, or the host side's */
-    SG_PHYS_FD,    /* a sealed memory file of its own: exportable, or imported */
-    SG_PHYS_PART,  /* a part of a file: a pool's, another process's, an external memory's */
-    SG_PHYS_TEAM,  /* a multicast object: no bytes of its own */
+    SG_PHYS_ARENA,  /* a run of pages of a memory file: the device's, or the host side's */
+    SG_PHYS_FD,     /* a sealed memory file of its own: exportable, or imported */
+    SG_PHYS_PART,   /* a part of a file: a pool's, another process's, an external memory's */
+    SG_PHYS_OBJECT, /* no bytes of its own, but operations: address/object.h */
 };
+
+struct sg_phys_ops;
 
 struct sg_phys {
     enum sg_phys_kind kind;
+    const struct sg_phys_ops *ops; /* of an object; else NULL */
+    unsigned object;               /* its number: object.c's */
     unsigned refs; /* handles, mappings, segments; freed (after running work) at 0 */
     int device;    /* ordinal; -1 for host memory */
     size_t size;   /* multiple of SG_PAGE */
@@ -41,7 +45,7 @@ struct sg_phys {
      * mappings at the addresses that the application uses. */
     unsigned char *host;
     /* The memory file that holds the bytes: the arena's, its own, the pool's. Of legacy IPC and
-     * external memory it is closed once they are mapped; none for a multicast object. */
+     * external memory it is closed once they are mapped; none for an object. */
     struct gm_kept_file file;
     uint64_t file_offset; /* of byte 0 */
     bool imported;        /* made by another process, which is charged for it */

@@ -5,11 +5,11 @@
 #include "softgpu/address/dma_file.h"
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/memfile.h"
+#include "softgpu/address/object.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/notification.h"
 #include "softgpu/device/profile.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/pool/pool.h"
 
 #include <errno.h>
@@ -260,8 +260,8 @@ static void reclaim(struct sg_retired *retired) {
 void sg_phys_unref(struct sg_phys *phys) {
     if (--phys->refs > 0)
         return;
-    if (phys->kind == SG_PHYS_TEAM) {
-        sg_multicast_end(phys);
+    if (phys->ops) {
+        phys->ops->end(phys);
         return;
     }
     if (!phys->imported)

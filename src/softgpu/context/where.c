@@ -61,7 +61,7 @@ bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights) {
     if (!range || range->kind != SG_RANGE_MAPPING)
         return true;
     /* What a load through a multicast mapping answers is undefined. */
-    if (range->phys->kind == SG_PHYS_TEAM && (rights & SG_READ))
+    if (range->phys->ops && (rights & SG_READ))
         return false;
     const struct sg_context *context = sg_context_peek();
     int device = context ? context->device : range->device < 0 ? 0 : range->device;

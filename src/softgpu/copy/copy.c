@@ -1,9 +1,9 @@
 /* Moving bytes between two boxes, and when a call returns. */
 #include "softgpu/copy/copy.h"
 
+#include "softgpu/address/object.h"
 #include "softgpu/array/tiles.h"
 #include "softgpu/device/device.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
@@ -136,7 +136,7 @@ unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t 
 unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t want,
                               size_t *span) {
     unsigned char *bytes = sg_copy_bytes(device, owner, address, want, SG_WRITE, span);
-    return bytes ? bytes : sg_multicast_bytes(device, address, want, span);
+    return bytes ? bytes : sg_object_bytes(device, address, want, span);
 }
 
 static bool may_lack(const struct sg_tile_view *view) {
@@ -161,7 +161,7 @@ static bool move_part(int device, const struct move *move, CUdeviceptr to, CUdev
     else if (into)
         memset(into, 0, *size);
     if (into && !move->to_view)
-        sg_multicast_spread(to, into, *size);
+        sg_object_spread(to, into, *size);
     return true;
 }
 

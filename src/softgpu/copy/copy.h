@@ -100,8 +100,8 @@ struct sg_op *sg_copy_op(const struct sg_box *box);
 /* The host bytes behind `address` for an operation of `device`, where the memory is on `owner`. */
 unsigned char *sg_copy_bytes(int device, int owner, CUdeviceptr address, size_t want,
                              unsigned rights, size_t *span);
-/* The same for a store, which sg_multicast_spread must follow: the address may be a multicast
- * mapping's. */
+/* The same for a store, which sg_object_spread must follow: an object may be mapped at the address.
+ */
 unsigned char *sg_store_bytes(int device, int owner, CUdeviceptr address, size_t want,
                               size_t *span);
 

@@ -1,8 +1,8 @@
 /* cuMemset: a value of 1, 2 or 4 bytes over rows of memory. */
+#include "softgpu/address/object.h"
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/graph.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/capture.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ static CUresult set_row(int device, const struct set *set, CUdeviceptr to, uint3
         if (!bytes)
             return CUDA_ERROR_ILLEGAL_ADDRESS;
         fill(bytes, span, pattern);
-        sg_multicast_spread(to, bytes, span);
+        sg_object_spread(to, bytes, span);
         to += span;
         left -= span;
     }

@@ -10,7 +10,7 @@
 struct sg_allocation {
     struct sg_range range;
     struct sg_backing backing;
-    bool exported;             /* ipc/: a handle names it, by this */
+    bool exported; /* ipc/: a handle names it, by this */
     struct sg_live live;
 };
 

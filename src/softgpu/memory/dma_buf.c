@@ -28,7 +28,7 @@ static CUdeviceptr end_of(const struct sg_range *range) {
 static bool exportable(const struct sg_range *range) {
     return range && range->device >= 0 && range->kind != SG_RANGE_IPC &&
            range->kind != SG_RANGE_EXTERNAL && range->phys && range->phys->device >= 0 &&
-           range->phys->kind != SG_PHYS_TEAM;
+           !range->phys->ops;
 }
 
 /* As documented: what is exported together is on one device and has the same properties. */

@@ -1,9 +1,9 @@
 /* Who may access a mapping. */
+#include "softgpu/address/object.h"
 #include "softgpu/address/pagetable.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/memory/vmm.h"
-#include "softgpu/multicast/multicast.h"
 
 /* What a call asks for, put together from its descriptions; a later one wins. */
 struct wish {
@@ -30,8 +30,8 @@ static bool rights_of_flags(CUmemAccess_flags flags, unsigned *rights) {
 
 /* May `device` (there is one) reach this memory at all? */
 static bool reaches(int device, const struct sg_range *range) {
-    if (range->phys->kind == SG_PHYS_TEAM)
-        return sg_multicast_has_device(range->phys, device);
+    if (range->phys->ops)
+        return range->phys->ops->reaches(range->phys, device);
     return range->device < 0 || sg_device_reaches(device, range->device);
 }
 

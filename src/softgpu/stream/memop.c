@@ -4,9 +4,9 @@
  * The awaited memory is looked at, with sleeps between, by whoever waits or by a worker. Fences
  * need nothing here: every operation ends under the lock, which orders it before all that follows.
  */
+#include "softgpu/address/object.h"
 #include "softgpu/context/address_32.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/multicast/multicast.h"
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
@@ -105,15 +105,14 @@ static CUresult run_write(struct sg_op *op) {
     void *bytes = host_bytes(op, SG_WRITE);
     size_t span;
     if (!bytes)
-        bytes =
-            sg_multicast_bytes(op->stream->context->device, access->address, access->width, &span);
+        bytes = sg_object_bytes(op->stream->context->device, access->address, access->width, &span);
     if (!bytes)
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (access->width == 4)
         __atomic_store_n((uint32_t *)bytes, (uint32_t)access->value, __ATOMIC_RELEASE);
     else
         __atomic_store_n((uint64_t *)bytes, access->value, __ATOMIC_RELEASE);
-    sg_multicast_spread(access->address, bytes, access->width);
+    sg_object_spread(access->address, bytes, access->width);
     return CUDA_SUCCESS;
 }
 
