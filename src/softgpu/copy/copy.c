@@ -412,7 +412,7 @@ static bool cpu_may_read(const struct sg_place *place) {
     if (place->where != SG_WHERE_HOST)
         return place->where == SG_WHERE_PAGEABLE;
     const struct sg_range *range = sg_range_find(place->address);
-    return range->kind == SG_RANGE_HOST || range->kind == SG_RANGE_REGISTERED;
+    return range->ops->pinned;
 }
 
 CUresult sg_copy_prepare(const struct sg_context *context, struct sg_box *box, bool now, bool *wait,

@@ -2,7 +2,9 @@
 #ifndef SG_COPY_COPY_H
 #define SG_COPY_COPY_H
 
+#include "softgpu/address/range.h"
 #include "softgpu/array/array.h"
+#include "softgpu/context/where.h"
 #include "softgpu/stream/stream.h"
 
 /* What kind of address a parameter is declared to be. */

@@ -143,7 +143,7 @@ static CUresult capture(struct sg_stream *stream, const struct set *set) {
 /* On H200 a set of mapped host memory is refused where it goes on in another mapping. */
 static bool crosses_host_mappings(CUdeviceptr to, size_t bytes) {
     const struct sg_range *range = sg_range_find(to);
-    return range && range->kind == SG_RANGE_MAPPING && range->device < 0 &&
+    return range && range->ops->joins && range->device < 0 &&
            to + bytes > range->start + range->size;
 }
 

@@ -2,11 +2,12 @@
  * cuMemBatchDecompressAsync. An H200 has no engine for it and refuses; what is here follows the
  * documentation, for profiles of devices that have one.
  */
+#include "softgpu/address/range.h"
+#include "softgpu/context/where.h"
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/decompress/decompress.h"
 #include "softgpu/device/device.h"
-#include "softgpu/pool/pool.h"
 #include "softgpu/stream/capture.h"
 
 #include <stdlib.h>
@@ -28,28 +29,15 @@ static CUdeviceptr address_of(const void *pointer) {
     return (CUdeviceptr)(uintptr_t)pointer;
 }
 
-bool sg_decompress_capable(const struct sg_range *range) {
-    switch (range->kind) {
-    case SG_RANGE_DEVICE:
-        return true;
-    case SG_RANGE_MAPPING:
-        return range->device >= 0 &&
-               (range->phys->prop.allocFlags.usage & CU_MEM_CREATE_USAGE_HW_DECOMPRESS) != 0;
-    case SG_RANGE_POOL:
-        return range->device >= 0 &&
-               (sg_pool_props(range)->usage & CU_MEM_POOL_CREATE_USAGE_HW_DECOMPRESS) != 0;
-    default:
-        return false;
-    }
-}
-
 /* ---- At the call ----------------------------------------------------------------------------- */
 
 static bool check_memory(const void *pointer, size_t size, unsigned rights, int *device) {
     CUdeviceptr address = address_of(pointer);
     const struct sg_range *range = sg_range_find(address);
-    return range && sg_decompress_capable(range) &&
-           sg_memory_where(address, size, device) == SG_WHERE_DEVICE &&
+    struct sg_range_facts facts = {.decompress = false};
+    if (range)
+        sg_range_describe(range, 0, &facts);
+    return facts.decompress && sg_memory_where(address, size, device) == SG_WHERE_DEVICE &&
            sg_memory_allows(address, size, rights);
 }
 

@@ -6,7 +6,6 @@
 #include "softgpu/entry/entry.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
-#include "softgpu/pool/pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,37 +73,7 @@ static void end_pages(struct managed *made) {
     free(made->told);
 }
 
-CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
-                             struct sg_range **range) {
-    struct managed *made = calloc(1, sizeof *made);
-    if (!made)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    made->attached = flags;
-    made->range = (struct sg_range){.size = size,
-                                    .kind = SG_RANGE_MANAGED,
-                                    .device = context ? context->device : 0,
-                                    .context = context,
-                                    .flags = flags,
-                                    .owner = made};
-    CUresult result = size <= SG_SMALL_LIMIT
-                          ? sg_backing_take_slot(&made->backing, &made->range, SG_SMALL_MANAGED)
-                          : sg_backing_take_pages(&made->backing, &made->range, -1);
-    if (result == CUDA_SUCCESS && !begin_pages(made)) {
-        sg_backing_give(&made->backing, &made->range);
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (result != CUDA_SUCCESS) {
-        free(made);
-        return result;
-    }
-    sg_range_insert(&made->range);
-    if (context)
-        sg_context_ref(context);
-    *range = &made->range;
-    return CUDA_SUCCESS;
-}
-
-void sg_managed_free(struct sg_range *range) {
+static void end(struct sg_range *range) {
     struct managed *made = managed_of(range);
     sg_range_remove(range);
     end_pages(made);
@@ -114,45 +83,6 @@ void sg_managed_free(struct sg_range *range) {
     if (range->context)
         sg_context_unref(range->context);
     free(made);
-}
-
-struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size) {
-    struct sg_range *range = sg_range_find(address);
-    if (!range || size == 0 || size > range->size - (size_t)(address - range->start))
-        return NULL;
-    if (range->kind == SG_RANGE_MANAGED)
-        return &managed_of(range)->told->pages;
-    return range->kind == SG_RANGE_POOL ? sg_pool_pages(range) : NULL;
-}
-
-void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream) {
-    struct managed *made = managed_of(range);
-    struct sg_stream *before = made->stream;
-    made->attached = flags;
-    made->stream = stream;
-    if (stream)
-        sg_stream_ref(stream);
-    if (before)
-        sg_stream_unref(before);
-}
-
-/* Flags come before the context, on H200. */
-CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
-    struct sg_context *context;
-    if (dptr)
-        *dptr = 0;
-    if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (!sg_device(context->device)->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY])
-        return CUDA_ERROR_NOT_SUPPORTED;
-    struct sg_range *range;
-    result = sg_managed_allocate(context, bytesize, flags, &range);
-    if (result == CUDA_SUCCESS)
-        *dptr = range->start;
-    return result;
 }
 
 /* ---- In the state dump ----------------------------------------------------------------------- */
@@ -183,11 +113,109 @@ static void dump_run(const struct sg_page_facts *facts, void *user) {
     dump_facts(user, facts);
 }
 
-void sg_managed_dump(struct sg_text *text, const struct sg_range *range) {
+static void dump(struct sg_text *text, const struct sg_range *range) {
     const struct managed *made = managed_of(range);
     if (made->stream && !made->stream->destroyed)
         sg_text_line(text, "  attached to one stream");
     else if (!made->stream && made->attached != range->flags)
         sg_text_line(text, "  attached with flags %u", made->attached);
     sg_pages_look(&made->told->pages, range->start, range->size, dump_run, text);
+}
+
+/* ---- The range ------------------------------------------------------------------------------- */
+
+static CUresult free_now(struct sg_range *range) {
+    CUresult result = sg_allocation_wait(&range);
+    if (result == CUDA_SUCCESS)
+        end(range);
+    return result;
+}
+
+static struct sg_pages *pages_of(const struct sg_range *range) {
+    return &managed_of(range)->told->pages;
+}
+
+static void describe(const struct sg_range *range, struct sg_range_facts *facts) {
+    (void)range;
+    facts->managed = facts->host_pointer = true;
+    facts->host_flags = CU_MEMHOSTALLOC_DEVICEMAP;
+}
+
+const struct sg_range_ops sg_managed_ops = {
+    .name = "managed allocation",
+    .dump = dump,
+    .free = free_now,
+    .end = end,
+    .describe = describe,
+    .pages = pages_of,
+    .memops = SG_MEMOPS_REFUSED, /* as recorded on H200 */
+};
+
+/* ---- Allocating ------------------------------------------------------------------------------ */
+
+CUresult sg_managed_allocate(struct sg_context *context, size_t size, unsigned flags,
+                             struct sg_range **range) {
+    struct managed *made = calloc(1, sizeof *made);
+    if (!made)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    made->attached = flags;
+    made->range = (struct sg_range){.size = size,
+                                    .ops = &sg_managed_ops,
+                                    .device = context ? context->device : 0,
+                                    .context = context,
+                                    .flags = flags,
+                                    .owner = made};
+    CUresult result = size <= SG_SMALL_LIMIT
+                          ? sg_backing_take_slot(&made->backing, &made->range, SG_SMALL_MANAGED)
+                          : sg_backing_take_pages(&made->backing, &made->range, -1);
+    if (result == CUDA_SUCCESS && !begin_pages(made)) {
+        sg_backing_give(&made->backing, &made->range);
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (result != CUDA_SUCCESS) {
+        free(made);
+        return result;
+    }
+    sg_range_insert(&made->range);
+    if (context)
+        sg_context_ref(context);
+    *range = &made->range;
+    return CUDA_SUCCESS;
+}
+
+struct sg_pages *sg_managed_pages(CUdeviceptr address, size_t size) {
+    struct sg_range *range = sg_range_find(address);
+    if (!range || size == 0 || size > range->size - (size_t)(address - range->start))
+        return NULL;
+    return range->ops->pages ? range->ops->pages(range) : NULL;
+}
+
+void sg_managed_attach(struct sg_range *range, unsigned flags, struct sg_stream *stream) {
+    struct managed *made = managed_of(range);
+    struct sg_stream *before = made->stream;
+    made->attached = flags;
+    made->stream = stream;
+    if (stream)
+        sg_stream_ref(stream);
+    if (before)
+        sg_stream_unref(before);
+}
+
+/* Flags come before the context, on H200. */
+CUresult sg_cuMemAllocManaged(CUdeviceptr *dptr, size_t bytesize, unsigned int flags) {
+    struct sg_context *context;
+    if (dptr)
+        *dptr = 0;
+    if (!dptr || bytesize == 0 || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!sg_device(context->device)->attributes[CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY])
+        return CUDA_ERROR_NOT_SUPPORTED;
+    struct sg_range *range;
+    result = sg_managed_allocate(context, bytesize, flags, &range);
+    if (result == CUDA_SUCCESS)
+        *dptr = range->start;
+    return result;
 }

@@ -4,7 +4,7 @@
  * the CPU can map DMA buffers, a memory file takes its place where there is none (dma_file.h).
  */
 #include "softgpu/address/dma_file.h"
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
@@ -19,16 +19,14 @@
 /* Where the bytes end that the range shares its pages with: small allocations lie in the same ones,
  * and are exported with them. */
 static CUdeviceptr end_of(const struct sg_range *range) {
-    bool alone = range->kind == SG_RANGE_MAPPING;
-    return range->start + (alone ? range->size : range->phys->size - range->phys_offset);
+    return range->start + range->phys->size - range->phys_offset;
 }
 
 /* As documented: what this process allocated or mapped. The files of legacy IPC and of external
  * memory are closed as soon as they are mapped; a multicast object has no bytes of its own. */
 static bool exportable(const struct sg_range *range) {
-    return range && range->device >= 0 && range->kind != SG_RANGE_IPC &&
-           range->kind != SG_RANGE_EXTERNAL && range->phys && range->phys->device >= 0 &&
-           !range->phys->ops;
+    return range && range->device >= 0 && !range->ops->foreign && range->phys &&
+           range->phys->device >= 0 && !range->phys->ops;
 }
 
 /* As documented: what is exported together is on one device and has the same properties. */

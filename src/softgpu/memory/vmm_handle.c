@@ -100,7 +100,7 @@ CUresult sg_cuMemRelease(CUmemGenericAllocationHandle handle) {
 
 CUresult sg_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr) {
     struct sg_range *range = sg_range_find((CUdeviceptr)(uintptr_t)addr);
-    if (!handle || !range || range->kind != SG_RANGE_MAPPING)
+    if (!handle || !range || range->ops != &sg_mapping_ops)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_memory *memory = range->owner;
     memory->refs++;

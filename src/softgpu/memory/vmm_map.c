@@ -97,7 +97,7 @@ CUresult sg_cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
         return CUDA_ERROR_OUT_OF_MEMORY;
     *range = (struct sg_range){.start = ptr,
                                .size = size,
-                               .kind = SG_RANGE_MAPPING,
+                               .ops = &sg_mapping_ops,
                                .device = memory->phys->device,
                                .phys = memory->phys,
                                .owner = memory};
@@ -120,8 +120,7 @@ static bool may_unmap(CUdeviceptr ptr, size_t size) {
         return !sg_mapping_first(ptr, size); /* any address will do where there is nothing */
     for (struct sg_range *range = sg_mapping_first(ptr, size); range;
          range = sg_mapping_next(range, end))
-        if (range->kind != SG_RANGE_MAPPING || range->start < ptr ||
-            range->start + range->size > end)
+        if (range->ops != &sg_mapping_ops || range->start < ptr || range->start + range->size > end)
             return false;
     return true;
 }

@@ -277,8 +277,7 @@ CUresult sg_cuMulticastBindAddr(CUmemGenericAllocationHandle mcHandle, size_t mc
         object = object_of(mcHandle);
         range = sg_range_find(memptr);
         /* "must have been allocated via cuMemCreate or cudaMallocAsync" */
-        bool known = range && range->device >= 0 && !range->phys->ops &&
-                     (range->kind == SG_RANGE_MAPPING || range->kind == SG_RANGE_POOL);
+        bool known = range && range->device >= 0 && !range->phys->ops && range->ops->bindable;
         if (!object || !known || flags != 0 || size > range->start + range->size - memptr)
             return CUDA_ERROR_INVALID_VALUE;
     } while (!is_complete(&object->phys, &told));

@@ -5,7 +5,9 @@
  * need nothing here: every operation ends under the lock, which orders it before all that follows.
  */
 #include "softgpu/address/object.h"
+#include "softgpu/address/range.h"
 #include "softgpu/context/address_32.h"
+#include "softgpu/context/where.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
@@ -123,8 +125,8 @@ static CUresult check(const struct sg_context *context, const struct access *acc
         return CUDA_ERROR_INVALID_VALUE;
     enum sg_where where = sg_memory_where(access->address, access->width, NULL);
     const struct sg_range *range = sg_range_find(access->address);
-    if (range && range->kind == SG_RANGE_MANAGED)
-        return CUDA_ERROR_INVALID_VALUE; /* as recorded on H200 */
+    if (range && range->ops->memops == SG_MEMOPS_REFUSED)
+        return CUDA_ERROR_INVALID_VALUE;
     bool known = where == SG_WHERE_HOST || where == SG_WHERE_DEVICE;
     unsigned rights = access->write ? SG_WRITE : SG_READ;
     if (!known ||
@@ -133,11 +135,10 @@ static CUresult check(const struct sg_context *context, const struct access *acc
     return CUDA_SUCCESS;
 }
 
-/* The same for an operation that is queued now. As recorded on H200, memory of pools is refused
- * then, the device's own too, and taken into graphs. */
+/* The same for an operation that is queued now. */
 static CUresult check_now(const struct sg_context *context, const struct access *access) {
     const struct sg_range *range = sg_range_find(access->address);
-    if (range && range->kind == SG_RANGE_POOL)
+    if (range && range->ops->memops == SG_MEMOPS_IN_GRAPHS)
         return CUDA_ERROR_INVALID_VALUE;
     return check(context, access);
 }
