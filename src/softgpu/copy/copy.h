@@ -80,10 +80,11 @@ CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, con
 /* ---- Work of graphs -------------------------------------------------------------------------- */
 
 /* Whether a copy or set may become a node: what the functions that queue it check, apart from the
- * stream. An empty one may not. Addresses of graph allocations are taken without memory behind
- * them. */
-CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy);
-CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
+ * stream. An empty one may not. Where a graph is yet to allocate the memory, `promised` says so,
+ * and the address cannot be looked at. */
+typedef bool sg_promised(CUdeviceptr address);
+CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy, sg_promised *promised);
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *set, sg_promised *promised);
 /* The same without a look at what lies at the address. */
 CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *set);
 /* The operation of a node, for work of `context`. Where memory is not (any more, or not yet), the

@@ -1,7 +1,6 @@
 /* cuMemcpy2D, cuMemcpy3D and their kin: boxes of memory and of arrays. */
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/graph.h"
 
 /* Levels of detail of memory and CU_DEVICE_ATTRIBUTE_MAX_PITCH are not looked at: an H200 does not
  * either. */
@@ -165,20 +164,18 @@ static CUresult box_of_3d(const CUDA_MEMCPY3D *copy, struct sg_box *box) {
     return result == CUDA_SUCCESS ? place_of(&from, box, &box->from) : result;
 }
 
-/* An end in memory that a graph is yet to allocate cannot be looked at. */
-static bool promised(const struct sg_place *place) {
-    return place->role != SG_ROLE_HOST && sg_graph_memory_is(place->address);
+static bool is_promised(const struct sg_place *place, sg_promised *promised) {
+    return place->role != SG_ROLE_HOST && promised(place->address);
 }
 
-CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy) {
+CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy, sg_promised *promised) {
     struct sg_box box;
     CUresult result = box_of_3d(copy, &box);
     if (result != CUDA_SUCCESS)
         return result;
     if (empty(&box))
         return CUDA_ERROR_INVALID_VALUE;
-    bool later = promised(&box.to) || promised(&box.from);
-    if (later)
+    if (is_promised(&box.to, promised) || is_promised(&box.from, promised))
         return CUDA_SUCCESS;
     result = sg_box_check(&box);
     const struct sg_context *found = sg_copy_node_context(context);

@@ -2,7 +2,6 @@
 #include "softgpu/address/object.h"
 #include "softgpu/copy/copy.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/graph/graph.h"
 #include "softgpu/stream/capture.h"
 
 #include <string.h>
@@ -196,11 +195,11 @@ static bool is_empty(const struct set *set) {
     return set->width == 0 || set->height == 0;
 }
 
-CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {
+CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node, sg_promised *promised) {
     struct set set;
     enum sg_where where;
     CUresult result = from_node(node, &set);
-    if (result != CUDA_SUCCESS || sg_graph_memory_is(set.to))
+    if (result != CUDA_SUCCESS || promised(set.to))
         return result;
     const struct sg_context *context = sg_copy_node_context(node->ctx);
     if (is_empty(&set) || (context && !sg_memory_pool_open(context->device, set.to)))

@@ -119,9 +119,10 @@ static CUresult check_conditions(const struct sg_graph *graph, struct sg_exec_er
 /* Memory may have gone since the node was made. */
 static CUresult check_operands(const struct sg_node *node) {
     if (node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY)
-        return sg_copy_check_3d(node->params.memcpy.copyCtx, &node->params.memcpy.copyParams);
+        return sg_copy_check_3d(node->params.memcpy.copyCtx, &node->params.memcpy.copyParams,
+                                sg_graph_memory_is);
     if (node->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
-        return sg_set_check(&node->params.memset);
+        return sg_set_check(&node->params.memset, sg_graph_memory_is);
     return CUDA_SUCCESS;
 }
 
