@@ -27,42 +27,55 @@ static bool hidden(const struct sg_range *range) {
     return range->ops->accessible && current && !range->ops->accessible(range, current->device);
 }
 
-bool sg_memory_in_host_pool(CUdeviceptr address, size_t size) {
+struct sg_place sg_place_at(CUdeviceptr address, size_t size) {
+    struct sg_place place = {.address = address, .size = size, .device = -1};
     struct sg_range *range = sg_range_find(address);
-    return range && range->ops->accessible && range->device < 0 &&
-           stays_inside(range, address, size);
+    place.range = range;
+    if (!range) {
+        place.where = sg_window_find(address) ? SG_WHERE_INVALID : SG_WHERE_PAGEABLE;
+        return place;
+    }
+    place.whole = stays_inside(range, address, size);
+    if (!place.whole) {
+        place.where = SG_WHERE_INVALID;
+    } else if (range->device < 0) {
+        place.where = hidden(range) ? SG_WHERE_INVALID : SG_WHERE_HOST;
+    } else {
+        place.where = SG_WHERE_DEVICE;
+        place.device = range->device;
+    }
+    return place;
 }
 
-enum sg_where sg_memory_where(CUdeviceptr address, size_t size, int *device) {
-    struct sg_range *range = sg_range_find(address);
-    if (!range)
-        return sg_window_find(address) ? SG_WHERE_INVALID : SG_WHERE_PAGEABLE;
-    if (!stays_inside(range, address, size))
-        return SG_WHERE_INVALID;
-    if (range->device < 0)
-        return hidden(range) ? SG_WHERE_INVALID : SG_WHERE_HOST;
-    if (device)
-        *device = range->device;
-    return SG_WHERE_DEVICE;
+bool sg_place_in_host_pool(const struct sg_place *place) {
+    const struct sg_range *range = place->range;
+    return range && range->ops->accessible && range->device < 0 && place->whole;
 }
 
-bool sg_memory_allows(CUdeviceptr address, size_t size, unsigned rights) {
-    const struct sg_range *range = sg_range_find(address);
-    return !range || !range->ops->allows || range->ops->allows(range, address, size, rights);
+bool sg_place_allows(const struct sg_place *place, unsigned rights) {
+    const struct sg_range *range = place->range;
+    return !range || !range->ops->allows ||
+           range->ops->allows(range, place->address, place->size, rights);
 }
 
-bool sg_memory_mapped(int device, CUdeviceptr address, size_t size, unsigned rights) {
-    const struct sg_range *range = sg_range_find(address);
-    return !range || !range->ops->mapped || range->ops->mapped(device, address, size, rights);
+bool sg_place_mapped(const struct sg_place *place, int device, unsigned rights) {
+    const struct sg_range *range = place->range;
+    return !range || !range->ops->mapped ||
+           range->ops->mapped(device, place->address, place->size, rights);
 }
 
-static bool opened(const struct sg_range *range, int device) {
-    return !range->ops->accessible || range->device < 0 || range->ops->accessible(range, device);
+bool sg_place_pool_open(const struct sg_place *place, int device) {
+    const struct sg_range *range = place->range;
+    return !range || !range->ops->accessible || range->device < 0 ||
+           range->ops->accessible(range, device);
 }
 
-bool sg_memory_pool_open(int device, CUdeviceptr address) {
-    const struct sg_range *range = sg_range_find(address);
-    return !range || opened(range, device);
+bool sg_place_reachable(const struct sg_place *place, const struct sg_context *context,
+                        unsigned rights) {
+    const struct sg_range *range = place->range;
+    if (range && range->ops->reachable)
+        return range->ops->reachable(context, range, place->address, place->size, rights);
+    return !range || sg_range_seen(context, range);
 }
 
 bool sg_range_seen(const struct sg_context *context, const struct sg_range *range) {
@@ -72,12 +85,4 @@ bool sg_range_seen(const struct sg_context *context, const struct sg_range *rang
 bool sg_range_seen_by_peers(const struct sg_context *context, const struct sg_range *range) {
     return range->device == context->device ||
            (range->context && sg_context_may_access(context, range->context));
-}
-
-bool sg_memory_reachable(const struct sg_context *context, CUdeviceptr address, size_t size,
-                         unsigned rights) {
-    const struct sg_range *range = sg_range_find(address);
-    if (range && range->ops->reachable)
-        return range->ops->reachable(context, range, address, size, rights);
-    return !range || sg_range_seen(context, range);
 }

@@ -15,25 +15,23 @@ enum sg_role {
     SG_ROLE_ARRAY   /* an array: checked when the place was found */
 };
 
-/* For sg_place.device: memory of a host pool that no device may touch, copied by the CPU. */
+/* For the device of a side: memory of a host pool that no device may touch, copied by the CPU. */
 #define SG_COPY_BY_CPU (-2)
 
-/* One end of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
-struct sg_place {
-    CUdeviceptr address;
+/* One side of a copy: rows of bytes, `pitch` apart, in layers, `layer` apart. */
+struct sg_side {
+    /* Of arrays in pieces the address is a linear offset in them (array/tiles.h). The check finds
+     * out the rest of it. */
+    struct sg_place at;
     size_t pitch, layer;
     enum sg_role role;
-    /* In copies between contexts the one that was named for this end; else NULL. */
+    /* In copies between contexts the one that was named for this side; else NULL. */
     const struct sg_context *named;
-    /* Arrays in pieces: `address` is then a linear offset in them (array/tiles.h). */
-    const struct sg_tile_view *view;
-    /* Found by the check. */
-    enum sg_where where;
-    int device;
+    const struct sg_tile_view *view; /* of arrays in pieces */
 };
 
 struct sg_box {
-    struct sg_place to, from;
+    struct sg_side to, from;
     size_t width, height, depth; /* bytes, rows, layers */
     const CUDA_MEMCPY3D *copy;   /* what was asked for, for capture; NULL for one row */
 };
@@ -41,7 +39,7 @@ struct sg_box {
 /* A box of one row. */
 struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr from,
                             enum sg_role from_role, size_t size);
-/* Whether both ends can hold the box, as far as the addresses tell; finds `where`. */
+/* Whether both sides can hold the box, as far as the addresses tell; looks them up. */
 CUresult sg_box_check(struct sg_box *box);
 
 /* How long a call stays, and when it reads pageable memory. */
@@ -67,15 +65,15 @@ void sg_copy_discard(struct sg_op *op);
 /* Queues a prepared copy, or frees it. */
 CUresult sg_copy_submit(struct sg_stream *stream, struct sg_op *op);
 
-/* The end of a copy as the descriptors of boxes give it: (x, y, z) in rows of `pitch` bytes and
+/* The side of a copy as the descriptors of boxes give it: (x, y, z) in rows of `pitch` bytes and
  * layers of `rows` rows; 0 for rows or layers without a gap. Adds the offset to the address that
- * `place` holds; INVALID_VALUE when the box does not fit its rows and layers. */
-CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
-                          size_t pitch, size_t rows);
-/* The end of a copy in an array: (x, y, z) in bytes, rows and slices. INVALID_VALUE when there is
+ * `side` holds; INVALID_VALUE when the box does not fit its rows and layers. */
+CUresult sg_side_in_rows(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
+                         size_t pitch, size_t rows);
+/* The side of a copy in an array: (x, y, z) in bytes, rows and slices. INVALID_VALUE when there is
  * no such array, the box leaves it, or begins or ends inside an element. */
-CUresult sg_place_in_array(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
-                           CUarray array);
+CUresult sg_side_in_array(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
+                          CUarray array);
 
 /* ---- Work of graphs -------------------------------------------------------------------------- */
 
@@ -96,7 +94,7 @@ CUresult sg_set_make(struct sg_context *context, const CUDA_MEMSET_NODE_PARAMS_v
 const struct sg_context *sg_copy_node_context(CUcontext handle);
 /* May work of `context` copy what of the box is a pool's? */
 bool sg_box_pools_open(const struct sg_context *context, const struct sg_box *box);
-/* A box, checked or only looked at: where its ends are. */
+/* A box that is not checked, only looked at: where its sides are. */
 void sg_box_look(struct sg_box *box);
 struct sg_op *sg_copy_op(const struct sg_box *box);
 

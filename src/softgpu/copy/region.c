@@ -15,27 +15,27 @@ struct end {
     size_t pitch, height; /* height: rows of a layer; 0 in two dimensions */
 };
 
-static CUresult base_of(const struct end *end, struct sg_place *place) {
+static CUresult base_of(const struct end *end, struct sg_side *side) {
     switch (end->type) {
     case CU_MEMORYTYPE_HOST:
-        place->address = (uintptr_t)end->host;
-        place->role = SG_ROLE_HOST;
+        side->at.address = (uintptr_t)end->host;
+        side->role = SG_ROLE_HOST;
         return CUDA_SUCCESS;
     case CU_MEMORYTYPE_DEVICE:
-        place->address = end->device;
-        place->role = SG_ROLE_DEVICE;
+        side->at.address = end->device;
+        side->role = SG_ROLE_DEVICE;
         return CUDA_SUCCESS;
     case CU_MEMORYTYPE_UNIFIED:
-        place->address = end->device;
-        place->role = SG_ROLE_ANY;
+        side->at.address = end->device;
+        side->role = SG_ROLE_ANY;
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, const size_t offset[3],
-                          size_t pitch, size_t rows) {
+CUresult sg_side_in_rows(struct sg_side *side, const struct sg_box *box, const size_t offset[3],
+                         size_t pitch, size_t rows) {
     size_t x = offset[0], y = offset[1], z = offset[2];
     if (!pitch && __builtin_add_overflow(x, box->width, &pitch))
         return CUDA_ERROR_INVALID_VALUE;
@@ -43,28 +43,28 @@ CUresult sg_place_in_rows(struct sg_place *place, const struct sg_box *box, cons
         return CUDA_ERROR_INVALID_VALUE;
     if (pitch < box->width || x > pitch - box->width)
         return CUDA_ERROR_INVALID_VALUE;
-    if (rows < box->height || y > rows - box->height || !place->address)
+    if (rows < box->height || y > rows - box->height || !side->at.address)
         return CUDA_ERROR_INVALID_VALUE;
     size_t distance, part;
-    bool overflow = __builtin_mul_overflow(pitch, rows, &place->layer) ||
-                    __builtin_mul_overflow(z, place->layer, &distance) ||
+    bool overflow = __builtin_mul_overflow(pitch, rows, &side->layer) ||
+                    __builtin_mul_overflow(z, side->layer, &distance) ||
                     __builtin_mul_overflow(y, pitch, &part) ||
                     __builtin_add_overflow(distance, part, &distance) ||
                     __builtin_add_overflow(distance, x, &distance) ||
-                    __builtin_add_overflow(place->address, distance, &place->address);
-    place->pitch = pitch;
+                    __builtin_add_overflow(side->at.address, distance, &side->at.address);
+    side->pitch = pitch;
     return overflow ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_place *place) {
+static CUresult place_of(const struct end *end, const struct sg_box *box, struct sg_side *side) {
     const size_t offset[3] = {end->x, end->y, end->z};
     if (end->type == CU_MEMORYTYPE_ARRAY && end->level)
         return CUDA_ERROR_INVALID_VALUE;
     if (end->type == CU_MEMORYTYPE_ARRAY)
-        return sg_place_in_array(place, box, offset, end->array);
-    CUresult result = base_of(end, place);
+        return sg_side_in_array(side, box, offset, end->array);
+    CUresult result = base_of(end, side);
     if (result == CUDA_SUCCESS)
-        result = sg_place_in_rows(place, box, offset, end->pitch, end->height);
+        result = sg_side_in_rows(side, box, offset, end->pitch, end->height);
     return result;
 }
 
@@ -164,8 +164,8 @@ static CUresult box_of_3d(const CUDA_MEMCPY3D *copy, struct sg_box *box) {
     return result == CUDA_SUCCESS ? place_of(&from, box, &box->from) : result;
 }
 
-static bool is_promised(const struct sg_place *place, sg_promised *promised) {
-    return place->role != SG_ROLE_HOST && promised(place->address);
+static bool is_promised(const struct sg_side *side, sg_promised *promised) {
+    return side->role != SG_ROLE_HOST && promised(side->at.address);
 }
 
 CUresult sg_copy_check_3d(CUcontext context, const CUDA_MEMCPY3D *copy, sg_promised *promised) {

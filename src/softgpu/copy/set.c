@@ -94,23 +94,20 @@ static CUresult check_shape(const struct set *set) {
     return CUDA_SUCCESS;
 }
 
-static CUresult check(struct set *set, enum sg_where *where) {
+static CUresult check(struct set *set, struct sg_place *place) {
     CUresult result = check_shape(set);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t bytes = (set->height - 1) * set->pitch + set->width;
-    set->device = -1;
-    *where = sg_memory_where(set->to, bytes, &set->device);
-    bool known = *where == SG_WHERE_DEVICE || *where == SG_WHERE_HOST;
-    return known && sg_memory_allows(set->to, bytes, SG_WRITE) ? CUDA_SUCCESS
-                                                               : CUDA_ERROR_INVALID_VALUE;
+    *place = sg_place_at(set->to, (set->height - 1) * set->pitch + set->width);
+    set->device = place->device;
+    bool known = place->where == SG_WHERE_DEVICE || place->where == SG_WHERE_HOST;
+    return known && sg_place_allows(place, SG_WRITE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the
  * target is pinned host memory". */
-static bool must_wait(const struct set *set, enum sg_where where, enum sg_manner manner) {
-    const struct sg_range *range = sg_range_find(set->to);
-    return manner == SG_MANNER_SYNC && (where == SG_WHERE_HOST || (range && range->sync_memops));
+static bool must_wait(const struct sg_place *place, enum sg_manner manner) {
+    return manner == SG_MANNER_SYNC && (place->where == SG_WHERE_HOST || place->range->sync_memops);
 }
 
 /* Takes the widths of the set in bytes. Rows that follow each other without a gap are one row. */
@@ -140,10 +137,10 @@ static CUresult capture(struct sg_stream *stream, const struct set *set) {
 }
 
 /* On H200 a set of mapped host memory is refused where it goes on in another mapping. */
-static bool crosses_host_mappings(CUdeviceptr to, size_t bytes) {
-    const struct sg_range *range = sg_range_find(to);
-    return range && range->ops->joins && range->device < 0 &&
-           to + bytes > range->start + range->size;
+static bool crosses_host_mappings(const struct sg_place *place) {
+    const struct sg_range *range = place->range;
+    return range->ops->joins && range->device < 0 &&
+           place->address + place->size > range->start + range->size;
 }
 
 static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
@@ -157,19 +154,17 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
     if (stream->capture)
         return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
-    enum sg_where where;
-    result = check(&set, &where);
+    struct sg_place place;
+    result = check(&set, &place);
     if (result != CUDA_SUCCESS)
         return result;
-    size_t bytes = (set.height - 1) * set.pitch + set.width;
-    if (!sg_memory_reachable(stream->context, set.to, bytes, SG_WRITE) ||
-        crosses_host_mappings(set.to, bytes))
+    if (!sg_place_reachable(&place, stream->context, SG_WRITE) || crosses_host_mappings(&place))
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool little = manner == SG_MANNER_SYNC || set.width * set.height <= SHORT_SET;
-    if (must_wait(&set, where, manner) || (little && sg_stream_free(stream)))
+    if (must_wait(&place, manner) || (little && sg_stream_free(stream)))
         return sg_stream_run(stream, op);
     result = sg_stream_submit(stream, op);
     sg_schedule_chance();
@@ -197,14 +192,14 @@ static bool is_empty(const struct set *set) {
 
 CUresult sg_set_check(const CUDA_MEMSET_NODE_PARAMS_v2 *node, sg_promised *promised) {
     struct set set;
-    enum sg_where where;
+    struct sg_place place;
     CUresult result = from_node(node, &set);
     if (result != CUDA_SUCCESS || promised(set.to))
         return result;
+    result = is_empty(&set) ? CUDA_ERROR_INVALID_VALUE : check(&set, &place);
     const struct sg_context *context = sg_copy_node_context(node->ctx);
-    if (is_empty(&set) || (context && !sg_memory_pool_open(context->device, set.to)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return check(&set, &where);
+    bool closed = result == CUDA_SUCCESS && context && !sg_place_pool_open(&place, context->device);
+    return closed ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
 CUresult sg_set_check_shape(const CUDA_MEMSET_NODE_PARAMS_v2 *node) {

@@ -32,21 +32,20 @@ static CUdeviceptr address_of(const void *pointer) {
 /* ---- At the call ----------------------------------------------------------------------------- */
 
 static bool check_memory(const void *pointer, size_t size, unsigned rights, int *device) {
-    CUdeviceptr address = address_of(pointer);
-    const struct sg_range *range = sg_range_find(address);
-    struct sg_range_facts facts = {.decompress = false};
-    if (range)
-        sg_range_describe(range, 0, &facts);
-    return facts.decompress && sg_memory_where(address, size, device) == SG_WHERE_DEVICE &&
-           sg_memory_allows(address, size, rights);
+    struct sg_place place = sg_place_at(address_of(pointer), size);
+    struct sg_range_facts facts;
+    if (place.where != SG_WHERE_DEVICE || !sg_place_allows(&place, rights))
+        return false;
+    sg_range_describe(place.range, place.device, &facts);
+    *device = place.device;
+    return facts.decompress;
 }
 
 /* Without a size the output may go on to the end of its allocation. */
 static size_t room_of(const CUmemDecompressParams *params) {
-    const struct sg_range *range = sg_range_find(address_of(params->dst));
-    if (params->dstNumBytes || !range)
-        return params->dstNumBytes;
-    return range->size - (size_t)(address_of(params->dst) - range->start);
+    CUdeviceptr to = address_of(params->dst);
+    const struct sg_range *range = params->dstNumBytes ? NULL : sg_range_find(to);
+    return range ? range->size - (size_t)(to - range->start) : params->dstNumBytes;
 }
 
 static bool check_params(const CUmemDecompressParams *params, const struct sg_device *device,

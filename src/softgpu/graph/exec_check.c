@@ -64,7 +64,7 @@ struct device_launch {
 
 static bool reachable(CUmemorytype type, CUdeviceptr device, const void *host) {
     CUdeviceptr address = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
-    enum sg_where where = sg_memory_where(address, 1, NULL);
+    enum sg_where where = sg_place_at(address, 1).where;
     return type != CU_MEMORYTYPE_ARRAY && (where == SG_WHERE_DEVICE || where == SG_WHERE_HOST);
 }
 

@@ -120,27 +120,20 @@ static CUresult run_write(struct sg_op *op) {
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
 
-static CUresult check(const struct sg_context *context, const struct access *access) {
+/* `now`: the operation is queued, and not added to a graph. Without a context the place of the work
+ * is not known yet. */
+static CUresult check(const struct sg_context *context, const struct access *access, bool now) {
     if (access->address % access->width != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    enum sg_where where = sg_memory_where(access->address, access->width, NULL);
-    const struct sg_range *range = sg_range_find(access->address);
-    if (range && range->ops->memops == SG_MEMOPS_REFUSED)
+    struct sg_place place = sg_place_at(access->address, access->width);
+    if (place.where != SG_WHERE_HOST && place.where != SG_WHERE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
-    bool known = where == SG_WHERE_HOST || where == SG_WHERE_DEVICE;
+    enum sg_memops taken = place.range->ops->memops;
+    if (taken == SG_MEMOPS_REFUSED || (now && taken == SG_MEMOPS_IN_GRAPHS))
+        return CUDA_ERROR_INVALID_VALUE;
     unsigned rights = access->write ? SG_WRITE : SG_READ;
-    if (!known ||
-        (context && !sg_memory_reachable(context, access->address, access->width, rights)))
-        return CUDA_ERROR_INVALID_VALUE;
-    return CUDA_SUCCESS;
-}
-
-/* The same for an operation that is queued now. */
-static CUresult check_now(const struct sg_context *context, const struct access *access) {
-    const struct sg_range *range = sg_range_find(access->address);
-    if (range && range->ops->memops == SG_MEMOPS_IN_GRAPHS)
-        return CUDA_ERROR_INVALID_VALUE;
-    return check(context, access);
+    bool reachable = !context || sg_place_reachable(&place, context, rights);
+    return reachable ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The FLUSH flag and operation: the device attribute CAN_FLUSH_REMOTE_WRITES is 0. */
@@ -209,7 +202,7 @@ static CUresult submit_one(CUstream handle, struct access access, CUresult flags
     if (result == CUDA_SUCCESS)
         result = flags;
     if (result == CUDA_SUCCESS)
-        result = (stream->capture ? check : check_now)(stream->context, &access);
+        result = check(stream->context, &access, !stream->capture);
     if (result != CUDA_SUCCESS)
         return result;
     if (stream->capture)
@@ -285,7 +278,6 @@ static CUresult read_entry(const CUstreamBatchMemOpParams *params, struct access
     }
 }
 
-/* Without a context the place of the work is not known yet. */
 static CUresult add_entry(const struct sg_context *context, struct batch *batch,
                           const CUstreamBatchMemOpParams *params) {
     if (params->operation == CU_STREAM_MEM_OP_BARRIER) {
@@ -295,7 +287,7 @@ static CUresult add_entry(const struct sg_context *context, struct batch *batch,
     struct access access;
     CUresult result = read_entry(params, &access);
     if (result == CUDA_SUCCESS)
-        result = check_now(context, &access);
+        result = check(context, &access, true);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = make(&access);
