@@ -331,6 +331,10 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     return CUDA_SUCCESS;
 }
 
+bool sg_phys_has_own_file(const struct sg_phys *phys) {
+    return phys->kind == SG_PHYS_FD;
+}
+
 bool sg_phys_exported(int fd) {
     struct stat status;
     struct sg_share_trailer trailer;
