@@ -67,8 +67,8 @@ typedef struct gpumem_caching_info {
     size_t streams;            /* with memory of their own; 1 at most where the CPU writes it */
 } gpumem_caching_info;
 
-/* `info->size` is to be set. INVALID_ARGUMENT: not a caching resource. Thread-safe; no driver
- * call. */
+/* `info->size` is to be set. Of a mapped resource, its slabs. INVALID_ARGUMENT: not a caching
+ * resource, and without slabs. Thread-safe; no driver call. */
 GPUMEM_API gpumem_status gpumem_caching_get_info(gpumem_resource *resource,
                                                  gpumem_caching_info *info);
 
@@ -76,8 +76,8 @@ GPUMEM_API gpumem_status gpumem_caching_get_info(gpumem_resource *resource,
  * To be called before a stream is destroyed, after the buffers allocated on it were freed: what is
  * kept for it becomes free for others once its queued work is done; where the driver gives no event
  * for that, once the whole context is waited for (gpumem_device_trim). Harmless for a stream that
- * the cache does not know. Thread-safe, but not beside allocations on that stream; does not block.
- * Driver: cuEventRecord.
+ * the cache does not know. Of a mapped resource, for its slabs. Thread-safe, but not beside
+ * allocations on that stream; does not block. Driver: cuEventRecord.
  */
 GPUMEM_API gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream);
 

@@ -56,6 +56,11 @@ typedef struct gpumem_mapped_options {
     size_t capacity;        /* bytes that buffers may grow to unless they say otherwise; 0: none */
     size_t chunk_maximum;   /* bytes of one piece of memory; 0: 512 MiB */
     uint64_t cache_bytes;   /* of freed buffers, kept mapped on both sides; 0: none */
+    /* Small buffers are cut out of slabs of this size: those of at most a quarter of it, without a
+     * capacity. 0: 2 MiB, which is the least; SIZE_MAX: no slabs, each buffer has memory of its
+     * own. Not beside `capacity`, which leaves no buffer without one. */
+    size_t slab_bytes;
+    uint64_t maximum_bytes; /* of all memory that it holds: OUT_OF_CAPACITY above; 0: no limit */
 } gpumem_mapped_options;
 #define GPUMEM_MAPPED_OPTIONS(...) GPUMEM_OPTIONS(gpumem_mapped_options, __VA_ARGS__)
 
@@ -66,7 +71,19 @@ typedef struct gpumem_mapped_options {
  * and on first use while the Vulkan driver is opened (some 65 ms on an H200).
  *
  * Memory is handed out again only when all streams that used it have passed: the CPU may write it
- * at once. For many small buffers put gpumem_caching_resource_create over it.
+ * at once.
+ *
+ * Small buffers cost some tens of nanoseconds and no call of either driver while there is room in
+ * slabs; behind a named stream, an event for each 32 that were freed. They do not grow, cannot be
+ * exported and have no host view: name a capacity, be it the size, for a buffer that shall have
+ * memory of its own. They share no atoms.
+ * gpumem_caching_forget_stream is for their streams too, and gpumem_caching_get_info tells of their
+ * slabs. Wrappers around the resource get whole memory for each buffer; put
+ * gpumem_caching_resource_create over those.
+ *
+ * maximum_bytes counts what the driver was asked for: granules and slabs as a whole, and freed
+ * memory that is kept, which is given back before a refusal. It is never exceeded, also not by
+ * several threads for a moment.
  *
  * Driver: cuMemCreate, cuMemMap, cuMemSetAccess, cuMemExportToShareableHandle,
  * cuMemGetHandleForAddressRange. Vulkan: vkAllocateMemory, vkMapMemory2.
@@ -115,9 +132,11 @@ GPUMEM_API gpumem_status gpumem_mapped_invalidate(gpumem_buffer *buffer, size_t 
 
 /*
  * Writes `bytes` of payload, then `value` to the aligned 32-bit word at `flag_offset`, in that
- * order for whoever reads the device's memory: a running kernel that sees the value in a volatile
- * or acquire load, and loads the payload after, sees all of it. INVALID_ARGUMENT: the flag is not
- * aligned to 4, or lies in the payload.
+ * order for whoever reads the device's memory: a running kernel that sees the value in an acquire
+ * load of system scope, and loads the payload after, sees all of it. (Volatile loads of both are
+ * tested too, though PTX does not promise their order; plain loads behind a volatile one may find
+ * old bytes in the kernel's cache.)
+ * INVALID_ARGUMENT: the flag is not aligned to 4, or lies in the payload.
  */
 GPUMEM_API gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t offset,
                                                const void *data, size_t bytes, size_t flag_offset,

@@ -149,6 +149,12 @@ struct gm_cache *gm_cache_of(gpumem_resource *resource) {
     return resource->fast == &fast ? resource->user : NULL;
 }
 
+/* Of another resource, that of its slabs. */
+static struct gm_cache *cache_or_slabs(gpumem_resource *resource) {
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
+    return gm_cache_of(slabs ? slabs : resource);
+}
+
 /* ---- For wrappers around the cache ----------------------------------------------------------- */
 
 static gpumem_status allocate(void *user, const gpumem_request *given,
@@ -225,7 +231,7 @@ static void read_info(struct gm_cache *cache, gpumem_caching_info *info) {
 gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_info *info) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_get_info");
-    struct gm_cache *cache = gm_cache_of(resource);
+    struct gm_cache *cache = cache_or_slabs(resource);
     GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is no cache", resource->kind);
     gpumem_caching_info filled;
     pthread_mutex_lock(&cache->lock);
@@ -327,13 +333,13 @@ static void forget(gpumem_resource *resource, CUstream given) {
 gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_forget_stream");
-    struct gm_cache *cache = gm_cache_of(resource);
+    struct gm_cache *cache = cache_or_slabs(resource);
     GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, cache->device);
     if (status != GPUMEM_OK)
         return status;
-    forget(resource, stream);
+    forget(cache->resource, stream);
     gm_current_leave(&current);
     return GPUMEM_OK;
 }

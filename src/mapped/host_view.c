@@ -26,6 +26,9 @@ static gpumem_status check(gpumem_buffer *buffer, const gpumem_host_view_options
                "%s: require_coherent and force_non_coherent exclude each other", call);
     GM_REQUIRE(!o->method_strict || o->method != GPUMEM_MAPPED_ANY,
                "%s: method_strict needs a method", call);
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "have a host view");
+    if (status != GPUMEM_OK)
+        return status;
     const struct gm_virtual_resource *v = gm_virtual_behind(buffer->resource);
     if (!v || buffer->root)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: a buffer of a %s resource has no mappings",

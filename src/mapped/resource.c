@@ -1,7 +1,9 @@
 /* The mapped resource: a virtual resource whose ranges have a mapping for the CPU as well. */
+#include "memory/resource.h"
 #include "base/cancel.h"
 #include "base/options.h"
 #include "mapped/host_range.h"
+#include "mapped/slab.h"
 #include "mapped/vulkan_export.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
@@ -12,6 +14,7 @@
 struct mapped {
     struct gm_host_maker maker;
     struct gm_mapper mapper;
+    struct gm_bound bound;
 };
 
 static const char kind[] = "mapped";
@@ -50,7 +53,10 @@ static gpumem_status check(const gpumem_mapped_options *o) {
                "mapped resource: require_coherent and force_non_coherent exclude each other");
     GM_REQUIRE(!o->method_strict || o->method != GPUMEM_MAPPED_ANY,
                "mapped resource: method_strict needs a method");
-    return GPUMEM_OK;
+    GM_REQUIRE(!o->capacity || !o->slab_bytes || o->slab_bytes == SIZE_MAX,
+               "mapped resource: capacity and slab_bytes exclude each other: what can grow lies in "
+               "no slab");
+    return gm_slabs_check(o->slab_bytes);
 }
 
 static gpumem_status make_resource(gpumem_device *device, const gpumem_mapped_options *o,
@@ -96,6 +102,25 @@ static gpumem_status open_mapper(gpumem_device *device, const gpumem_mapped_opti
     return status;
 }
 
+/* What it is made of on top of its memory. On failure it has ended. */
+static gpumem_status complete(gpumem_resource *made, const gpumem_mapped_options *o,
+                              struct mapped *mapped) {
+    mapped->bound.kind = kind;
+    mapped->bound.maximum = o->maximum_bytes;
+    if (o->maximum_bytes)
+        atomic_store(&made->meter.bound, &mapped->bound);
+    gpumem_status status = GPUMEM_OK;
+    if (!o->capacity) /* else all buffers can grow */
+        status = gm_slabs_add(made, o->slab_bytes, mapped->mapper.atom);
+    if (status == GPUMEM_OK)
+        return GPUMEM_OK;
+    struct gm_error_record saved;
+    gm_error_save(&saved);
+    gm_resource_discard(made);
+    gm_error_restore(&saved);
+    return status;
+}
+
 static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *o,
                             gpumem_resource **resource) {
     struct gm_current current;
@@ -113,9 +138,15 @@ static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *
         free(mapped);
         return status;
     }
-    status = make_resource(device, o, mapped, resource);
-    if (status != GPUMEM_OK)
+    gpumem_resource *made = NULL;
+    status = make_resource(device, o, mapped, &made);
+    if (status != GPUMEM_OK) {
         end(mapped);
+        return status;
+    }
+    status = complete(made, o, mapped);
+    if (status == GPUMEM_OK)
+        *resource = made;
     return status;
 }
 

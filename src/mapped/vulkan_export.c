@@ -47,11 +47,17 @@ void gm_exported_end(struct gm_mapper *mapper, struct gm_meter *meter, struct gm
     if (e->incoherent.bytes)
         gm_incoherent_remove(&e->incoherent);
     int lost = e->piece.address && cu->cuMemFree_v2(e->piece.address) != CUDA_SUCCESS;
-    if (e->external && (lost || cu->cuDestroyExternalMemory(e->external) != CUDA_SUCCESS))
+    if (e->external && (lost || cu->cuDestroyExternalMemory(e->external) != CUDA_SUCCESS)) {
         gm_meter_quarantine_memory(meter, e->piece.bytes);
+        lost = 1;
+    }
     /* Vulkan's memory object is not CUDA's: the bytes stay as long as either has them. */
-    if (e->piece.memory && gm_vulkan_free(e->piece.memory) != GPUMEM_OK)
+    if (e->piece.memory && gm_vulkan_free(e->piece.memory) != GPUMEM_OK) {
         gm_meter_quarantine(meter, 0);
+        lost = 1;
+    }
+    if (!lost)
+        gm_bound_give(atomic_load(&meter->bound), e->bounded);
     free(e);
     gm_error_restore(&saved);
 }
@@ -80,8 +86,11 @@ gpumem_status gm_exported_make(struct gm_mapper *mapper, struct gm_meter *meter,
     struct gm_exported *e = calloc(1, sizeof *e);
     if (!e)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a mapped allocation");
-    gpumem_status status =
-        gm_vulkan_allocate(mapper->vulkan, bytes, gm_mapper_vulkan_flags(mapper), &memory);
+    gpumem_status status = gm_bound_take(atomic_load(&meter->bound), bytes);
+    if (status == GPUMEM_OK) {
+        e->bounded = bytes;
+        status = gm_vulkan_allocate(mapper->vulkan, bytes, gm_mapper_vulkan_flags(mapper), &memory);
+    }
     if (status == GPUMEM_OK) {
         e->piece.memory = memory;
         e->piece.bytes = (size_t)gm_vulkan_memory_size(memory);

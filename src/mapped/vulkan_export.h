@@ -9,7 +9,7 @@ struct gm_exported {
     struct gm_piece piece; /* what the CPU has; `address` is the device's */
     CUexternalMemory external;
     struct gm_incoherent incoherent;
-    size_t asked; /* bytes; the piece may have more */
+    size_t bounded; /* bytes that the resource's bound has for it */
 };
 
 /* Whole or nothing, with the context current; what the driver does not take back is counted in the

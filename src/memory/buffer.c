@@ -163,6 +163,11 @@ static gpumem_status allocate_fast(gpumem_resource *resource, const gpumem_reque
     return status;
 }
 
+static int is_for_slabs(const gpumem_resource *resource, const gpumem_request *request) {
+    return !request->capacity && request->bytes <= resource->slab_most &&
+           request->alignment <= resource->slab_most;
+}
+
 /* `refusal`: what a first attempt was refused with, or OK if none was made. */
 static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
                               const gpumem_buffer_options *given, gpumem_buffer **buffer,
@@ -181,6 +186,9 @@ static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
                               .alignment = options.alignment ? options.alignment : 1,
                               .capacity = options.capacity,
                               .stream = options.stream};
+    gpumem_resource *slabs = atomic_load_explicit(&resource->slabs, memory_order_relaxed);
+    if (slabs && is_for_slabs(resource, &request))
+        resource = slabs;
     status = check_request(resource, &request);
     if (status != GPUMEM_OK)
         return status;
@@ -214,8 +222,11 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     gpumem_status refusal = GPUMEM_OK;
     if (resource && buffer && resource->generation == gm_fork_generation()) {
         gpumem_buffer *at_hand = NULL;
+        gpumem_resource *slabs = atomic_load_explicit(&resource->slabs, memory_order_relaxed);
         if (resource->fast)
             at_hand = resource->fast->try_allocate(resource, bytes, given);
+        else if (slabs && bytes <= resource->slab_most)
+            at_hand = slabs->fast->try_allocate(slabs, bytes, given);
         else if (resource->quick)
             at_hand = resource->quick->try_allocate(resource, bytes, given, &refusal);
         if (at_hand) {
@@ -418,12 +429,25 @@ void gm_buffer_moved(gpumem_buffer *buffer, CUdeviceptr address, size_t capacity
     buffer->layout++;
 }
 
+gpumem_status gm_buffer_not_in_slab(const gpumem_buffer *buffer, const char *what) {
+    const gpumem_resource *resource = (buffer->root ? buffer->root : buffer)->resource;
+    if (!resource->inside)
+        return GPUMEM_OK;
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                   "a small buffer of the %s resource lies in a slab and cannot %s: allocate it "
+                   "with a capacity",
+                   resource->upstream->kind, what);
+}
+
 gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_grow");
     gpumem_resource *resource = buffer->resource;
     if (bytes <= buffer->allocation.bytes)
         return GPUMEM_OK;
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "grow");
+    if (status != GPUMEM_OK)
+        return status;
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot grow",
                        resource->kind);
@@ -433,7 +457,7 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
                        bytes, buffer->allocation.capacity);
     gm_work_off(resource->device);
     gpumem_allocation changed = buffer->allocation;
-    gpumem_status status = try_resize(buffer, &changed, bytes, stream);
+    status = try_resize(buffer, &changed, bytes, stream);
     struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes - buffer->allocation.bytes);
     while (gm_reclaim_more(&reclaim, status)) {
         changed = buffer->allocation;
@@ -517,10 +541,13 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
     GM_REQUIRE(bytes, "gpumem_buffer_shrink: 0 bytes");
     if (bytes >= buffer->allocation.bytes)
         return GPUMEM_OK;
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "shrink");
+    if (status != GPUMEM_OK)
+        return status;
     if (!can_resize(buffer))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer of the %s resource cannot shrink",
                        buffer->resource->kind);
-    gpumem_status status = gm_buffer_not_held(buffer, "shrink");
+    status = gm_buffer_not_held(buffer, "shrink");
     if (status == GPUMEM_OK)
         status = gm_buffer_wait(buffer, stream, "shrink");
     if (status != GPUMEM_OK)
@@ -629,5 +656,7 @@ gpumem_resource *gpumem_buffer_resource(const gpumem_buffer *buffer) {
     const gpumem_device *device = resource->device;
     int hidden = resource->foreign || resource == device->import_resource ||
                  resource == device->hidden[GM_HIDDEN_IMPORTED_POOL];
+    if (resource->inside)
+        resource = resource->upstream;
     return hidden ? NULL : resource;
 }

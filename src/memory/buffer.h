@@ -57,6 +57,10 @@ void gm_buffer_unref(gpumem_buffer *buffer);
  * which it is the whole of. NULL when the wrapper names none. */
 gpumem_buffer *gm_buffer_innermost(gpumem_buffer *buffer);
 
+/* NOT_SUPPORTED, with what to do, where the buffer shares its memory with others of a slab; `what`
+ * is what it cannot: "grow". */
+gpumem_status gm_buffer_not_in_slab(const gpumem_buffer *buffer, const char *what);
+
 /* Checks that [offset, offset + bytes) lies in the buffer, and that memory is behind it. */
 gpumem_status gm_buffer_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                               const char *call);

@@ -170,10 +170,14 @@ static int holders(gpumem_device *device, char *text, size_t size) {
     size_t used = 0;
     int count = 0;
     pthread_mutex_lock(&device->lock);
-    for (gpumem_resource *r = device->resources; r; r = r->next, count++)
+    for (gpumem_resource *r = device->resources; r; r = r->next) {
+        if (r->inside)
+            continue;
+        count++;
         if (used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s resource (%zu buffers)",
                                      used ? ", " : "", r->kind, gm_resource_owned(r));
+    }
     size_t imported =
         owned_of(device->import_resource) + owned_of(device->hidden[GM_HIDDEN_IMPORTED_POOL]);
     if (imported && used < size)

@@ -49,6 +49,7 @@ static void add(struct gm_inventory *inventory, struct gm_held_table *table,
         else
             *slot = *held;
         slot->references = again ? slot->references + 1 : 1;
+        slot->own = again ? slot->own + (slot->owner == held->owner) : 1;
     }
     pthread_mutex_unlock(&inventory->lock);
 }
@@ -120,8 +121,17 @@ void gm_inventory_add_physical(struct gm_inventory *inventory, const struct gm_h
 }
 
 struct gm_held gm_inventory_drop_physical(struct gm_inventory *inventory,
-                                          CUmemGenericAllocationHandle handle) {
-    return drop_locked(inventory, &inventory->physical, handle);
+                                          CUmemGenericAllocationHandle handle,
+                                          const struct gm_meter *by) {
+    struct gm_held_table *table = &inventory->physical;
+    pthread_mutex_lock(&inventory->lock);
+    struct gm_held *slot = table->room ? slot_of(table, handle) : NULL;
+    struct gm_held found = slot && slot->key ? *slot : (struct gm_held){.key = handle};
+    if (slot && slot->key && slot->own)
+        slot->own -= slot->owner == by;
+    (void)drop(table, handle);
+    pthread_mutex_unlock(&inventory->lock);
+    return found;
 }
 
 void gm_inventory_keep_physical(struct gm_inventory *inventory, const struct gm_held *held) {

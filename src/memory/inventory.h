@@ -22,6 +22,7 @@ struct gm_held {
     CUmemGenericAllocationHandle handle; /* of a mapping */
     const struct gm_meter *owner;        /* of a resource or the device; NULL: not known */
     unsigned references;                 /* the driver may give one handle several times */
+    unsigned own;                        /* of these, the owner's */
     int imported;                        /* physical memory of another process */
     int retained;                        /* found by its address, and of an unknown maker */
     int quarantined;                     /* physical memory or a reservation */
@@ -57,9 +58,11 @@ void gm_inventory_add_physical(struct gm_inventory *inventory, const struct gm_h
 /* How large it is, for a handle that came without a size. */
 void gm_inventory_size_physical(struct gm_inventory *inventory, CUmemGenericAllocationHandle handle,
                                 size_t bytes);
-/* As for reservations. What was dropped comes back, to be kept if the driver refuses. */
+/* As for reservations, by who had a reference. What was dropped comes back, as it was before, to be
+ * kept if the driver refuses. */
 struct gm_held gm_inventory_drop_physical(struct gm_inventory *inventory,
-                                          CUmemGenericAllocationHandle handle);
+                                          CUmemGenericAllocationHandle handle,
+                                          const struct gm_meter *by);
 void gm_inventory_keep_physical(struct gm_inventory *inventory, const struct gm_held *held);
 
 void gm_inventory_add_mapping(struct gm_inventory *inventory, CUdeviceptr address, size_t bytes,

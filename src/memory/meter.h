@@ -3,6 +3,8 @@
 #ifndef GM_MEMORY_METER_H
 #define GM_MEMORY_METER_H
 
+#include "memory/bound.h"
+
 #include <gpumem/stats.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -31,6 +33,7 @@ struct gm_meter {
     _Atomic uint64_t now[GM_COUNTS];
     _Atomic uint64_t high[GM_COUNTS];
     struct gm_meter *parent;
+    _Atomic(struct gm_bound *) bound; /* of what is counted here, or NULL; not its children's */
 };
 
 void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);

@@ -168,8 +168,13 @@ struct gpumem_resource {
     int transparent;                  /* a wrapper without a limit of its own */
     int own_stream; /* in stream order, and has a stream for callers that name none */
     int reclaims;   /* its own functions do what an allocation does when memory runs out */
-    int imported;   /* memory of other processes, which share/import.c counts */
-    int foreign;    /* memory of the program's, which the library did not take */
+    /* Where its small buffers come from, or NULL: a cache over this one, which ends with it and is
+     * not known to the program. Set once, before the program has the resource. */
+    _Atomic(gpumem_resource *) slabs;
+    size_t slab_most; /* bytes of the largest of these buffers */
+    int inside;       /* it is such a cache */
+    int imported;     /* memory of other processes, which share/import.c counts */
+    int foreign;      /* memory of the program's, which the library did not take */
     /* Of a wrapper: an allocation that passed through it has another address now. No lock is held;
      * NULL: it does not mind. */
     void (*moved)(void *user, CUdeviceptr from, const gpumem_allocation *allocation);

@@ -24,7 +24,7 @@ static int goes_through(const gpumem_resource *resource, const gpumem_resource *
 
 /* The one that refused for its limit: not a wrapper that refuses nothing by itself. */
 static const gpumem_resource *limit_of(const gpumem_resource *resource) {
-    while (resource && resource->transparent && resource->upstream)
+    while (resource && (resource->transparent || resource->inside) && resource->upstream)
         resource = resource->upstream;
     return resource;
 }
@@ -77,8 +77,7 @@ static int could_be_enough(const struct gm_reclaim *reclaim) {
 
 static void trim_one(gpumem_resource *resource, void *unused) {
     (void)unused;
-    if (resource->ops.trim)
-        resource->ops.trim(resource->user, 0);
+    gm_resource_trim(resource, 0);
 }
 
 /* A resource of the user's may have been built over the one with the limit. */

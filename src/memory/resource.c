@@ -129,8 +129,17 @@ static void unlink_resource(gpumem_resource *resource) {
     pthread_mutex_unlock(&device->lock);
 }
 
+void gm_resource_set_slabs(gpumem_resource *resource, gpumem_resource *slabs, size_t most) {
+    slabs->inside = 1;
+    resource->slab_most = most;
+    atomic_store(&resource->slabs, slabs);
+}
+
 void gm_resource_discard(gpumem_resource *resource) {
-    unlink_resource(resource);
+    unlink_resource(resource); /* first: who visits it looks at its slabs */
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
+    if (slabs)
+        gm_resource_discard(slabs);
     if (resource->ops.destroy) {
         struct gm_current current;
         /* A poisoned device refuses; what is lost then is counted by the resource. */
@@ -181,8 +190,9 @@ size_t gm_resource_live(gpumem_resource *resource) {
 }
 
 static size_t count_owned(gpumem_resource *resource) {
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
     if (!resource->fast)
-        return gm_resource_owned(resource);
+        return gm_resource_owned(resource) + (slabs ? count_owned(slabs) : 0);
     resource->fast->report(resource);
     gpumem_stats stats;
     gm_meter_read(&resource->meter, &stats);
@@ -191,6 +201,9 @@ static size_t count_owned(gpumem_resource *resource) {
 
 static gpumem_status may_end(gpumem_resource *resource) {
     struct gm_current current;
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
+    if (slabs)
+        return may_end(slabs);
     /* A poisoned device refuses, and keeps nothing in use. */
     if (!resource->fast || gm_current_enter(&current, resource->device) != GPUMEM_OK)
         return GPUMEM_OK;
@@ -206,7 +219,7 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     GM_CHECK(resource, "gpumem_resource_destroy");
     gpumem_device *device = resource->device;
     pthread_mutex_lock(&device->lock);
-    size_t wrappers = resource->wrappers;
+    size_t wrappers = resource->wrappers - (atomic_load(&resource->slabs) != NULL);
     pthread_mutex_unlock(&device->lock);
     if (wrappers)
         return gm_fail(GPUMEM_ERROR_BUSY, "the %s resource is wrapped by %zu other%s",
@@ -232,17 +245,25 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     return GPUMEM_OK;
 }
 
+void gm_resource_trim(gpumem_resource *resource, size_t keep_bytes) {
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
+    if (slabs)
+        slabs->ops.trim(slabs->user, keep_bytes);
+    if (resource->ops.trim)
+        resource->ops.trim(resource->user, keep_bytes);
+}
+
 gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_resource_trim");
     gm_work_off(resource->device);
-    if (!resource->ops.trim)
+    if (!resource->ops.trim && !atomic_load(&resource->slabs))
         return GPUMEM_OK;
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, resource->device);
     if (status != GPUMEM_OK)
         return status;
-    resource->ops.trim(resource->user, keep_bytes);
+    gm_resource_trim(resource, keep_bytes);
     gm_current_leave(&current);
     return GPUMEM_OK;
 }
@@ -333,6 +354,9 @@ gpumem_status gpumem_resource_get_stats(gpumem_resource *resource, gpumem_stats 
     gm_meter_read(&resource->meter, &filled);
     if (resource->ops.stats)
         resource->ops.stats(resource->user, &filled);
+    gpumem_resource *slabs = atomic_load(&resource->slabs);
+    if (slabs)
+        slabs->ops.stats(slabs->user, &filled);
     return gm_result_write("gpumem_stats", stats, &filled, sizeof filled);
 }
 

@@ -24,7 +24,14 @@ gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resour
 gpumem_status gm_resource_hidden(gpumem_device *device, enum gm_hidden which,
                                  const gpumem_resource_ops *ops, gpumem_resource **resource);
 
-/* Ends a resource without buffers. */
+/* From here on buffers without a capacity, and of at most so many bytes, are cut by `slabs`, a
+ * caching resource over this one, which is this one's from here on. The program has neither yet. */
+void gm_resource_set_slabs(gpumem_resource *resource, gpumem_resource *slabs, size_t most);
+
+/* Gives back what is kept, of its slabs too. The device's context is current. */
+void gm_resource_trim(gpumem_resource *resource, size_t keep_bytes);
+
+/* Ends a resource without buffers, and its slabs. */
 void gm_resource_discard(gpumem_resource *resource);
 
 /* Calls `visit` for each resource but wrappers, with no lock held: a resource of the user's may

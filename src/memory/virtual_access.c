@@ -290,6 +290,9 @@ gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset,
 }
 
 gpumem_status gm_virtual_missing(const gpumem_buffer *buffer, const char *call) {
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "have mappings of its own");
+    if (status != GPUMEM_OK)
+        return status;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                    "%s: a buffer of the %s resource has no mappings of its own; use a virtual "
                    "resource",

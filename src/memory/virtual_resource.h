@@ -78,9 +78,10 @@ gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset,
 /* The error for a buffer of another kind. */
 gpumem_status gm_virtual_missing(const gpumem_buffer *buffer, const char *call);
 
-/* Of the device, or of the host where the memory is the host's. */
+/* Of the device, of the host where the memory is the host's, or within the resource's bound. */
 static inline int gm_virtual_is_short(gpumem_status status) {
-    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY;
+    return status == GPUMEM_ERROR_OUT_OF_MEMORY || status == GPUMEM_ERROR_OUT_OF_HOST_MEMORY ||
+           status == GPUMEM_ERROR_OUT_OF_CAPACITY;
 }
 
 #endif

@@ -107,8 +107,9 @@ static gpumem_status create(gpumem_device *device, struct gm_meter *meter, size_
     return status;
 }
 
-gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
-                            const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle) {
+static gpumem_status create_there(gpumem_device *device, struct gm_meter *meter, size_t bytes,
+                                  const CUmemAllocationProp *prop,
+                                  CUmemGenericAllocationHandle *handle) {
     if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         return create(device, meter, bytes, prop, handle);
     gpumem_status status = gm_pinning_begin(bytes);
@@ -119,15 +120,34 @@ gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_
     return status;
 }
 
+gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
+                            const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle) {
+    struct gm_bound *bound = atomic_load_explicit(&meter->bound, memory_order_relaxed);
+    gpumem_status status = gm_bound_take(bound, bytes);
+    if (status != GPUMEM_OK)
+        return status;
+    status = create_there(device, meter, bytes, prop, handle);
+    if (status != GPUMEM_OK)
+        gm_bound_give(bound, bytes);
+    return status;
+}
+
+/* Memory that a resource has twice, as a mirrored ring does, counts once. */
+static int is_last(const struct gm_held *held, const struct gm_meter *meter) {
+    return held->owner != meter || held->own <= 1;
+}
+
 int gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
                    CUmemGenericAllocationHandle handle, size_t bytes) {
     gm_meter_subtract(meter, GM_CHUNKS, 1);
-    struct gm_held held = gm_inventory_drop_physical(&device->inventory, handle);
+    struct gm_held held = gm_inventory_drop_physical(&device->inventory, handle, meter);
     /* Not tried twice: another thread may hold a new handle of the same value by then. */
     int taken = device->cu->cuMemRelease(handle) == CUDA_SUCCESS;
     if (!taken) {
         gm_inventory_keep_physical(&device->inventory, &held);
-        gm_meter_quarantine_memory(meter, bytes);
+        gm_meter_quarantine_memory(meter, bytes); /* and stays within the bound */
+    } else if (is_last(&held, meter)) {
+        gm_bound_give(atomic_load_explicit(&meter->bound, memory_order_relaxed), bytes);
     }
     return taken;
 }

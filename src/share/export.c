@@ -72,7 +72,9 @@ static int is_imported(const gpumem_resource *resource) {
 
 static gpumem_status check_chunks(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
-    gpumem_status status = resource->properties.exportable ? check_inner(buffer, inner) : GPUMEM_OK;
+    gpumem_status status = gm_buffer_not_in_slab(buffer, "be exported");
+    if (status == GPUMEM_OK && resource->properties.exportable)
+        status = check_inner(buffer, inner);
     if (status != GPUMEM_OK || (resource->properties.exportable && inner->resource->chunks))
         return status;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,

@@ -130,6 +130,16 @@ static void write_buffer(gpumem_buffer *buffer, void *data) {
     gm_json_close(json, '}');
 }
 
+static void write_bound(struct gm_json *json, const gpumem_resource *resource) {
+    struct gm_bound *bound = atomic_load(&resource->meter.bound);
+    if (!bound)
+        return;
+    gm_json_open(json, "limit", '{');
+    gm_json_number(json, "maximum_bytes", bound->maximum);
+    gm_json_number(json, "taken_bytes", atomic_load(&bound->held));
+    gm_json_close(json, '}');
+}
+
 static void write_own_stats(struct gm_json *json, gpumem_resource *resource) {
     gpumem_stats stats;
     gm_meter_read(&resource->meter, &stats);
@@ -157,6 +167,7 @@ void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
     if (watches)
         gm_json_number(json, "watches", watches);
     write_own_stats(json, resource);
+    write_bound(json, resource);
     if (more && more->resource)
         more->resource(resource, json, options);
     if (!options->without_buffers) {

@@ -58,6 +58,10 @@ static void macros_say_what_was_written(void) {
     SAYS(gpumem_failure_options, maximum_retries, 2, user,
          GPUMEM_FAILURE_OPTIONS(.maximum_retries = 2));
     SAYS(gpumem_mapped_options, capacity, 9, method_strict, GPUMEM_MAPPED_OPTIONS(.capacity = 9));
+    SAYS(gpumem_mapped_options, slab_bytes, 9, maximum_bytes,
+         GPUMEM_MAPPED_OPTIONS(.slab_bytes = 9));
+    SAYS(gpumem_mapped_options, maximum_bytes, 9, slab_bytes,
+         GPUMEM_MAPPED_OPTIONS(.maximum_bytes = 9));
     SAYS(gpumem_host_view_options, require_coherent, 1, force_non_coherent,
          GPUMEM_HOST_VIEW_OPTIONS(.require_coherent = 1));
     SAYS(gpumem_ring_options, chunk_count, 4, mirrored, GPUMEM_RING_OPTIONS(.chunk_count = 4));

@@ -255,7 +255,7 @@ static void multicast_has_no_bytes_to_export(void **state) {
 
 /* What the kernel refuses leaves nothing behind: neither descriptors nor, as the harness sees,
  * state of softgpu. */
-static void a_kernel_that_refuses(void **state) {
+static void what_the_kernel_refuses_leaves_nothing(void **state) {
     (void)state;
     NEEDS_SOFTGPU("makes the kernel's device fail");
     if (!udmabuf_stands_in)
@@ -287,7 +287,7 @@ int main(int argc, char **argv) {
         TEST(unlike_pieces_are_refused),
         TEST(memory_of_others_is_refused),
         TEST(multicast_has_no_bytes_to_export),
-        TEST(a_kernel_that_refuses),
+        TEST(what_the_kernel_refuses_leaves_nothing),
     };
     return conformance(argc, argv, tests, COUNT(tests), NULL, 0);
 }

@@ -1,6 +1,7 @@
 /*
  * Mapped memory on any driver, by each method that the machine has: bytes on both sides, growth,
- * views, flushes, rings, and rings without a seam. Prints which methods work and why others do not.
+ * views, flushes, small buffers, a maximum, rings, and rings without a seam. Prints which methods
+ * work and why others do not.
  */
 #include "kept_driver.h"
 #include "library.h"
@@ -151,6 +152,88 @@ static void producers_are_held_back(gpumem_resource *resource) {
     gate_free(&gate);
 }
 
+/* ---- Small buffers --------------------------------------------------------------------------- */
+
+#define SMALL 2000
+
+/* Many in few slabs, each with its own bytes on both sides. */
+static void small_buffers(gpumem_resource *resource) {
+    static gpumem_buffer *buffers[SMALL];
+    const gpumem_mapped_info info = info_of(resource);
+    gpumem_stats stats = {.size = sizeof stats};
+    DONE(gpumem_resource_trim(resource, 0));
+    DONE(gpumem_resource_get_stats(resource, &stats));
+    uint64_t before = stats.committed_bytes;
+    for (size_t i = 0; i < SMALL; i++) {
+        DONE(gpumem_buffer_allocate(resource, 64 + i % 500,
+                                    GPUMEM_BUFFER_OPTIONS(.stream = GPUMEM_STREAM_NONE),
+                                    &buffers[i]));
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % info.atom, 0);
+        assert_ptr_equal(gpumem_buffer_resource(buffers[i]), resource);
+        store(gpumem_buffer_host_pointer(buffers[i]), i, 64 + i % 500);
+        DONE(gpumem_mapped_flush(buffers[i], 0, 64 + i % 500));
+    }
+    DONE(gpumem_resource_get_stats(resource, &stats));
+    assert_true(stats.committed_bytes - before <= 4 * MIB);
+    for (size_t i = 0; i < SMALL; i += 13)
+        check_device(gpumem_buffer_pointer(buffers[i]), i, 64 + i % 500);
+    for (size_t i = 0; i < SMALL; i++)
+        DONE(gpumem_buffer_free(buffers[i], NULL));
+    DONE(gpumem_resource_trim(resource, 0));
+    DONE(gpumem_resource_get_stats(resource, &stats));
+    assert_int_equal(stats.committed_bytes, before);
+}
+
+/* A copy of one that was freed behind it gets the bytes that it was queued with. */
+static void small_buffers_rest(gpumem_resource *resource) {
+    struct gate gate;
+    CUstream stream;
+    gpumem_resource *plain; /* what is copied between host memory is copied at once */
+    gpumem_buffer *copy, *buffer, *others[100];
+    gate_make(&gate);
+    DONE(gpumem_virtual_resource_create(device, NULL, &plain));
+    DONE(gpumem_stream_create(device, NULL, &stream));
+    DONE(gpumem_buffer_allocate(plain, MIB, NULL, &copy));
+    DONE(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    store(gpumem_buffer_host_pointer(buffer), 5, 500);
+    DONE(gpumem_mapped_flush(buffer, 0, 500));
+    gate_hold(&gate, stream);
+    DONE(gpumem_copy(device, gpumem_buffer_pointer(copy), gpumem_buffer_pointer(buffer), 500,
+                     stream));
+    DONE(gpumem_buffer_free(buffer, stream));
+    for (size_t i = 0; i < COUNT(others); i++) {
+        DONE(gpumem_buffer_allocate(resource, 500, GPUMEM_BUFFER_OPTIONS(.stream = stream),
+                                    &others[i]));
+        store(gpumem_buffer_host_pointer(others[i]), 6, 500);
+        DONE(gpumem_mapped_flush(others[i], 0, 500));
+    }
+    gate_release(&gate);
+    DONE(gpumem_stream_synchronize(device, stream));
+    check_device(gpumem_buffer_pointer(copy), 5, 500);
+    for (size_t i = 0; i < COUNT(others); i++)
+        DONE(gpumem_buffer_free(others[i], NULL));
+    DONE(gpumem_buffer_free(copy, NULL));
+    DONE(gpumem_resource_destroy(plain));
+    DONE(gpumem_stream_destroy(device, stream));
+    gate_free(&gate);
+}
+
+static void a_maximum_bounds_all(gpumem_mapped_method method) {
+    gpumem_resource *resource = make(
+        GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1, .maximum_bytes = 32 * MIB));
+    gpumem_buffer *small, *large, *more;
+    assert_non_null(resource);
+    DONE(gpumem_buffer_allocate(resource, 100, NULL, &small));
+    DONE(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &large));
+    assert_int_equal(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more),
+                     GPUMEM_ERROR_OUT_OF_CAPACITY);
+    DONE(gpumem_buffer_free(small, NULL));
+    DONE(gpumem_buffer_allocate(resource, 16 * MIB, NULL, &more)); /* the slab has gone */
+    DONE(gpumem_buffer_free(more, NULL));
+    DONE(gpumem_buffer_free(large, NULL));
+    DONE(gpumem_resource_destroy(resource));
+}
+
 /* ---- Each method ----------------------------------------------------------------------------- */
 
 static void grows_on_both_sides(gpumem_buffer *buffer) {
@@ -178,6 +261,8 @@ static void everything_of(gpumem_resource *resource) {
     DONE(gpumem_buffer_free(buffer, NULL));
     through_rings(resource);
     producers_are_held_back(resource);
+    small_buffers(resource);
+    small_buffers_rest(resource);
 }
 
 static void each_method_that_works_does_all(void **state) {
@@ -193,6 +278,7 @@ static void each_method_that_works_does_all(void **state) {
         assert_int_equal(info_of(resource).method, methods[i]);
         everything_of(resource);
         DONE(gpumem_resource_destroy(resource));
+        a_maximum_bounds_all(methods[i]);
         assert_int_equal(device_stats().quarantined, 0);
     }
     close_library();

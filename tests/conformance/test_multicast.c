@@ -138,7 +138,7 @@ static void loads_are_refused(void **state) {
     end_bound(&bound);
 }
 
-static void bound_by_address(void **state) {
+static void memory_is_bound_by_its_address(void **state) {
     (void)state;
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
@@ -163,7 +163,7 @@ static void bound_by_address(void **state) {
     OK(cu.cuMemRelease(object));
 }
 
-static void unbound_as_it_was_bound(void **state) {
+static void a_binding_ends_as_it_began_only(void **state) {
     (void)state;
     NEEDS_MULTICAST;
     NEEDS_DEVICES(2);
@@ -357,8 +357,8 @@ int main(int argc, char **argv) {
         TEST(a_device_joins_the_object),
         TEST(a_store_reaches_every_memory),
         TEST(loads_are_refused),
-        TEST(bound_by_address),
-        TEST(unbound_as_it_was_bound),
+        TEST(memory_is_bound_by_its_address),
+        TEST(a_binding_ends_as_it_began_only),
         TEST(a_store_to_nothing_is_a_fault),
         TEST(rights_are_given_to_members),
         TEST(arguments_are_checked),

@@ -266,7 +266,7 @@ static void host_memory_is_for_both(void **state) {
 }
 
 /* With a descriptor: a driver may have it, or refuse it and then says what to do. */
-static void host_memory_with_a_descriptor(void **state) {
+static void host_memory_has_a_descriptor_or_says_what_to_do(void **state) {
     (void)state;
     NEEDS_VIRTUAL();
     gpumem_physical *memory;
@@ -337,7 +337,7 @@ int main(int argc, char **argv) {
         T(an_address_leads_to_its_memory),
         T(a_mapping_without_access_has_memory),
         T(host_memory_is_for_both),
-        T(host_memory_with_a_descriptor),
+        T(host_memory_has_a_descriptor_or_says_what_to_do),
         T(imported_memory_is_not_handed_on),
         T(fabric_handles_or_their_reason),
     };

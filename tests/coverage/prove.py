@@ -4,7 +4,7 @@
 A function is real when a conformance test of it passes, and fails once every call of that function
 answers success without doing anything (SOFTGPU_FAULT==function:*:SUCCESS:skip). The harness overlooks
 bad calls that are no longer refused, so that only a missing effect counts. Functions that answer an
-error to whatever is asked for (entry/refused.def) must never be seen to succeed, or only where a
+error to whatever is asked for (SG_REFUSES in entry/rules.def) must never be seen to succeed, or only where a
 stream is captured, and those whose
 effect no program can see (entry/unobservable.def) are listed as such.
 
@@ -86,8 +86,8 @@ def unobservable():
 
 def captured():
     """Refused, but that a capture makes nodes of them."""
-    text = (ENTRY / "refused.def").read_text()
-    return set(re.findall(r"^SG_REFUSES_BUT_CAPTURES\((\w+)\)", text, re.M))
+    text = (ENTRY / "rules.def").read_text()
+    return set(re.findall(r"^SG_RULE\((\w+),.*\bSG_REFUSES_BUT_CAPTURES\b", text, re.M))
 
 
 def wrong_successes(test, refused, of_captures):

@@ -45,7 +45,7 @@ static void unpin(void *user) {
     settle(user);
 }
 
-static void reserved_huge_pages(void **state) {
+static void slabs_of_huge_pages_are_whole_or_nothing(void **state) {
     (void)state;
     gm_huge_for_tests(take_from_reserve, "");
     OK(gpumem_pinned_resource_create(device,
@@ -79,6 +79,6 @@ static int end(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(reserved_huge_pages)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(slabs_of_huge_pages_are_whole_or_nothing)};
     return cmocka_run_group_tests(tests, begin, end);
 }

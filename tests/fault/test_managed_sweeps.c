@@ -89,7 +89,7 @@ static void free_it(void *user) {
     settle(user);
 }
 
-static void ranges(void **state) {
+static void advice_prefetch_and_discard_leave_nothing(void **state) {
     (void)state;
     assert_int_equal(make(GPUMEM_MANAGED_ALLOCATED, GPUMEM_POOL_CURRENT), 0);
     sweep("advise, prefetch, discard and ask", use_a_range, free_it);
@@ -116,7 +116,7 @@ static int from_an_own_pool(void *user) {
     return make_and_take(GPUMEM_POOL_OWN);
 }
 
-static void pools(void **state) {
+static void managed_pools_are_whole_or_nothing(void **state) {
     (void)state;
     assert_int_equal(from_the_current_pool(NULL), 0); /* it is made when it is first asked for */
     end_all(NULL);
@@ -157,7 +157,7 @@ static int trim_pool(void *user) {
     return (int)gpumem_pool_trim(pool, 0);
 }
 
-static void peers(void **state) {
+static void who_may_use_a_pool_changes_for_all_or_none(void **state) {
     (void)state;
     OK(gpumem_device_pool_resource_create(
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
@@ -178,7 +178,7 @@ static int use_graph_memory(void *user) {
     return result ? result : (int)gpumem_graph_memory_trim(device);
 }
 
-static void graph_memory(void **state) {
+static void questions_about_graph_memory_leave_nothing(void **state) {
     (void)state;
     sweep("ask, reset and trim", use_graph_memory, settle);
 }
@@ -201,10 +201,10 @@ static int end(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(pools),
-        cmocka_unit_test(peers),
-        cmocka_unit_test(graph_memory),
+        cmocka_unit_test(advice_prefetch_and_discard_leave_nothing),
+        cmocka_unit_test(managed_pools_are_whole_or_nothing),
+        cmocka_unit_test(who_may_use_a_pool_changes_for_all_or_none),
+        cmocka_unit_test(questions_about_graph_memory_leave_nothing),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

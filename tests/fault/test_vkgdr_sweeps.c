@@ -84,7 +84,7 @@ static void sweep_cuda(const char *name, int (*act)(void *), struct subject *sub
                               .user = subject});
 }
 
-static void calls_of_cuda(void **state) {
+static void a_failing_call_of_cuda_leaves_nothing(void **state) {
     (void)state;
     struct subject subject = {.g = NULL};
     sweep_cuda("vkgdr_open", open_and_close, &subject);
@@ -125,7 +125,7 @@ static void sweep_vulkan(const char *name, int (*act)(void *), struct subject *s
     }
 }
 
-static void calls_of_vulkan(void **state) {
+static void a_failing_call_of_vulkan_leaves_nothing(void **state) {
     (void)state;
     struct subject subject = {.g = NULL};
     sweep_vulkan("vkgdr_open", open_and_close, &subject);
@@ -144,8 +144,8 @@ static int begin(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(calls_of_vulkan, start_with_context),
-        cmocka_unit_test_setup(calls_of_cuda, start_with_context),
+        cmocka_unit_test_setup(a_failing_call_of_vulkan_leaves_nothing, start_with_context),
+        cmocka_unit_test_setup(a_failing_call_of_cuda_leaves_nothing, start_with_context),
     };
     return cmocka_run_group_tests(tests, begin, end_sweeps);
 }

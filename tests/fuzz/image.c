@@ -4,6 +4,8 @@
  */
 #include "softgpu/image/image.h"
 #include "softgpu/binary/archive.h"
+#include "softgpu/binary/read.h"
+#include "softgpu/link/link.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -116,13 +116,13 @@ def check_scripts(root):
 
 def check_foreign_files(root):
     """No library, header or archive of somebody else's, by what the file is."""
-    # Our own GPU code, compiled: make.sh beside it says how.
+    # Our own GPU code, compiled: make.sh and make.py beside it say how.
     ours = Path("tests/fixtures/images")
     found = []
     for path in project_files(root):
         with open(root / path, "rb") as file:
             start = file.read(8)
-        if path.suffix == ".cubin" and path.parent == ours:
+        if path.suffix in (".cubin", ".object", ".archive") and path.parent == ours:
             continue
         if start.startswith((b"\x7fELF", b"!<arch>", b"PK\x03\x04", b"\x1f\x8b")):
             found.append(f"{path}: a binary")
@@ -184,6 +184,7 @@ PLANTED = [
     ("src/a.h", "/* Copyright 2024 NVIDIA */\n", "no text of NVIDIA's"),
     ("src/a.h", " * \\param dptr - the pointer\n", "no text of NVIDIA's"),
     ("lib/a.so", "\x7fELF", "no foreign binaries or headers"),
+    ("tests/a.object", "\x7fELF", "no foreign binaries or headers"),
     ("src/a.c", "int a; \n", "whitespace"),
     ("src/a.c", "\tint a;\n", "whitespace"),
     ("src/a.c", "int a;", "whitespace"),

@@ -114,7 +114,7 @@ static void what_the_cpu_writes_is_not_shared_within_a_capture(void **state) {
 static void work_beside_the_graph_is_waited_for(void **state) {
     (void)state;
     struct all all = make_all(make_pool());
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     begin(all.pool, gate.stream);
     gpumem_buffer *buffer = allocate(all.cache, 4096, gate.stream);
     CUdeviceptr address = gpumem_buffer_pointer(buffer);
@@ -127,9 +127,9 @@ static void work_beside_the_graph_is_waited_for(void **state) {
     assert_false(gpumem_buffer_pointer(buffer) == address);
     OK(gpumem_buffer_free(buffer, NULL));
     end(all.pool, all.first);
-    open_gate(gate);
+    gate_drain(&gate);
     end_all(&all);
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* ---- Ends ------------------------------------------------------------------------------------ */

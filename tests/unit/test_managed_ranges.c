@@ -101,21 +101,21 @@ static void prefetched_in_order_of_the_stream(void **state) {
 /* The stream is named for the buffer: its memory stays as long as the prefetch is held. */
 static void a_free_waits_for_the_prefetch(void **state) {
     (void)state;
-    struct gate gate = close_gate();
+    struct gate gate = gate_with_stream();
     begin(ALLOCATED, MIB);
     OK(gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_DEVICE, 0, gate.stream));
     OK(gpumem_buffer_free(buffer, NULL));
     assert_int_equal(device_stats().deferred_frees, 1);
-    open_gate(gate);
+    gate_drain(&gate);
     OK(gpumem_device_trim(device, 1));
     assert_int_equal(device_stats().deferred_frees, 0);
     OK(gpumem_resource_destroy(resource));
     OK(gpumem_stream_destroy(device, stream));
-    remove_gate(gate);
+    gate_remove(&gate);
 }
 
 /* Whole pages in the range lose their content, those that it only touches keep theirs. */
-static void discarded_pages_and_their_neighbours(void **state) {
+static void whole_discarded_pages_lose_their_content_and_no_others(void **state) {
     (void)state;
     begin(ALLOCATED, 4 * MIB);
     unsigned char *bytes = gpumem_buffer_host_pointer(buffer);
@@ -162,7 +162,7 @@ static void views_and_foreign_memory_are_taken(void **state) {
     end();
 }
 
-static void what_is_wrong_is_said(void **state) {
+static void wrong_arguments_are_refused_with_their_reason(void **state) {
     (void)state;
     gpumem_resource *plain;
     gpumem_buffer *other;
@@ -372,9 +372,9 @@ int main(void) {
         T(advice_holds_for_its_range),
         T(prefetched_in_order_of_the_stream),
         T(a_free_waits_for_the_prefetch),
-        T(discarded_pages_and_their_neighbours),
+        T(whole_discarded_pages_lose_their_content_and_no_others),
         T(views_and_foreign_memory_are_taken),
-        T(what_is_wrong_is_said),
+        T(wrong_arguments_are_refused_with_their_reason),
         T(captures_are_left_whole),
         T(pool_memory_is_for_both_and_ordered),
         T(own_pools_have_their_place),

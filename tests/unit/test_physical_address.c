@@ -187,7 +187,7 @@ static void properties_are_the_drivers(void **state) {
 }
 
 /* Flags that softgpu claims to lack, in memory of other code's. */
-static void properties_of_foreign_memory(void **state) {
+static void properties_of_foreign_memory_are_read(void **state) {
     (void)state;
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
     CUmemGenericAllocationHandle handle;
@@ -267,7 +267,7 @@ int main(void) {
         T(what_is_not_mapped_by_hand_is_refused),
         T(the_size_can_be_named),
         T(properties_are_the_drivers),
-        T(properties_of_foreign_memory),
+        T(properties_of_foreign_memory_are_read),
         T(found_memory_is_exported),
         T(refused_release_is_counted_once),
     };

@@ -56,7 +56,7 @@ static void one_slab_is_enough_for_all(void **state) {
 }
 
 /* What does not fit at all is refused, however many pin meanwhile. */
-static void too_much_is_still_refused(void **state) {
+static void what_cannot_fit_is_refused_while_others_pin(void **state) {
     (void)state;
     gpumem_buffer *first, *second = NULL;
     OK(gpumem_pinned_resource_create(
@@ -71,7 +71,8 @@ static void too_much_is_still_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_slab_is_enough_for_all, open_device, close_device),
-        cmocka_unit_test_setup_teardown(too_much_is_still_refused, open_device, close_device),
+        cmocka_unit_test_setup_teardown(what_cannot_fit_is_refused_while_others_pin, open_device,
+                                        close_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

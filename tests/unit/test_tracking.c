@@ -56,7 +56,7 @@ static int note(void *user, const gpumem_tracked *entry) {
     return seen->count == seen->stop_at;
 }
 
-static void what_is_alive_is_told_with_its_maker(void **state) {
+static void live_buffers_are_listed_with_their_makers(void **state) {
     (void)state;
     struct seen seen = {.count = 0};
     gpumem_buffer *a = make_here(tracked, 3 * MIB), *b = make_there(tracked, MIB),
@@ -217,8 +217,10 @@ static void reports_go_on_beside_threads(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        T(what_is_alive_is_told_with_its_maker), T(the_maker_is_the_programs_call),
-        T(stacks_begin_at_the_programs_call),    T(reports_are_sorted_by_bytes),
+        T(live_buffers_are_listed_with_their_makers),
+        T(the_maker_is_the_programs_call),
+        T(stacks_begin_at_the_programs_call),
+        T(reports_are_sorted_by_bytes),
         T(reports_go_on_beside_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

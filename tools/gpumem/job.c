@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The notes of softgpu, one byte each; src/softgpu/entry/job.h has the other end. */
+/* The notes of softgpu, one byte each; src/softgpu/core/job.h has the other end. */
 struct notes {
     bool process, fault, leak;
 };

@@ -103,6 +103,8 @@ struct mapped_options {
     std::size_t capacity = 0;
     std::size_t chunk_maximum = 0;
     std::uint64_t cache_bytes = 0;
+    std::size_t slab_bytes = 0;
+    std::uint64_t maximum_bytes = 0;
 };
 
 /* gpumem_host_view_options */
@@ -303,6 +305,8 @@ inline gpumem_mapped_options in_c(const mapped_options &from) noexcept {
     to.capacity = from.capacity;
     to.chunk_maximum = from.chunk_maximum;
     to.cache_bytes = from.cache_bytes;
+    to.slab_bytes = from.slab_bytes;
+    to.maximum_bytes = from.maximum_bytes;
     return to;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/kept_file.h"
 #include "softgpu/address/tree.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/state.h"
 
 #include <stddef.h>
@@ -156,5 +157,7 @@ void sg_segment_unmap(struct sg_segment *segment);
 CUresult sg_memory_init(void);
 /* Bytes of physical device memory in use. */
 uint64_t sg_memory_used(int device);
+
+extern const struct sg_chapter sg_address_chapter;
 
 #endif

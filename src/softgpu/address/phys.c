@@ -6,11 +6,12 @@
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/memfile.h"
 #include "softgpu/address/object.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/notification.h"
 #include "softgpu/device/profile.h"
-#include "softgpu/pool/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,7 +81,7 @@ static bool fits(int device, size_t size) {
 /* Pools keep freed memory: it goes back before anything is refused for want of it. */
 static bool charge(int device, size_t size) {
     if (!fits(device, size)) {
-        sg_pools_reclaim(device, size);
+        sg_chapters_reclaim(device, size);
         uint64_t now = left(device, size);
         if (size > now) {
             size_t over = size - (size_t)now;
@@ -356,3 +357,10 @@ CUresult sg_phys_import(int fd, struct sg_phys **phys) {
     *phys = known;
     return CUDA_SUCCESS;
 }
+
+static void dump(struct sg_text *text) {
+    for (int i = 0; i < sg_device_count(); i++)
+        sg_text_line(text, "device %d used %llu", i, (unsigned long long)sg_memory_used(i));
+}
+
+const struct sg_chapter sg_address_chapter = {.dump = dump};

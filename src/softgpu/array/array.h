@@ -11,6 +11,7 @@
 
 #include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 
 struct sg_mipmap;
 struct sg_array_storage;
@@ -76,5 +77,7 @@ void sg_mipmap_free(struct sg_mipmap *mipmap);
 
 /* Ends the arrays and mipmapped arrays of a context. */
 void sg_arrays_context_end(struct sg_context *context);
+
+extern const struct sg_chapter sg_array_chapter;
 
 #endif

@@ -1,6 +1,7 @@
 /* Arrays in the state dump and the leak report. */
 #include "softgpu/array/internal.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 
 struct lines {
     struct sg_text *text;
@@ -45,12 +46,18 @@ static void mipmap_line(uint64_t handle, void *object, void *user) {
             mipmap->level_count, mipmap->tiles);
 }
 
-void sg_dump_arrays(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     struct lines arrays = {text, 0}, mipmaps = {text, 0};
     sg_handle_each(SG_KIND_ARRAY, array_line, &arrays);
     sg_handle_each(SG_KIND_MIPMAP, mipmap_line, &mipmaps);
 }
 
-void sg_leaks_arrays(struct sg_text *text) {
-    sg_dump_arrays(text);
+static void leaks(struct sg_text *text) {
+    dump(text);
 }
+
+const struct sg_chapter sg_array_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .context_end = {[SG_END_ARRAYS] = sg_arrays_context_end},
+};

@@ -5,6 +5,7 @@
  */
 #include "softgpu/binary/cubin.h"
 #include "softgpu/binary/container.h"
+#include "softgpu/binary/read.h"
 
 #include <elf.h>
 #include <stdlib.h>

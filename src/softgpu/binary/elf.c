@@ -1,6 +1,7 @@
 /* ELF64, little-endian: headers, sections, symbols. Every offset is checked before it is believed.
  */
 #include "softgpu/binary/cubin.h"
+#include "softgpu/binary/read.h"
 
 #include <elf.h>
 #include <stdio.h>

@@ -3,7 +3,9 @@
  * entries, each a header (see the offsets below) and a payload: PTX or an ELF, plain or compressed.
  * By what fatbinary of CUDA 13.0 writes.
  */
+#include "softgpu/binary/read.h"
 #include "softgpu/image/reader.h"
+#include "softgpu/ptx/ptx.h"
 
 #include <lz4.h>
 #include <stdlib.h>

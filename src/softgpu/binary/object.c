@@ -1,6 +1,7 @@
 /* Objects of a host's compiler: ELFs with fatbins in a section. By what nvcc of CUDA 13.0 makes. */
 #include "softgpu/binary/archive.h"
 #include "softgpu/binary/cubin.h"
+#include "softgpu/binary/read.h"
 
 #include <elf.h>
 #include <string.h>

@@ -76,6 +76,12 @@ void sg_gate_look_after(struct sg_control *control) {
         sg_futex_wake(&control->state);
 }
 
+static void sleep_at_gate(void *user) {
+    const uint32_t *state = user;
+    sg_futex_wait(&sg_control->state, *state, LOOK_AFTER);
+    sg_gate_look_after(sg_control);
+}
+
 void sg_gate_wait(void) {
     for (;;) {
         uint32_t state = atomic_load(&sg_control->state);
@@ -83,10 +89,7 @@ void sg_gate_wait(void) {
             return;
         sg_gate_add(&sg_control->calls, (uint32_t)-1);
         sg_gate_changed();
-        sg_unlock();
-        sg_futex_wait(&sg_control->state, state, LOOK_AFTER);
-        sg_gate_look_after(sg_control);
-        sg_lock();
+        sg_call_out(false, sleep_at_gate, &state);
         sg_gate_add(&sg_control->calls, 1);
         atomic_signal_fence(memory_order_seq_cst);
     }

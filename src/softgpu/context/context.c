@@ -1,11 +1,9 @@
 #include "softgpu/context/context.h"
 
 #include "softgpu/context/lifetime.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
-#include "softgpu/entry/entry.h"
-#include "softgpu/entry/life.h"
-#include "softgpu/stream/stream.h"
-#include "softgpu/texture/texture.h"
+#include "softgpu/core/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,8 +88,7 @@ void sg_context_ref(struct sg_context *context) {
 void sg_context_unref(struct sg_context *context) {
     if (--context->refs > 0)
         return;
-    if (context->owner)
-        sg_green_free(context);
+    sg_chapters_context_free(context);
     free(context);
 }
 
@@ -112,7 +109,12 @@ void sg_context_fault(struct sg_context *context, CUresult error) {
     struct sg_device *device = sg_device(context->device);
     struct fault fault = {context->device, error};
     if (context->sticky == CUDA_SUCCESS)
-        sg_coredump_fault(context, error);
+        sg_coredump_fault(&(struct sg_faulted){.settings = &context->coredump,
+                                               .device = context->device,
+                                               .id = context->id,
+                                               .handle = context->handle,
+                                               .primary = context->primary},
+                          error);
     sg_handle_each(SG_KIND_CONTEXT, poison, &fault);
     if (context->sticky == CUDA_SUCCESS)
         context->sticky = error; /* One that is ending has no handle any more. */
@@ -157,7 +159,7 @@ CUresult sg_context_begin(struct sg_context *context, unsigned flags, unsigned a
     /* The other kind's: addresses of 32 and of 64 bits do not go together on H200. */
     if (*kind_count(device, api_version < 3020 ? 3020 : 3010) > 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = sg_streams_context_begin(context);
+    CUresult result = sg_chapters_context_begin(context);
     if (result != CUDA_SUCCESS)
         return result;
     ++*kind_count(device, api_version);
@@ -179,7 +181,7 @@ static void tell_what_is_left(const struct sg_context *context) {
         return;
     snprintf(when, sizeof when, "when %s context of device %d ended",
              context->primary ? "the primary" : "a created", context->device);
-    sg_leaks_say(sg_leak_text_of(context), when);
+    sg_leaks_say(sg_text_of_leaks(context, sg_context_includes), when);
 }
 
 void sg_context_end(struct sg_context *context) {
@@ -188,13 +190,8 @@ void sg_context_end(struct sg_context *context) {
     --*kind_count(sg_device(context->device), context->api_version);
     /* Whoever calls may hold the last reference to it on its stack, and waiting drops the lock. */
     sg_context_ref(context);
-    sg_green_owner_end(context);
-    sg_streams_context_end(context);
-    sg_samplers_context_end(context);
-    sg_modules_context_end(context);
-    sg_references_context_end(context);
-    sg_memory_context_end(context);
-    sg_external_context_end(context);
+    for (int step = 0; step < SG_END_STEPS; step++)
+        sg_chapters_context_end(context, (enum sg_end_step)step);
     sg_peers_context_end(context);
     /* As seen on H200: one that has ended shows no flags, and its fault no more (the device's
      * stays). */

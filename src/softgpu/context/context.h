@@ -5,6 +5,7 @@
 #ifndef SG_CONTEXT_CONTEXT_H
 #define SG_CONTEXT_CONTEXT_H
 
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
 #include "softgpu/coredump/coredump.h"
@@ -91,17 +92,6 @@ void sg_context_fault(struct sg_context *context, CUresult error);
 /* True when `context` may access memory of `peer`'s device: the same device, or enabled. */
 bool sg_context_may_access(const struct sg_context *context, const struct sg_context *peer);
 
-/* Called by context/ in this order when a context ends (destroy, reset, last release): waits for
- * and ends streams and events, unloads modules, then frees memory that belongs to it. `alive` is
- * already false. */
-void sg_streams_context_end(struct sg_context *context);
-void sg_modules_context_end(struct sg_context *context);
-void sg_memory_context_end(struct sg_context *context);
-void sg_external_context_end(struct sg_context *context);
-
-/* green/: ends the parts of a context, before anything else of it ends, */
-void sg_green_owner_end(struct sg_context *context);
-/* and frees what an ended part knew of itself, with its object. */
-void sg_green_free(struct sg_context *part);
+extern const struct sg_chapter sg_context_chapter;
 
 #endif

@@ -1,6 +1,7 @@
 /* Devices and contexts in the state dump and the leak report. */
 #include "softgpu/context/lifetime.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 
 #include <stdlib.h>
 
@@ -76,7 +77,7 @@ static void dump(struct sg_text *text, size_t number, struct sg_context *context
             sg_text_line(text, "context %zu limit %d %zu", number, i, context->limits[i]);
 }
 
-void sg_dump_contexts(struct sg_text *text) {
+static void dump_all(struct sg_text *text) {
     for (int i = 0; i < sg_device_count(); i++) {
         const struct sg_device *device = sg_device(i);
         sg_text_line(text, "device %d %s pci %s memory %llu primary-flags 0x%x", i, device->name,
@@ -95,6 +96,8 @@ static void leak(struct sg_text *text, size_t number, struct sg_context *context
                  context->device);
 }
 
-void sg_leaks_contexts(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     each(text, leak);
 }
+
+const struct sg_chapter sg_context_chapter = {.dump = dump_all, .leaks = leaks};

@@ -1,9 +1,6 @@
 /* What the current context is and how it is set up. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/pool/pool.h"
-#include "softgpu/stream/capture.h"
-#include "softgpu/stream/stream.h"
 
 /* Answers for one that has ended too, and in a poisoned one; not for one that was destroyed before
  * it was made current, whose device nothing tells any more. */
@@ -202,18 +199,6 @@ CUresult sg_cuCtxResetPersistingL2Cache(void) {
     return sg_context_current(&context);
 }
 
-CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (leastPriority)
-        *leastPriority = SG_PRIORITY_LEAST;
-    if (greatestPriority)
-        *greatestPriority = SG_PRIORITY_GREATEST;
-    return CUDA_SUCCESS;
-}
-
 /* The parameter of type SM_COUNT is what MPS gave to the context: without MPS all of them. */
 CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffinityType type) {
     struct sg_context *context;
@@ -230,51 +215,5 @@ CUresult sg_cuCtxGetExecAffinity(CUexecAffinityParam *pExecAffinity, CUexecAffin
         return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
     pExecAffinity->param.smCount.val =
         (unsigned)attributes[CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT];
-    return CUDA_SUCCESS;
-}
-
-/* ---- Work ------------------------------------------------------------------------------------ */
-
-static CUresult synchronize(struct sg_context *context) {
-    sg_context_ref(context);
-    CUresult result = sg_capture_context(context);
-    if (result == CUDA_SUCCESS)
-        result = sg_context_wait(context);
-    if (result == CUDA_SUCCESS)
-        sg_pools_synchronized(context, NULL);
-    sg_context_unref(context);
-    return result;
-}
-
-CUresult sg_cuCtxSynchronize(void) {
-    struct sg_context *context;
-    CUresult result = sg_context_current_part(&context);
-    return result == CUDA_SUCCESS ? synchronize(context) : result;
-}
-
-CUresult sg_cuCtxSynchronize_v2(CUcontext ctx) {
-    struct sg_context *context;
-    CUresult result = sg_context_from_handle(ctx, &context);
-    return result == CUDA_SUCCESS ? synchronize(context) : result;
-}
-
-/* Writes of other devices, through a DMA buffer, come straight to the bytes: they are seen once the
- * processor has put its own reads behind them. */
-CUresult sg_cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
-                                       CUflushGPUDirectRDMAWritesScope scope) {
-    struct sg_context *context;
-    CUresult result = sg_context_current(&context);
-    if (result != CUDA_SUCCESS)
-        return result;
-    bool known = target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
-                 (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
-                  scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES);
-    if (!known)
-        return CUDA_ERROR_INVALID_VALUE;
-    int options = sg_device(context->device)
-                      ->attributes[CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_FLUSH_WRITES_OPTIONS];
-    if (!(options & CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST))
-        return CUDA_ERROR_NOT_SUPPORTED;
-    atomic_thread_fence(memory_order_seq_cst);
     return CUDA_SUCCESS;
 }

@@ -1,6 +1,6 @@
 /* Names and texts of results. */
+#include "softgpu/core/results.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/entry/entry.h"
 
 #include <stddef.h>
 #include <string.h>

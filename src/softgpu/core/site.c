@@ -1,7 +1,7 @@
 #include "softgpu/core/site.h"
 
+#include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
-#include "softgpu/entry/entry.h"
 
 #include <execinfo.h>
 #include <link.h>

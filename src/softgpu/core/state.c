@@ -40,3 +40,15 @@ uint64_t sg_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
+
+void sg_call_out(bool as_host_function, void (*function)(void *user), void *user) {
+    struct sg_thread *thread = sg_thread();
+    bool in_call = thread->in_call, in_host_function = thread->in_host_function;
+    thread->in_call = false;
+    thread->in_host_function = in_host_function || as_host_function;
+    sg_unlock();
+    function(user);
+    sg_lock();
+    thread->in_call = in_call;
+    thread->in_host_function = in_host_function;
+}

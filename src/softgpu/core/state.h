@@ -3,9 +3,9 @@
  *
  * One lock guards all structure: handles, address map, page table edits, pools, queues. The
  * prologue of every exported function (entry/) takes it, so an sg_cu* implementation is entered
- * with it held and returns with it held. What takes long or calls out (moving bytes, host
- * functions, waiting) happens with it released, only in stream/ and copy/. One lock is enough: the
- * work under it is a few hundred nanoseconds, and the bytes move outside it.
+ * with it held and returns with it held. What takes long (moving bytes, host functions,
+ * waiting) happens with it released: queued work in stream/queue.c, all else by sg_call_out. One
+ * lock is enough: the work under it is a few hundred nanoseconds, and the bytes move outside it.
  */
 #ifndef SG_CORE_STATE_H
 #define SG_CORE_STATE_H
@@ -41,6 +41,14 @@ extern atomic_bool sg_initialized; /* cuInit succeeded */
 
 void sg_lock(void);
 void sg_unlock(void);
+/*
+ * Calls `function` with the lock released: the one way out for what is the application's (a
+ * callback, a destructor, a file that it may read) or waits for others. What the caller knew of
+ * objects that have no reference of its own does not hold afterwards. With `as_host_function`,
+ * driver calls that it makes are refused as in host functions. (Streams release the lock for the
+ * work that they run, in stream/queue.c alone.)
+ */
+void sg_call_out(bool as_host_function, void (*function)(void *user), void *user);
 /* Waits on a condition variable with the lock; `nanoseconds` 0 waits without limit. */
 void sg_wait(pthread_cond_t *cond, uint64_t nanoseconds);
 

@@ -1,14 +1,12 @@
-/* Growing text, and the reports that the chapters write into it. */
-#include "softgpu/address/memory.h"
-#include "softgpu/context/context.h"
+#include "softgpu/core/text.h"
+
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
-#include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
-#include "softgpu/pool/pool.h"
+#include "softgpu/core/verdict.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +19,7 @@ struct sg_text {
 
     bool leaks;                    /* the report is of leaks: lines tell what they are about */
     const struct sg_context *only; /* and are about this context; NULL for all */
+    bool (*belongs)(const struct sg_context *only, const struct sg_context *other);
     struct {
         bool known;
         uint64_t value; /* handle or address */
@@ -61,8 +60,7 @@ static bool reserve(struct sg_text *text, size_t more) {
 }
 
 static bool is_wanted(const struct sg_text *text) {
-    return !text->only ||
-           (text->about.context && sg_context_includes(text->only, text->about.context));
+    return !text->only || (text->about.context && text->belongs(text->only, text->about.context));
 }
 
 /* ": 0x7f00, made by cuMemAlloc_v2 from ..." */
@@ -104,51 +102,44 @@ void sg_text_line(struct sg_text *text, const char *format, ...) {
     append(text, "\n", 1);
 }
 
-/* First, because when it was noticed that a free is complete is no part of the state. */
-static void dump_devices(struct sg_text *text) {
-    sg_pools_collect();
-    for (int i = 0; i < sg_device_count(); i++)
-        sg_text_line(text, "device %d used %" PRIu64, i, sg_memory_used(i));
-}
-
-/* With the lock. Before cuInit there is nothing, and the chapters are not ready to be asked. */
-static char *write_all(struct sg_text *text, void (*const *writers)(struct sg_text *),
-                       size_t count) {
+/* Before cuInit there is nothing, and the chapters are not ready to be asked. */
+static char *write_all(struct sg_text *text, void (*write)(struct sg_text *)) {
     if (!reserve(text, 1))
         return NULL;
     text->bytes[0] = '\0';
-    for (size_t i = 0; i < count && atomic_load(&sg_initialized); i++)
-        writers[i](text);
+    if (atomic_load(&sg_initialized))
+        write(text);
     if (!text->failed)
         return text->bytes;
     free(text->bytes);
     return NULL;
 }
 
-char *sg_state_text(void) {
-    static void (*const writers[])(struct sg_text *) = {
-        dump_devices,    sg_dump_contexts, sg_dump_memory,    sg_dump_pools,
-        sg_dump_streams, sg_dump_modules,  sg_dump_graphs,    sg_dump_execs,
-        sg_dump_arrays,  sg_dump_external, sg_dump_multicast, sg_dump_reports};
+char *sg_text_of_state(void) {
     struct sg_text text = {.leaks = false};
-    sg_lock();
-    char *bytes = write_all(&text, writers, sizeof writers / sizeof writers[0]);
-    sg_unlock();
-    return bytes;
+    return write_all(&text, sg_chapters_dump);
 }
 
-char *sg_leak_text_of(const struct sg_context *context) {
-    static void (*const writers[])(struct sg_text *) = {
-        sg_leaks_contexts, sg_leaks_memory,   sg_leaks_pools,  sg_leaks_streams,
-        sg_leaks_modules,  sg_leaks_graphs,   sg_leaks_execs,  sg_leaks_arrays,
-        sg_leaks_external, sg_leaks_textures, sg_leaks_reports};
-    struct sg_text text = {.leaks = true, .only = context};
-    return write_all(&text, writers, sizeof writers / sizeof writers[0]);
+char *sg_text_of_leaks(const struct sg_context *only,
+                       bool (*belongs)(const struct sg_context *only,
+                                       const struct sg_context *other)) {
+    struct sg_text text = {.leaks = true, .only = only, .belongs = belongs};
+    return write_all(&text, sg_chapters_leaks);
 }
 
-char *sg_leak_text(void) {
-    sg_lock();
-    char *bytes = sg_leak_text_of(NULL);
-    sg_unlock();
-    return bytes;
+void sg_leaks_say(char *text, const char *when) {
+    if (!text || !text[0]) {
+        free(text);
+        return;
+    }
+    sg_verdict_leak();
+    unsigned lines = 0;
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    sg_log_lasting(1, "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
+                   lines == 1 ? "" : "s", when);
+    char *rest = NULL;
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        sg_log_lasting(1, "  %s", line);
+    free(text);
 }

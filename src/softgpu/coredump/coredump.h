@@ -14,11 +14,10 @@
 #define SG_COREDUMP_COREDUMP_H
 
 #include <gpumem/cuda_api.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SG_COREDUMP_NAME 1024 /* with its zero: the size that the driver asks for */
-
-struct sg_context;
 
 struct sg_coredump {
     /* As they are read back: an H200 keeps the byte of the first and the last of these. */
@@ -26,6 +25,19 @@ struct sg_coredump {
     unsigned flags; /* CUCoredumpGenerationFlags */
     char file[SG_COREDUMP_NAME];
 };
+
+/* A context that faults. */
+struct sg_faulted {
+    const struct sg_coredump *settings;
+    int device;
+    uint64_t id, handle;
+    bool primary;
+};
+
+/* The settings of the process, and what they were when it began. Guarded by the big lock. */
+extern struct sg_coredump sg_coredump_process, sg_coredump_initial;
+extern char sg_coredump_pipe[SG_COREDUMP_NAME];
+extern unsigned sg_coredump_fixed; /* by the environment: a bit for each of CUcoredumpSettings */
 
 /* cuInit's work: the settings of the process begin, with what the environment says of them. */
 CUresult sg_coredumps_init(void);
@@ -37,7 +49,7 @@ unsigned sg_coredump_environment(struct sg_coredump *settings, char pipe[SG_CORE
 void sg_coredump_begin(struct sg_coredump *settings, unsigned flags);
 
 /* With the big lock: remembers what is to be written, by the next call that leaves the driver. */
-void sg_coredump_fault(const struct sg_context *context, CUresult error);
+void sg_coredump_fault(const struct sg_faulted *faulted, CUresult error);
 /* With the big lock, before a fault of queued work and after it (zeros): whose it is. */
 void sg_coredump_work(uint64_t stream, uint64_t operation);
 /* Without it. When it returns, all that were remembered before are written. */

@@ -1,11 +1,12 @@
 /* The text that a fault leaves behind. */
 #include "base/descriptor.h"
 #include "softgpu/address/memory.h"
-#include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/results.h"
+#include "softgpu/core/state.h"
+#include "softgpu/core/watch.h"
 #include "softgpu/coredump/coredump.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,9 +36,9 @@ void sg_coredump_work(uint64_t stream, uint64_t operation) {
     work_operation = operation;
 }
 
-static void describe(struct fault *fault, const struct sg_context *context, CUresult error) {
+static void describe(struct fault *fault, const struct sg_faulted *faulted, CUresult error) {
     const char *name = sg_result_name(error), *meaning = sg_result_string(error);
-    const struct sg_device *device = sg_device(context->device);
+    const struct sg_device *device = sg_device(faulted->device);
     fault->length =
         snprintf(fault->text, sizeof fault->text,
                  "softgpu fault report 1\n"
@@ -47,25 +48,25 @@ static void describe(struct fault *fault, const struct sg_context *context, CUre
                  "context %" PRIu64 " handle 0x%" PRIx64 " %s\n"
                  "generation-flags 0x%x lightweight %u\n",
                  (int)error, name ? name : "unknown", meaning ? meaning : "", (long)getpid(),
-                 context->device, device->name, sg_memory_used(context->device), context->id,
-                 context->handle, context->primary ? "primary" : "created", context->coredump.flags,
-                 context->coredump.lightweight);
+                 faulted->device, device->name, sg_memory_used(faulted->device), faulted->id,
+                 faulted->handle, faulted->primary ? "primary" : "created",
+                 faulted->settings->flags, faulted->settings->lightweight);
     if (work_operation > 0 && fault->length > 0 && (size_t)fault->length < sizeof fault->text)
         fault->length +=
             snprintf(fault->text + fault->length, sizeof fault->text - (size_t)fault->length,
                      "stream %" PRIu64 " operation %" PRIu64 "\n", work_stream, work_operation);
 }
 
-void sg_coredump_fault(const struct sg_context *context, CUresult error) {
-    if (!context->coredump.on_exception)
+void sg_coredump_fault(const struct sg_faulted *faulted, CUresult error) {
+    if (!faulted->settings->on_exception)
         return;
     struct fault *fault = calloc(1, sizeof *fault);
     if (!fault) {
         sg_log(1, "no memory for the report of a fault");
         return;
     }
-    memcpy(fault->file, context->coredump.file, sizeof fault->file);
-    describe(fault, context, error);
+    memcpy(fault->file, faulted->settings->file, sizeof fault->file);
+    describe(fault, faulted, error);
     fault->next = faults;
     faults = fault;
     sg_watch(SG_WATCH_COREDUMP, true);

@@ -1,9 +1,8 @@
 #include "softgpu/device/device.h"
 
 #include "softgpu/core/config.h"
+#include "softgpu/core/verdict.h"
 #include "softgpu/device/profile.h"
-#include "softgpu/entry/life.h"
-#include "softgpu/entry/verdict.h"
 
 #include <stdio.h>
 #include <stdlib.h>

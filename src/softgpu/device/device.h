@@ -5,6 +5,7 @@
 
 #include "softgpu/core/state.h"
 
+#define SG_DRIVER_VERSION  13000 /* what functions.def describes */
 #define SG_ATTRIBUTE_LIMIT 256
 /* Of API 13.3, where gpumem/cuda_api.h has 13.0: mmap takes the descriptors of
  * cuMemGetHandleForAddressRange. Only a profile that lists it has it. */

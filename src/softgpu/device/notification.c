@@ -2,12 +2,12 @@
 
 #include "base/thread.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
-#include "softgpu/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,17 +35,25 @@ static struct listener *next_to_tell(void) {
     return listener;
 }
 
-static void tell(struct listener *listener) {
+struct notice {
+    struct listener *listener;
     CUasyncNotificationInfo info;
-    memset(&info, 0, sizeof info);
-    info.type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET;
-    info.info.overBudget.bytesOverBudget = listener->missing;
+};
+
+static void call_back(void *user) {
+    struct notice *notice = user;
+    notice->listener->function(&notice->info, notice->listener->data,
+                               SG_HANDLE_POINTER(CUasyncCallbackHandle, notice->listener->handle));
+}
+
+static void tell(struct listener *listener) {
+    struct notice notice = {.listener = listener};
+    memset(&notice.info, 0, sizeof notice.info);
+    notice.info.type = CU_ASYNC_NOTIFICATION_TYPE_OVER_BUDGET;
+    notice.info.info.overBudget.bytesOverBudget = listener->missing;
     listener->missing = 0;
     listener->running = true;
-    sg_unlock();
-    listener->function(&info, listener->data,
-                       SG_HANDLE_POINTER(CUasyncCallbackHandle, listener->handle));
-    sg_lock();
+    sg_call_out(false, call_back, &notice);
     listener->running = false;
     pthread_cond_broadcast(&finished);
 }
@@ -137,14 +145,16 @@ CUresult sg_cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallback
     return CUDA_SUCCESS;
 }
 
-void sg_dump_notifications(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     for (const struct listener *at = first; at; at = at->next)
         sg_text_line(text, "notification device %d", at->device);
 }
 
-void sg_leaks_notifications(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     for (const struct listener *at = first; at; at = at->next) {
         sg_text_handle(text, at->handle, NULL);
         sg_text_line(text, "notification callback of device %d, not unregistered", at->device);
     }
 }
+
+const struct sg_chapter sg_device_chapter = {.dump = dump, .leaks = leaks};

@@ -10,9 +10,13 @@
 #ifndef SG_DEVICE_NOTIFICATION_H
 #define SG_DEVICE_NOTIFICATION_H
 
+#include "softgpu/core/chapter.h"
+
 #include <stdint.h>
 
 /* With the big lock; queues. */
 void sg_notify_over_budget(int device, uint64_t missing);
+
+extern const struct sg_chapter sg_device_chapter;
 
 #endif

@@ -1,7 +1,7 @@
 #include "softgpu/device/profile.h"
 
 #include "softgpu/core/config.h"
-#include "softgpu/entry/life.h"
+#include "softgpu/device/device.h"
 
 #include <ctype.h>
 #include <errno.h>

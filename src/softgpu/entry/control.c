@@ -3,10 +3,14 @@
 #include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/fault.h"
+#include "softgpu/entry/rules.h"
+#include "softgpu/entry/settings.h"
 #include "softgpu/entry/verdict.h"
 #include "softgpu/external/semaphore_fd.h"
 #include "softgpu/stream/stream.h"
@@ -27,12 +31,6 @@ static const char *const proofs[GPUMEM_FN_COUNT + 1] = {
 #define SG_UNOBSERVABLE(symbol, test) [GPUMEM_FN_##symbol] = test " (no effect to see on hardware)",
 #include "softgpu/entry/unobservable.def"
     [GPUMEM_FN_COUNT] = NULL,
-};
-
-static const bool refuses[GPUMEM_FN_COUNT + 1] = {
-#define SG_REFUSES(symbol) [GPUMEM_FN_##symbol] = true,
-#include "softgpu/entry/refused.def"
-    [GPUMEM_FN_COUNT] = true,
 };
 
 /* Whether the lock may be taken: never in a forked child, where nobody may be left to release it.
@@ -60,7 +58,12 @@ static uint64_t call_count(const char *function) {
 
 static char *state_dump(void) {
     GM_UNCANCELLED;
-    return usable() ? sg_state_text() : NULL;
+    if (!usable())
+        return NULL;
+    sg_lock();
+    char *text = sg_text_of_state();
+    sg_unlock();
+    return text;
 }
 
 static void free_text(char *text) {
@@ -69,7 +72,12 @@ static void free_text(char *text) {
 
 static char *leak_report(void) {
     GM_UNCANCELLED;
-    return usable() ? sg_leak_text() : NULL;
+    if (!usable())
+        return NULL;
+    sg_lock();
+    char *text = sg_text_of_leaks(NULL, NULL);
+    sg_unlock();
+    return text;
 }
 
 static void schedule_set(softgpu_schedule schedule, uint64_t seed) {
@@ -88,7 +96,8 @@ static softgpu_function_state function_state(const char *function, const char **
     const char *proof = proofs[fn];
     if (test)
         *test = proof ? proof : "";
-    if (refuses[fn] || !sg_implemented(fn))
+    const unsigned refused = SG_REFUSES | SG_REFUSES_BUT_CAPTURES;
+    if (fn == GPUMEM_FN_COUNT || (sg_rules[fn].flags & refused) || !sg_implemented(fn))
         return SOFTGPU_FUNCTION_REFUSED;
     return proof ? SOFTGPU_FUNCTION_REAL : SOFTGPU_FUNCTION_UNPROVED;
 }

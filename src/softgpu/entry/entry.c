@@ -1,15 +1,20 @@
 #include "softgpu/entry/entry.h"
+#include "softgpu/core/results.h"
+#include "softgpu/core/rows.h"
+#include "softgpu/core/verdict.h"
+#include "softgpu/core/watch.h"
+#include "softgpu/graph/graph.h"
 
 #include "base/cancel.h"
 #include "softgpu/checkpoint/gate.h"
 #include "softgpu/context/address_32.h"
 #include "softgpu/context/context.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/job.h"
 #include "softgpu/core/site.h"
 #include "softgpu/core/state.h"
 #include "softgpu/coredump/coredump.h"
 #include "softgpu/entry/fault.h"
-#include "softgpu/entry/job.h"
 #include "softgpu/entry/life.h"
 #include "softgpu/entry/rules.h"
 #include "softgpu/entry/trace.h"
@@ -21,52 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const unsigned char rules[GPUMEM_FN_COUNT] = {
-#define SG_RULE(symbol, flags) [GPUMEM_FN_##symbol] = (flags),
-#include "softgpu/entry/rules.def"
-};
-
-/* CUDA_SUCCESS stands for the usual refusal. */
-static const CUresult refusals[GPUMEM_FN_COUNT] = {
-#define SG_REFUSED(symbol, result) [GPUMEM_FN_##symbol] = (result),
-#include "softgpu/entry/refused.def"
-};
-
-static const bool context_first[GPUMEM_FN_COUNT] = {
-#define SG_REFUSED_WITHOUT_CONTEXT(symbol) [GPUMEM_FN_##symbol] = true,
-#include "softgpu/entry/refused.def"
-};
-
-static const struct {
-    unsigned short result;
-    unsigned char argument;
-    unsigned char when; /* enum sg_null_when */
-} nulls[GPUMEM_FN_COUNT] = {
-#define SG_NULL(symbol, argument, result, when) [GPUMEM_FN_##symbol] = {result, argument, when},
-#include "softgpu/entry/null.def"
-};
-
-static const bool capture_unsafe[GPUMEM_FN_COUNT] = {
-#define SG_CAPTURE_UNSAFE(symbol) [GPUMEM_FN_##symbol] = true,
-#include "softgpu/entry/kinds.def"
-};
-
-/* 0 for functions of every context, else 1 and how many outputs become 0. */
-static const unsigned char wide_only[GPUMEM_FN_COUNT] = {
-#define SG_WIDE_ONLY(symbol, outputs) [GPUMEM_FN_##symbol] = 1 + (outputs),
-#include "softgpu/entry/kinds.def"
-};
-
-static atomic_uint watch = SG_WATCH_CONFIGURE;
 static atomic_ullong counts[GPUMEM_FN_COUNT];
 static atomic_bool refusal_said[GPUMEM_FN_COUNT];
-
-void sg_watch(unsigned bits, bool on) {
-    if (on)
-        atomic_fetch_or(&watch, bits);
-    else
-        atomic_fetch_and(&watch, ~bits);
-}
 
 uint64_t sg_call_count(gpumem_driver_fn fn) {
     if (fn != GPUMEM_FN_COUNT)
@@ -109,33 +70,34 @@ static void configure(void) {
 static bool enter_watched(struct sg_call *call, CUresult *result) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
-    if (atomic_load_explicit(&watch, memory_order_acquire) & SG_WATCH_FAULT)
-        return sg_fault_enter(call, !(rules[call->fn] & SG_UNCOUNTED), result);
+    if (atomic_load_explicit(&sg_watched, memory_order_acquire) & SG_WATCH_FAULT)
+        return sg_fault_enter(call, !(sg_rules[call->fn].flags & SG_UNCOUNTED), result);
     return true;
 }
 
 static bool null_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
-    if (nulls[fn].argument == 1 ? arguments.first : arguments.second)
+    if (sg_rules[fn].null.argument == 1 ? arguments.first : arguments.second)
         return false;
-    *result = (CUresult)nulls[fn].result;
+    *result = (CUresult)sg_rules[fn].null.result;
     return true;
 }
 
 /* What comes before the context waits for cuInit only. */
 static bool null_answers_early(gpumem_driver_fn fn, struct sg_arguments arguments,
                                CUresult *result) {
-    bool ready = nulls[fn].when == SG_NULL_BEFORE_INIT || (rules[fn] & SG_BEFORE_INIT) ||
+    bool ready = sg_rules[fn].null.when == SG_NULL_BEFORE_INIT ||
+                 (sg_rules[fn].flags & SG_BEFORE_INIT) ||
                  atomic_load_explicit(&sg_initialized, memory_order_acquire);
     return ready && null_answers(fn, arguments, result);
 }
 
 /* Under the lock. True when *result, which the current context gives, is the answer. */
 static bool context_answers(gpumem_driver_fn fn, CUresult *result) {
-    const unsigned rule = rules[fn];
+    const unsigned rule = sg_rules[fn].flags;
     const struct sg_context *context = sg_context_peek_part();
     if (!context)
         return false;
-    if (!context->alive && ((rule & SG_ALIVE) || context_first[fn]))
+    if (!context->alive && (rule & (SG_ALIVE | SG_CONTEXT_FIRST)))
         *result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     else if (context->sticky != CUDA_SUCCESS && !(rule & SG_STICKY_OK))
         *result = context->sticky;
@@ -153,17 +115,17 @@ static void zero_outputs(struct sg_arguments arguments, unsigned outputs) {
 
 /* Under the lock. True when *result, for the kind of the current context, is the answer. */
 static bool kind_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
-    const struct sg_context *context = wide_only[fn] ? sg_context_peek() : NULL;
+    const struct sg_context *context = sg_rules[fn].flags & SG_WIDE_ONLY ? sg_context_peek() : NULL;
     if (!context || !context->alive || !sg_context_has_32_bit_addresses(context))
         return false;
-    zero_outputs(arguments, wide_only[fn] - 1u);
+    zero_outputs(arguments, sg_rules[fn].outputs);
     *result = CUDA_ERROR_INVALID_CONTEXT;
     return true;
 }
 
 /* Under the lock. True when *result, because of a stream capture, is the answer. */
 static bool capture_answers(gpumem_driver_fn fn, CUresult *result) {
-    if (!capture_unsafe[fn] ||
+    if (!(sg_rules[fn].flags & SG_CAPTURE_UNSAFE) ||
         atomic_load_explicit(&sg_captures_under_way, memory_order_relaxed) == 0)
         return false;
     *result = sg_capture_unsafe();
@@ -172,7 +134,7 @@ static bool capture_answers(gpumem_driver_fn fn, CUresult *result) {
 
 /* A function that is refused looks at its context only if it needs one, or has a rule for it. */
 static bool refused_by_context(gpumem_driver_fn fn, CUresult *result) {
-    if (!context_first[fn] && !(rules[fn] & SG_ALIVE))
+    if (!(sg_rules[fn].flags & (SG_CONTEXT_FIRST | SG_ALIVE)))
         return false;
     if (sg_thread()->depth == 0) {
         *result = CUDA_ERROR_INVALID_CONTEXT;
@@ -190,23 +152,23 @@ static CUresult refuse(gpumem_driver_fn fn, struct sg_arguments arguments) {
         sg_log(1, "%s is not implemented", sg_rows[fn].symbol);
     if (refused_by_context(fn, &result))
         return result;
-    if (nulls[fn].when == SG_NULL_LAST && null_answers(fn, arguments, &result))
+    if (sg_rules[fn].null.when == SG_NULL_LAST && null_answers(fn, arguments, &result))
         return result;
-    return refusals[fn] ? refusals[fn] : CUDA_ERROR_NOT_SUPPORTED;
+    return sg_rules[fn].refusal ? (CUresult)sg_rules[fn].refusal : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* Some outputs are zeroed before anything else is looked at. */
 static void zero_output(gpumem_driver_fn fn, struct sg_arguments arguments) {
-    unsigned outputs = rules[fn] & SG_ZERO_FIRST ? 1 : 0;
-    if (capture_unsafe[fn] && wide_only[fn] > 0)
-        outputs = wide_only[fn] - 1u;
-    zero_outputs(arguments, outputs);
+    const unsigned both = SG_CAPTURE_UNSAFE | SG_WIDE_ONLY;
+    const struct sg_rule *rule = &sg_rules[fn];
+    unsigned first = rule->flags & SG_ZERO_FIRST ? 1 : 0;
+    zero_outputs(arguments, (rule->flags & both) == both ? rule->outputs : first);
 }
 
 /* What can be said without the lock. False when *result is the answer. */
 static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, CUresult *result) {
     const gpumem_driver_fn fn = call->fn;
-    const unsigned rule = rules[fn];
+    const unsigned rule = sg_rules[fn].flags;
     if (atomic_load_explicit(&sg_exiting, memory_order_relaxed)) {
         *result = CUDA_ERROR_DEINITIALIZED;
         return false;
@@ -218,10 +180,10 @@ static bool enter_unlocked(struct sg_call *call, struct sg_arguments arguments, 
         return false;
     }
     atomic_fetch_add_explicit(&counts[fn], 1, memory_order_relaxed);
-    if (__builtin_expect(atomic_load_explicit(&watch, memory_order_acquire) != 0, 0) &&
+    if (__builtin_expect(atomic_load_explicit(&sg_watched, memory_order_acquire) != 0, 0) &&
         !enter_watched(call, result))
         return false;
-    if (__builtin_expect(nulls[fn].when >= SG_NULL_BEFORE_CONTEXT, 0) &&
+    if (__builtin_expect(sg_rules[fn].null.when >= SG_NULL_BEFORE_CONTEXT, 0) &&
         null_answers_early(fn, arguments, result))
         return false;
     if (!(rule & SG_BEFORE_INIT) && !atomic_load_explicit(&sg_initialized, memory_order_acquire)) {
@@ -240,7 +202,7 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
               CUresult *result) {
     *call = (struct sg_call){.fn = fn, .cancel = gm_cancel_disable(), .arguments = arguments};
     bool enters = enter_unlocked(call, arguments, result);
-    call->traced = (atomic_load_explicit(&watch, memory_order_relaxed) & SG_WATCH_TRACE) != 0;
+    call->traced = (atomic_load_explicit(&sg_watched, memory_order_relaxed) & SG_WATCH_TRACE) != 0;
     if (!enters)
         return false;
     if (!sg_implemented(fn)) {
@@ -249,7 +211,7 @@ bool sg_enter(struct sg_call *call, gpumem_driver_fn fn, struct sg_arguments arg
     }
     struct sg_thread *thread = sg_thread();
     thread->fn = fn;
-    if (rules[fn] & SG_UNLOCKED) {
+    if (sg_rules[fn].flags & SG_UNLOCKED) {
         call->inside = true;
         return true;
     }
@@ -301,7 +263,7 @@ CUresult sg_leave(struct sg_call *call, CUresult result) {
         sg_gate_leave(thread);
         sg_unlock();
     }
-    unsigned watched = atomic_load_explicit(&watch, memory_order_relaxed);
+    unsigned watched = atomic_load_explicit(&sg_watched, memory_order_relaxed);
     if (__builtin_expect(watched != 0 || result != CUDA_SUCCESS || call->fault_after, 0))
         result = leave_closely(call, watched, result);
     gm_cancel_restore(call->cancel);

@@ -1,7 +1,10 @@
 #include "softgpu/entry/fault.h"
 
 #include "softgpu/context/context.h"
-#include "softgpu/entry/job.h"
+#include "softgpu/core/job.h"
+#include "softgpu/core/results.h"
+#include "softgpu/core/rows.h"
+#include "softgpu/core/watch.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -6,6 +6,8 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/state.h"
+#include "softgpu/core/text.h"
+#include "softgpu/core/verdict.h"
 #include "softgpu/coredump/coredump.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
@@ -23,21 +25,11 @@ bool sg_life_begun(void) {
     return atomic_load(&begun);
 }
 
-void sg_leaks_say(char *text, const char *when) {
-    if (!text || !text[0]) {
-        free(text);
-        return;
-    }
-    sg_verdict_leak();
-    unsigned lines = 0;
-    for (const char *at = text; *at; at++)
-        lines += *at == '\n';
-    sg_log_lasting(1, "%u object%s still live %s; SOFTGPU_TRACE=FILE records all calls:", lines,
-                   lines == 1 ? "" : "s", when);
-    char *rest = NULL;
-    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-        sg_log_lasting(1, "  %s", line);
-    free(text);
+static void say_leaks(void) {
+    sg_lock();
+    char *text = sg_text_of_leaks(NULL, NULL);
+    sg_unlock();
+    sg_leaks_say(text, "at exit");
 }
 
 /*
@@ -51,7 +43,7 @@ static void begin_exit(void) {
     if (reachable)
         sg_coredumps_write(); /* of a fault that no call has told */
     if (reachable && sg_config()->leaks)
-        sg_leaks_say(sg_leak_text(), "at exit");
+        say_leaks();
     atomic_store(&sg_exiting, true);
 }
 

@@ -3,6 +3,7 @@
  * function. The newest ABI that the asked version knows is the answer.
  */
 #include "softgpu/core/calls.h"
+#include "softgpu/core/rows.h"
 #include "softgpu/device/device.h"
 #include "softgpu/entry/entry.h"
 #include "softgpu/entry/life.h"

@@ -3,6 +3,8 @@
 #include "base/descriptor.h"
 #include "base/kept_file.h"
 #include "base/printable.h"
+#include "softgpu/core/results.h"
+#include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
 #include "softgpu/entry/entry.h"
 

@@ -7,9 +7,6 @@
 #ifndef SG_ENTRY_VERDICT_H
 #define SG_ENTRY_VERDICT_H
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #define SG_EXIT_SETTINGS 2 /* of a process whose settings are not understood */
 #define SG_EXIT_FAILED   9 /* of one that fails because of SOFTGPU_FAIL_ON */
 
@@ -18,16 +15,5 @@
 void sg_verdict_watch(void);
 /* cuInit succeeded in this process: its end speaks for it, not for one that forked it. */
 void sg_verdict_begin(void);
-
-/* A setting is not understood; `text` says which, and what is. cuInit fails from now on. */
-void sg_verdict_wrong(const char *text);
-bool sg_verdict_is_wrong(void);
-/* Objects were left. */
-void sg_verdict_leak(void);
-
-/* Looks at the environment as it is now. Writes a line for each value that is not understood, at
- * most `size` bytes with their end; returns how many there are. Changes nothing, but that the file
- * of SOFTGPU_TRACE exists afterwards. */
-int sg_settings_check(char *text, size_t size);
 
 #endif

@@ -4,6 +4,7 @@
 #define SG_EXTERNAL_EXTERNAL_H
 
 #include "softgpu/address/memory.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/stream/stream.h"
 
 /*
@@ -18,5 +19,7 @@ CUresult sg_semaphore_wait_make(struct sg_context *context,
                                 const CUDA_EXT_SEM_WAIT_NODE_PARAMS_v2 *params, struct sg_op **op);
 /* Frees one that is not submitted after all. */
 void sg_semaphore_discard(struct sg_op *op);
+
+extern const struct sg_chapter sg_external_chapter;
 
 #endif

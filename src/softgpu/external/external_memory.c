@@ -1,6 +1,7 @@
 /* External memory: imported, and mapped as buffers and arrays. */
 #include "softgpu/array/array.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/text.h"
 #include "softgpu/external/internal.h"
 #include "softgpu/external/memory_fd.h"
 #include "softgpu/memory/allocation.h"

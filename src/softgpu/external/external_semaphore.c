@@ -6,6 +6,7 @@
  * wait, however often the scheduler looks.
  */
 #include "softgpu/core/calls.h"
+#include "softgpu/core/text.h"
 #include "softgpu/external/external.h"
 #include "softgpu/external/internal.h"
 #include "softgpu/external/semaphore_fd.h"

@@ -3,7 +3,6 @@
 #define SG_EXTERNAL_INTERNAL_H
 
 #include "softgpu/core/config.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/external/external.h"
 
 /* A descriptor that is not what it is imported as. */

@@ -33,6 +33,13 @@ static CUresult may_begin(CUstream handle, CUstreamCaptureMode mode, struct sg_s
     return (*stream)->capture ? CUDA_ERROR_ILLEGAL_STATE : CUDA_SUCCESS;
 }
 
+static CUresult begin(struct sg_stream *stream, struct sg_graph *graph, CUstreamCaptureMode mode) {
+    CUresult result = sg_capture_begin(stream, graph->handle, mode);
+    if (result == CUDA_SUCCESS)
+        graph->captures++;
+    return result;
+}
+
 CUresult sg_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) {
     struct sg_stream *stream;
     CUresult result = may_begin(hStream, mode, &stream);
@@ -41,7 +48,7 @@ CUresult sg_cuStreamBeginCapture_v2(CUstream hStream, CUstreamCaptureMode mode) 
     struct sg_graph *graph = sg_graph_new();
     if (!graph)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    result = sg_capture_begin(stream, graph, mode);
+    result = begin(stream, graph, mode);
     if (result != CUDA_SUCCESS)
         sg_graph_free(graph);
     return result;
@@ -88,7 +95,7 @@ CUresult sg_cuStreamBeginCaptureToGraph(CUstream hStream, CUgraph hGraph,
         result =
             read_dependencies(&set, graph->handle, dependencies, dependencyData, numDependencies);
     if (result == CUDA_SUCCESS)
-        result = sg_capture_begin(stream, graph, mode);
+        result = begin(stream, graph, mode);
     if (result == CUDA_SUCCESS)
         stream->dependencies = set;
     else

@@ -10,6 +10,7 @@
 #include "softgpu/graph/edges.h"
 #include "softgpu/graph/graph.h"
 #include "softgpu/module/function.h"
+#include "softgpu/stream/capture.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -277,15 +278,25 @@ static char *draw(const struct sg_graph *graph, unsigned flags, size_t *size) {
     return NULL;
 }
 
-/* The lock is free meanwhile: the path may lead to a pipe whose reader is this program. */
-static CUresult write_file(const char *path, const char *text, size_t size) {
-    sg_unlock();
-    FILE *file = gm_fd_stream(path, "w");
-    bool written = file && fwrite(text, 1, size, file) == size;
+struct output {
+    const char *path, *text;
+    size_t size;
+    bool written;
+};
+
+/* Without the lock: the path may lead to a pipe whose reader is this program. */
+static void write_out(void *user) {
+    struct output *output = user;
+    FILE *file = gm_fd_stream(output->path, "w");
+    output->written = file && fwrite(output->text, 1, output->size, file) == output->size;
     if (file && fclose(file) != 0)
-        written = false;
-    sg_lock();
-    return written ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
+        output->written = false;
+}
+
+static CUresult write_file(const char *path, const char *text, size_t size) {
+    struct output output = {.path = path, .text = text, .size = size};
+    sg_call_out(false, write_out, &output);
+    return output.written ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 CUresult sg_cuGraphDebugDotPrint(CUgraph hGraph, const char *path, unsigned int flags) {

@@ -103,11 +103,6 @@ void sg_edges_sever(struct sg_node *node) {
     node->to.count = 0;
 }
 
-bool sg_edge_data_plain(const CUgraphEdgeData *data) {
-    static const CUgraphEdgeData plain;
-    return memcmp(data, &plain, sizeof plain) == 0;
-}
-
 /* As recorded on H200: a dependency that is programmatic is between kernels and from one of the two
  * ports; the port of launch order may also stand for a whole dependency on a kernel. */
 CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to) {

@@ -22,6 +22,5 @@ void sg_root_remove(struct sg_node *node);
 
 /* What an edge's data may be between nodes of these types. */
 CUresult sg_edge_data_check(const CUgraphEdgeData *data, CUgraphNodeType from, CUgraphNodeType to);
-bool sg_edge_data_plain(const CUgraphEdgeData *data);
 
 #endif

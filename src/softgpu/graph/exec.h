@@ -186,4 +186,9 @@ void sg_memory_end(struct sg_memory_uses *uses);
 /* Memory for the exec's allocations is set aside, without a launch. */
 CUresult sg_memory_upload(struct sg_exec *exec);
 
+/* Parts of the chapter's dump and leak report. */
+struct sg_text;
+void sg_execs_dump(struct sg_text *text);
+void sg_execs_leaks(struct sg_text *text);
+
 #endif

@@ -1,6 +1,6 @@
 /* Executable graphs and graph memory in the state dump and the leak report. */
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/graph/graph_memory.h"
 
 static void exec_lines(struct sg_text *text, const char *end) {
@@ -51,7 +51,7 @@ static void kernel_lines(struct sg_text *text) {
     }
 }
 
-void sg_dump_execs(struct sg_text *text) {
+void sg_execs_dump(struct sg_text *text) {
     exec_lines(text, "");
     kernel_lines(text);
     left_lines(text, "");
@@ -62,7 +62,7 @@ void sg_dump_execs(struct sg_text *text) {
 }
 
 /* Memory that is kept for the next launch is no leak. */
-void sg_leaks_execs(struct sg_text *text) {
+void sg_execs_leaks(struct sg_text *text) {
     exec_lines(text, ", not destroyed");
     left_lines(text, ", not freed");
 }

@@ -13,6 +13,7 @@
 #define SG_GRAPH_GRAPH_H
 
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 
 struct sg_node;
 struct sg_range;
@@ -171,5 +172,7 @@ struct sg_condition {
 };
 /* What a handle means for a node of this graph; NULL when it has no such handle. */
 struct sg_condition *sg_condition_get(struct sg_graph *graph, CUgraphConditionalHandle handle);
+
+extern const struct sg_chapter sg_graph_chapter;
 
 #endif

@@ -1,5 +1,7 @@
 /* Graphs and user objects in the state dump and the leak report. */
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
+#include "softgpu/graph/exec.h"
 #include "softgpu/graph/graph.h"
 #include "softgpu/graph/user_object.h"
 
@@ -40,7 +42,7 @@ static void object_line(uint64_t handle, void *object, void *user) {
                  (unsigned long long)sg_user_object_held(object));
 }
 
-void sg_dump_graphs(struct sg_text *text) {
+static void dump_graphs(struct sg_text *text) {
     struct lines graphs = {text, 0}, objects = {text, 0};
     sg_handle_each(SG_KIND_GRAPH, graph_line, &graphs);
     sg_handle_each(SG_KIND_USER_OBJECT, object_line, &objects);
@@ -57,8 +59,29 @@ static void leaked_graph(uint64_t handle, void *object, void *user) {
                  graph->count == 1 ? "" : "s");
 }
 
-void sg_leaks_graphs(struct sg_text *text) {
+static void leaks_of_graphs(struct sg_text *text) {
     struct lines graphs = {text, 0}, objects = {text, 0};
     sg_handle_each(SG_KIND_GRAPH, leaked_graph, &graphs);
     sg_handle_each(SG_KIND_USER_OBJECT, object_line, &objects);
 }
+
+static void dump(struct sg_text *text) {
+    dump_graphs(text);
+    sg_execs_dump(text);
+}
+
+static void leaks(struct sg_text *text) {
+    leaks_of_graphs(text);
+    sg_execs_leaks(text);
+}
+
+static uint64_t reclaim(int device, uint64_t bytes) {
+    (void)bytes;
+    return sg_graph_memory_reclaim(device);
+}
+
+const struct sg_chapter sg_graph_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .reclaim = reclaim,
+};

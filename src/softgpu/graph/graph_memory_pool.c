@@ -5,7 +5,6 @@
 #include "softgpu/address/phys.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>

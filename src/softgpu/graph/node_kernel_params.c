@@ -1,7 +1,7 @@
 /* Parameters of kernel nodes: arguments are laid out by the function, and copied. */
 #include "softgpu/graph/nodes.h"
 #include "softgpu/launch/launch.h"
-#include "softgpu/launch/occupancy.h"
+#include "softgpu/module/occupancy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* What is in a graph: nodes, roots, edges, neighbours, types. A list without room is refused. */
 #include "softgpu/core/calls.h"
 #include "softgpu/graph/edges.h"
+#include "softgpu/stream/capture.h"
 
 /* An answer that is written as far as there is room and counted in full. */
 struct answer {

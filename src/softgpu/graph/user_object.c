@@ -58,15 +58,7 @@ static void run_first(struct queue *queue) {
     if (!object)
         return;
     queue->first = object->next;
-    struct sg_thread *thread = sg_thread();
-    bool in_host_function = thread->in_host_function, in_call = thread->in_call;
-    thread->in_host_function = true;
-    thread->in_call = false;
-    sg_unlock();
-    object->destroy(object->data);
-    sg_lock();
-    thread->in_host_function = in_host_function;
-    thread->in_call = in_call;
+    sg_call_out(true, object->destroy, object->data);
     free(object);
 }
 

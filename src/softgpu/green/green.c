@@ -1,6 +1,7 @@
 /* Green contexts: parts of a device's primary context, each with streams of its own. */
 #include "softgpu/context/lifetime.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/green/resource.h"
 #include "softgpu/stream/stream.h"
 
@@ -41,7 +42,7 @@ static void end_part(struct sg_context *part) {
 }
 
 /* A reset ends the parts and leaves their retains, a last release has used those up. */
-void sg_green_owner_end(struct sg_context *context) {
+static void end_parts_of(struct sg_context *context) {
     struct sg_context *part;
     while ((part = context->parts)) {
         if (context->uses == 0)
@@ -52,7 +53,9 @@ void sg_green_owner_end(struct sg_context *context) {
         sg_wait(&part_ended, 0);
 }
 
-void sg_green_free(struct sg_context *part) {
+static void free_part(struct sg_context *part) {
+    if (!part->owner)
+        return;
     free(part->green);
     sg_context_unref(part->owner);
 }
@@ -208,3 +211,6 @@ CUresult sg_cuGreenCtxWaitEvent(CUgreenCtx hCtx, CUevent hEvent) {
     CUresult result = from_handle(hCtx, &part);
     return result == CUDA_SUCCESS ? sg_cuCtxWaitEvent((CUcontext)hCtx, hEvent) : result;
 }
+
+const struct sg_chapter sg_green_chapter = {.context_end = {[SG_END_PARTS] = end_parts_of},
+                                            .context_free = free_part};

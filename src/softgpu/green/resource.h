@@ -5,6 +5,7 @@
 #ifndef SG_GREEN_RESOURCE_H
 #define SG_GREEN_RESOURCE_H
 
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/state.h"
 
 #include <stdint.h>
@@ -44,5 +45,7 @@ CUresult sg_resource_read(const CUdevResource *resource, struct sg_multiprocesso
 
 /* The set that a description stands for, or NULL when the value is none. */
 const struct sg_multiprocessors *sg_description_get(CUdevResourceDesc handle);
+
+extern const struct sg_chapter sg_green_chapter;
 
 #endif

@@ -121,21 +121,7 @@ struct sg_image_options {
     const char *name;     /* of the input in messages; may be NULL */
 };
 
-/*
- * Reads an image whose kind is found from its first bytes: a fatbin wrapper (0x466243b1, where the
- * options take one and the size is not known), a fatbin (0xba55ed50), an ELF, which a link makes
- * too, or text. `size` bounds every read; SIZE_MAX when the caller does not know it, as in
- * cuModuleLoadData: then what the headers say is believed.
- *
- * From a fatbin the entry that hardware would take is chosen: machine code for exactly the device
- * or an older one of the same major version, else the newest PTX that is not newer than the device.
- *
- * INVALID_IMAGE, INVALID_PTX, UNSUPPORTED_PTX_VERSION, NO_BINARY_FOR_GPU, UNKNOWN (an ELF for 32
- * bits, damaged zstd) or OUT_OF_MEMORY; *image is set on success only, and freed with
- * sg_image_free.
- */
-CUresult sg_image_read(const void *data, size_t size, const struct sg_image_options *options,
-                       struct sg_image_log *log, struct sg_image **image);
+/* NULL is allowed. */
 void sg_image_free(struct sg_image *image);
 
 const struct sg_image_function *sg_image_find_function(const struct sg_image *image,
@@ -144,18 +130,5 @@ const struct sg_image_function *sg_image_find_function(const struct sg_image *im
  */
 const struct sg_image_variable *sg_image_find_variable(const struct sg_image *image,
                                                        const char *name);
-
-/*
- * Links images: every external name must be given by one of them, no name twice but by weak
- * definitions, and no name as two things (link_names.c), else INVALID_SOURCE. Names that are not
- * visible belong to their image alone. The result owns copies: an ELF for the architecture of the
- * options (docs/softgpu.md), `*bytes`, malloc'd, that sg_image_read takes again.
- */
-CUresult sg_image_link(const struct sg_image *const *images, size_t count,
-                       const struct sg_image_options *options, struct sg_image_log *log,
-                       unsigned char **bytes, size_t *size);
-/* The first half of that: SUCCESS, or INVALID_SOURCE when a name is given twice. */
-CUresult sg_image_meet(const struct sg_image *const *images, size_t count,
-                       const struct sg_image_options *options, struct sg_image_log *log);
 
 #endif

@@ -65,16 +65,5 @@ const char *sg_bytes_name(struct sg_bytes table, uint64_t offset, uint64_t *budg
 /* A reader of one kind: fills a zeroed image, which the caller frees on failure. */
 typedef CUresult sg_reader(struct sg_bytes bytes, const struct sg_image_options *options,
                            struct sg_image_log *log, struct sg_image *image);
-sg_reader sg_ptx_read;    /* text; `bytes` is all of it, without a final zero */
-sg_reader sg_cubin_read;  /* ELF */
-sg_reader sg_fatbin_read; /* from 0xba55ed50 on */
-
-/* How long an ELF or a fatbin says it is; false when its header is not all there. */
-bool sg_cubin_extent(const void *data, size_t size, uint64_t *extent);
-bool sg_fatbin_extent(const void *data, size_t size, uint64_t *extent);
-
-#define SG_FATBIN_WRAPPER_MAGIC 0x466243b1u
-#define SG_FATBIN_MAGIC         0xba55ed50u
-#define SG_ELF_MAGIC            0x464c457fu
 
 #endif

@@ -1,147 +1,30 @@
-/*
- * Events between processes.
- *
- * Each process keeps one table of its interprocess events in a sealed memfd. A handle names the
- * process (id and start time, because ids are reused), the table (descriptor and inode) and the
- * place in it; another process opens the table through /proc/<pid>/fd and maps it. So the maker
- * must be alive when its event is opened, as on hardware.
- */
-#include "softgpu/stream/event.h"
-
-#include "base/descriptor.h"
+/* Handles of interprocess events. */
 #include "softgpu/core/calls.h"
-#include "softgpu/process/process.h"
+#include "softgpu/stream/event_share.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#define TABLE_EVENTS 4096
-#define TABLE_SIZE   (TABLE_EVENTS * sizeof(struct sg_event_share))
 #define HANDLE_MAGIC 0x45564e54u
 
 struct handle {
-    uint32_t magic;
-    struct sg_process_fd table;
-    uint64_t generation;
-    uint32_t slot;
-    uint32_t flags;
+    uint32_t magic, flags;
+    struct sg_event_name name;
 };
 _Static_assert(sizeof(struct handle) <= sizeof(CUipcEventHandle), "fits the driver's handle");
-
-static struct sg_event_share *table; /* this process's events; NULL until the first */
-static struct gm_kept_file table_file = GM_NO_KEPT_FILE;
-static uint32_t next_slot;
-
-/* ---- This process's table ------------------------------------------------------------------- */
-
-static CUresult open_table(void) {
-    int fd = gm_fd_memory("softgpu-events");
-    if (fd < 0)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    /* Nobody who opens it can take pages away from under us. */
-    void *map = MAP_FAILED;
-    if (ftruncate(fd, (off_t)TABLE_SIZE) == 0 &&
-        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-        map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (map == MAP_FAILED || !gm_kept_file_set(fd, &table_file)) {
-        close(fd);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    table = map;
-    return CUDA_SUCCESS;
-}
-
-CUresult sg_event_share_create(struct sg_event *event) {
-    CUresult result = table ? CUDA_SUCCESS : open_table();
-    if (result != CUDA_SUCCESS)
-        return result;
-    for (uint32_t tried = 0; tried < TABLE_EVENTS; tried++) {
-        struct sg_event_share *share = &table[next_slot++ % TABLE_EVENTS];
-        if (share->generation & 1)
-            continue;
-        share->recorded = share->completed = share->recorder = 0;
-        share->generation++;
-        event->share = share;
-        return CUDA_SUCCESS;
-    }
-    return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-void sg_event_share_end(struct sg_event *event) {
-    if (event->share_map)
-        munmap(event->share_map, TABLE_SIZE);
-    else if (event->share)
-        event->share->generation++;
-    event->share = NULL;
-    event->share_map = NULL;
-}
-
-/* ---- Records -------------------------------------------------------------------------------- */
-
-uint64_t sg_event_share_mark(const struct sg_event *event) {
-    return event->share->recorded;
-}
-
-void sg_event_share_complete(const struct sg_event *event, uint64_t number) {
-    uint64_t before = event->share->completed;
-    while (before < number &&
-           !atomic_compare_exchange_weak(&event->share->completed, &before, number))
-        ;
-}
-
-bool sg_event_share_reached(const struct sg_event *event, uint64_t number) {
-    const struct sg_event_share *share = event->share;
-    if (share->completed >= number)
-        return true;
-    /* The work of a process that died never completes: nobody should wait for it. Looking costs
-     * some microseconds, so only some of the looks do. */
-    static unsigned looks;
-    if (++looks % 64 != 0)
-        return false;
-    uint64_t recorder = share->recorder;
-    if (recorder == sg_process_self() || !sg_process_ended(recorder))
-        return false;
-    sg_event_share_complete(event, number);
-    return true;
-}
-
-uint64_t sg_event_share_record(struct sg_event *event) {
-    event->share->recorder = sg_process_self();
-    return ++event->share->recorded;
-}
-
-/* ---- Handles -------------------------------------------------------------------------------- */
 
 CUresult sg_cuIpcGetEventHandle(CUipcEventHandle *pHandle, CUevent event) {
     if (!pHandle || !event)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_event *found = sg_event_get(event);
+    const struct sg_event *found = sg_event_get(event);
     memset(pHandle, 0, sizeof *pHandle);
     /* Only its maker can hand an event on. */
     if (!found || !found->share || found->share_map)
         return CUDA_ERROR_INVALID_HANDLE;
     struct handle handle = {.magic = HANDLE_MAGIC, .flags = found->flags};
-    if (!sg_process_fd_name(&table_file, &handle.table))
-        return CUDA_ERROR_OPERATING_SYSTEM;
-    handle.slot = (uint32_t)(found->share - table);
-    handle.generation = found->share->generation;
-    memcpy(pHandle, &handle, sizeof handle);
-    return CUDA_SUCCESS;
-}
-
-static struct sg_event_share *map_table(const struct handle *handle) {
-    int fd = sg_process_fd_open(&handle->table);
-    if (fd < 0)
-        return NULL;
-    struct stat status;
-    void *map = MAP_FAILED;
-    if (fstat(fd, &status) == 0 && status.st_size == (off_t)TABLE_SIZE)
-        map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    close(fd);
-    return map == MAP_FAILED ? NULL : map;
+    CUresult result = sg_event_share_name(found, &handle.name);
+    if (result == CUDA_SUCCESS)
+        memcpy(pHandle, &handle, sizeof handle);
+    return result;
 }
 
 CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
@@ -153,22 +36,21 @@ CUresult sg_cuIpcOpenEventHandle(CUevent *phEvent, CUipcEventHandle handle) {
         return result;
     struct handle named;
     memcpy(&named, &handle, sizeof named);
-    if (named.magic != HANDLE_MAGIC || named.slot >= TABLE_EVENTS)
+    if (named.magic != HANDLE_MAGIC)
         return CUDA_ERROR_MAP_FAILED;
-    if (sg_process_fd_own(&named.table))
+    if (sg_process_fd_own(&named.name.table))
         return CUDA_ERROR_INVALID_CONTEXT; /* events are opened in other processes only */
-    struct sg_event_share *map = map_table(&named);
-    if (!map)
-        return CUDA_ERROR_MAP_FAILED;
+    struct sg_event_share *share;
+    void *map;
+    result = sg_event_share_open(&named.name, &share, &map);
+    if (result != CUDA_SUCCESS)
+        return result;
     struct sg_event *event = sg_event_new(context, named.flags);
-    if (!event || map[named.slot].generation != named.generation) {
-        munmap(map, TABLE_SIZE);
-        if (!event)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        sg_event_unref(event);
-        return CUDA_ERROR_INVALID_HANDLE;
+    if (!event) {
+        sg_event_share_close(map);
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    event->share = &map[named.slot];
+    event->share = share;
     event->share_map = map;
     return sg_event_publish(event, phEvent);
 }

@@ -46,4 +46,7 @@ CUresult sg_cluster_check(const struct sg_function *function, const unsigned gri
 CUresult sg_attributes_check(const CUlaunchAttribute *attributes, unsigned count,
                              bool *cooperative);
 
+struct sg_chapter;
+extern const struct sg_chapter sg_launch_chapter;
+
 #endif

@@ -3,10 +3,11 @@
  * until a launch takes them.
  */
 #include "softgpu/core/calls.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/launch/launch.h"
-#include "softgpu/launch/occupancy.h"
+#include "softgpu/module/occupancy.h"
 #include "softgpu/texture/texture.h"
 
 #include <stdio.h>
@@ -21,7 +22,7 @@ struct sg_old_launch {
     bool textures[]; /* which of the image's cuParamSetTexRef named */
 };
 
-void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function) {
+static void dump_function(struct sg_text *text, const struct sg_function *function) {
     const struct sg_old_launch *old = function->old;
     char hex[2 * 64 + 1] = "";
     unsigned size = old->size < 64 ? old->size : 64;
@@ -180,3 +181,12 @@ CUresult sg_cuLaunchGrid(CUfunction f, int grid_width, int grid_height) {
 CUresult sg_cuLaunchGridAsync(CUfunction f, int grid_width, int grid_height, CUstream hStream) {
     return launch(f, grid_width, grid_height, hStream);
 }
+
+static void dump(struct sg_text *text) {
+    for (const struct sg_module *module = sg_module_first(); module; module = module->next)
+        for (size_t i = 0; i < module->program->image->function_count; i++)
+            if (module->functions[i].old)
+                dump_function(text, &module->functions[i]);
+}
+
+const struct sg_chapter sg_launch_chapter = {.dump = dump};

@@ -3,7 +3,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
 #include "softgpu/device/device.h"
-#include "softgpu/launch/occupancy.h"
+#include "softgpu/module/occupancy.h"
 #include "softgpu/stream/capture.h"
 
 static bool within(const struct sg_device *device, const unsigned size[3],
@@ -126,14 +126,13 @@ static CUresult check(const struct sg_function *function, const struct sg_launch
 }
 
 /* The attributes go to the node; those that nodes do not have are about streams. */
-static void keep_attributes(struct sg_node *node, const struct sg_launch *launch) {
-    CUgraphNode handle = SG_HANDLE_POINTER(CUgraphNode, node->handle);
+static void keep_attributes(CUgraphNode node, const struct sg_launch *launch) {
     CUlaunchAttributeValue cooperative = {.cooperative = 1};
     for (unsigned i = 0; i < launch->attribute_count; i++)
-        sg_cuGraphKernelNodeSetAttribute(handle, launch->attributes[i].id,
+        sg_capture_graphs->set_attribute(node, launch->attributes[i].id,
                                          &launch->attributes[i].value);
     if (launch->cooperative)
-        sg_cuGraphKernelNodeSetAttribute(handle, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
+        sg_capture_graphs->set_attribute(node, CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &cooperative);
 }
 
 static bool serializes_loosely(const struct sg_launch *launch) {
@@ -157,7 +156,7 @@ static CUevent event_of(const CUlaunchAttribute *attribute, CUgraphEdgeData *dat
     return value->programmaticEvent.event;
 }
 
-static CUresult record_events(struct sg_stream *stream, const struct sg_node *node,
+static CUresult record_events(struct sg_stream *stream, CUgraphNode node,
                               const struct sg_launch *launch) {
     for (unsigned i = 0; i < launch->attribute_count; i++) {
         CUgraphEdgeData data;
@@ -170,7 +169,7 @@ static CUresult record_events(struct sg_stream *stream, const struct sg_node *no
 
 static CUresult capture(struct sg_stream *stream, const struct sg_function *function,
                         const struct sg_launch *launch) {
-    struct sg_node *node;
+    CUgraphNode node;
     struct sg_dependencies before = {0};
     CUgraphNodeParams params = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
     params.kernel.func = SG_HANDLE_POINTER(CUfunction, function->handle);

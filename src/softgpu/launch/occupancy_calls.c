@@ -2,7 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
 #include "softgpu/launch/launch.h"
-#include "softgpu/launch/occupancy.h"
+#include "softgpu/module/occupancy.h"
 
 #define FLAGS ((unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE)
 
@@ -103,15 +103,21 @@ struct search {
     unsigned block, blocks; /* the best so far */
 };
 
-/* The callback is the application's: it runs without the lock. */
+struct question {
+    CUoccupancyB2DSize callback;
+    unsigned block;
+    size_t bytes;
+};
+
+static void call_back(void *user) {
+    struct question *question = user;
+    question->bytes = question->callback((int)question->block);
+}
+
 static size_t ask_callback(CUoccupancyB2DSize callback, unsigned block) {
-    struct sg_thread *thread = sg_thread();
-    thread->in_call = false;
-    sg_unlock();
-    size_t bytes = callback((int)block);
-    sg_lock();
-    thread->in_call = true;
-    return bytes;
+    struct question question = {.callback = callback, .block = block};
+    sg_call_out(false, call_back, &question);
+    return question.bytes;
 }
 
 static void consider(struct search *search, unsigned block) {

@@ -1,4 +1,5 @@
 /* Linking: what the inputs give (link_names.c) comes out as an ELF. */
+#include "softgpu/link/link.h"
 #include "softgpu/binary/container.h"
 #include "softgpu/link/link_names.h"
 

@@ -1,7 +1,9 @@
 /* cuLinkAdd*: inputs are read as they are added. */
 #include "softgpu/binary/archive.h"
+#include "softgpu/binary/read.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/image/reader.h"
+#include "softgpu/link/link.h"
 #include "softgpu/link/link_call.h"
 
 #include <stdio.h>

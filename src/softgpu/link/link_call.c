@@ -7,6 +7,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/image/reader.h"
+#include "softgpu/link/link.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Managed memory and its end. */
 #include "softgpu/address/backing.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/numa.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/managed/managed.h"
 #include "softgpu/memory/allocation.h"
 

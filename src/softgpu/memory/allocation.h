@@ -5,6 +5,7 @@
 #include "softgpu/address/backing.h"
 #include "softgpu/address/range.h"
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/process/live.h"
 
 /* What the application asks for with flags, and is told again. */
@@ -37,5 +38,10 @@ struct sg_allocation *sg_device_allocation_of(const struct sg_range *range);
 /* Waits for the work of the range's context, as cuMemFree and its kin do, and looks the range up
  * again. INVALID_VALUE when another thread freed it meanwhile; else the context's own error. */
 CUresult sg_allocation_wait(struct sg_range **range);
+
+/* Frees what belongs to a context. Memory of VMM and of pools belongs to none and stays. */
+void sg_memory_context_end(struct sg_context *context);
+
+extern const struct sg_chapter sg_memory_chapter;
 
 #endif

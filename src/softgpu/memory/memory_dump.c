@@ -1,8 +1,10 @@
 /* Memory in the state dump and in the leak report: in order of address, without addresses. */
 #include "softgpu/address/pagetable.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/handle.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/memory/allocation.h"
 #include "softgpu/memory/vmm.h"
 
 #include <stdio.h>
@@ -76,7 +78,7 @@ static void allocation_lines(struct sg_text *text, bool with_state) {
     }
 }
 
-void sg_dump_memory(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     unsigned number = 0;
     for (int i = 0; i < sg_device_count(); i++)
         sg_text_line(text, "memory of device %d: %llu bytes in use", i,
@@ -101,7 +103,7 @@ static void leaked_handle(uint64_t handle, void *object, void *user) {
                  memory->phys->size, location_text(memory->phys->device, where), memory->refs);
 }
 
-void sg_leaks_memory(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     sg_handle_each(SG_KIND_MEMORY, leaked_handle, text);
     for (struct sg_reservation *at = sg_reservation_next(NULL); at; at = sg_reservation_next(at)) {
         sg_text_address(text, at->node.key, at->site, NULL);
@@ -110,3 +112,9 @@ void sg_leaks_memory(struct sg_text *text) {
     }
     allocation_lines(text, false);
 }
+
+const struct sg_chapter sg_memory_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .context_end = {[SG_END_MEMORY] = sg_memory_context_end},
+};

@@ -1,8 +1,8 @@
 /* Functions: handles, attributes, parameters. */
 #include "softgpu/core/calls.h"
 #include "softgpu/device/device.h"
-#include "softgpu/launch/occupancy.h"
 #include "softgpu/module/module.h"
+#include "softgpu/module/occupancy.h"
 
 CUresult sg_function_get(CUfunction handle, struct sg_function **function) {
     *function = sg_handle_get(SG_KIND_FUNCTION, SG_HANDLE_VALUE(handle));

@@ -1,6 +1,7 @@
 #include "softgpu/module/loading.h"
 
 #include "base/descriptor.h"
+#include "softgpu/binary/read.h"
 #include "softgpu/core/state.h"
 #include "softgpu/device/device.h"
 

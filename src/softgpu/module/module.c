@@ -1,8 +1,9 @@
 #include "softgpu/module/module.h"
 #include "softgpu/texture/texture.h"
 
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -111,7 +112,7 @@ struct sg_function *sg_module_function(struct sg_module *module, const char *nam
     return found ? &module->functions[found - image->functions] : NULL;
 }
 
-void sg_modules_context_end(struct sg_context *context) {
+static void end_with_context(struct sg_context *context) {
     for (struct sg_module *module = first, *next; module; module = next) {
         next = module->next;
         if (module->context == context)
@@ -137,8 +138,6 @@ static void dump_function(struct sg_text *text, const struct sg_function *functi
     for (int i = 0; i < CU_FUNC_ATTRIBUTE_MAX; i++)
         if (function->setting_set[i])
             sg_text_line(text, "function %s: attribute %d is %d", name, i, function->settings[i]);
-    if (function->old)
-        sg_old_launch_dump(text, function);
 }
 
 static void dump_kernel(uint64_t handle, void *object, void *user) {
@@ -150,7 +149,7 @@ static void dump_kernel(uint64_t handle, void *object, void *user) {
                          (int)kernel->devices[i].cache_config, i);
 }
 
-void sg_dump_modules(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     unsigned number = 0;
     for (const struct sg_module *module = first; module; module = module->next) {
         const struct sg_image *image = module->program->image;
@@ -179,7 +178,7 @@ static void leaked_link(uint64_t handle, void *object, void *user) {
     sg_text_line(user, "linker, not destroyed");
 }
 
-void sg_leaks_modules(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     for (const struct sg_module *module = first; module; module = module->next)
         if (!module->library) {
             sg_text_handle(text, module->handle, module->context);
@@ -191,3 +190,9 @@ void sg_leaks_modules(struct sg_text *text) {
     sg_handle_each(SG_KIND_LIBRARY, leaked_library, text);
     sg_handle_each(SG_KIND_LINK, leaked_link, text);
 }
+
+const struct sg_chapter sg_module_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .context_end = {[SG_END_MODULES] = end_with_context},
+};

@@ -3,6 +3,7 @@
 #define SG_MODULE_MODULE_H
 
 #include "softgpu/address/memory.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/module/function.h"
 #include "softgpu/module/loading.h"
 
@@ -99,7 +100,6 @@ CUresult sg_function_get(CUfunction handle, struct sg_function **function);
 
 struct sg_text;
 /* function_old.c: shape, shared memory, arguments and textures that are ready for a launch. */
-void sg_old_launch_dump(struct sg_text *text, const struct sg_function *function);
 
 /* function.c: what an attribute of a function is on a device; `settings` and `set` may be NULL. */
 CUresult sg_function_attribute(const struct sg_image *image,
@@ -114,5 +114,7 @@ CUresult sg_function_parameter(const struct sg_image_function *function, size_t 
                                size_t *offset, size_t *size);
 /* An attribute of a loaded function, with what its kernel was told; never fails for one that is. */
 int sg_function_value(const struct sg_function *function, CUfunction_attribute attribute);
+
+extern const struct sg_chapter sg_module_chapter;
 
 #endif

@@ -10,10 +10,11 @@
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/object.h"
 #include "softgpu/core/calls.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/handle.h"
+#include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
-#include "softgpu/entry/entry.h"
 #include "softgpu/memory/vmm.h"
 
 #include <stdlib.h>
@@ -330,6 +331,8 @@ static void dump(uint64_t handle, void *object, void *text) {
                      at->offset, at->size, at->device);
 }
 
-void sg_dump_multicast(struct sg_text *text) {
+static void dump_objects(struct sg_text *text) {
     sg_handle_each(SG_KIND_MEMORY, dump, text);
 }
+
+const struct sg_chapter sg_multicast_chapter = {.dump = dump_objects};

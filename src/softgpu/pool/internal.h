@@ -185,4 +185,22 @@ CUresult sg_pool_file_create(struct sg_pool *pool);
 CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                              uint64_t *offset);
 
+/* ---- What the chapter gives to those below: core/chapter.h --------------------------------------
+ */
+
+/*
+ * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back segments that
+ * nothing uses, until that much is free or there are no more. Returns the bytes given back. Free
+ * operations that are not complete are not waited for.
+ */
+uint64_t sg_pools_reclaim(int device, uint64_t bytes);
+
+/*
+ * A stream, event or context synchronize succeeded: frees that are complete in `stream` (NULL: in
+ * any stream of the context) count as seen by the host, and pools give back what they hold above
+ * their release threshold. On H200 what one stream freed stays when another is synchronized. Cheap
+ * when no pool has anything to give back.
+ */
+void sg_pools_synchronized(struct sg_context *context, struct sg_stream *stream);
+
 #endif

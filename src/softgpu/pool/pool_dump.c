@@ -1,5 +1,6 @@
 /* Pools in the state dump and the leak report. */
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 #include "softgpu/pool/internal.h"
 
 /* A default pool that nobody has used or changed is as good as none. */
@@ -43,7 +44,7 @@ static void dump_pool(struct sg_text *text, unsigned number, const struct sg_poo
     dump_blocks(text, number, pool);
 }
 
-void sg_pools_collect(void) {
+static void collect(void) {
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool; pool = next) {
         next = pool->next;
@@ -51,14 +52,14 @@ void sg_pools_collect(void) {
     }
 }
 
-void sg_dump_pools(struct sg_text *text) {
+static void dump_all(struct sg_text *text) {
     unsigned number = 0;
     for (struct sg_pool *pool = sg_pools; pool; pool = pool->next)
         if (!is_pristine(pool))
             dump_pool(text, ++number, pool);
 }
 
-void sg_leaks_pools(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     for (const struct sg_pool *pool = sg_pools; pool; pool = pool->next) {
         if (!pool->is_default && !pool->destroyed) {
             sg_text_handle(text, pool->handle, NULL);
@@ -74,3 +75,11 @@ void sg_leaks_pools(struct sg_text *text) {
                 }
     }
 }
+
+const struct sg_chapter sg_pool_chapter = {
+    .dump = dump_all,
+    .leaks = leaks,
+    .settle = collect,
+    .synchronized = sg_pools_synchronized,
+    .reclaim = sg_pools_reclaim,
+};

@@ -1,5 +1,5 @@
 /* What pools hold of the machine: growing, shrinking, giving back. */
-#include "softgpu/graph/graph.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/pool/internal.h"
 
 #include <stdlib.h>
@@ -154,14 +154,14 @@ CUresult sg_pool_grow(struct sg_pool *pool, size_t size) {
         return result;
     /* The pool's own limit: what it holds is in pieces. */
     uint64_t given = sg_pool_shrink(pool, 0);
-    given += sg_pools_reclaim(home_of(pool), size);
+    given += sg_chapters_reclaim(home_of(pool), size);
     return given > 0 ? add_step_or_page(pool, size) : result;
 }
 
 /* ---- Giving back ----------------------------------------------------------------------------- */
 
 uint64_t sg_pools_reclaim(int device, uint64_t bytes) {
-    uint64_t given = sg_graph_memory_reclaim(device);
+    uint64_t given = 0;
     struct sg_pool *next;
     for (struct sg_pool *pool = sg_pools; pool && given < bytes; pool = next) {
         next = pool->next;

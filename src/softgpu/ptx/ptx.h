@@ -4,6 +4,8 @@
 
 #include "softgpu/image/reader.h"
 
+sg_reader sg_ptx_read; /* text; `bytes` is all of it, without a final zero */
+
 /* ---- words (ptx_words.c) --------------------------------------------------------------------- */
 
 enum sg_word_kind {

@@ -3,41 +3,12 @@
 
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/text.h"
 #include "softgpu/report/report.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-/* Guarded by the big lock. */
-static struct sg_coredump process_settings, initial;
-static char pipe_name[SG_COREDUMP_NAME];
-static unsigned fixed; /* by the environment: a bit for each of CUcoredumpSettings */
-
-static void name_default(char *name, const char *prefix) {
-    char host[256] = "";
-    if (gethostname(host, sizeof host - 1) != 0)
-        snprintf(host, sizeof host, "localhost");
-    snprintf(name, SG_COREDUMP_NAME, "%s.%s.%ld", prefix, host, (long)getpid());
-}
-
-/* The names hold the process's id: cuInit knows which process uses the driver. */
-CUresult sg_coredumps_init(void) {
-    memset(&initial, 0, sizeof initial); /* it is compared as bytes */
-    initial.trigger_host = 1;
-    name_default(initial.file, "core.cuda");
-    name_default(pipe_name, "corepipe.cuda");
-    fixed = sg_coredump_environment(&initial, pipe_name);
-    process_settings = initial;
-    return CUDA_SUCCESS;
-}
-
-void sg_coredump_begin(struct sg_coredump *settings, unsigned flags) {
-    *settings = process_settings;
-    if (flags & (CU_CTX_COREDUMP_ENABLE | CU_CTX_USER_COREDUMP_ENABLE))
-        settings->on_exception = 1;
-}
 
 /* ---- One setting ----------------------------------------------------------------------------- */
 
@@ -63,7 +34,7 @@ static struct setting locate(struct sg_coredump *in, bool process, CUcoredumpSet
         return (struct setting){.bytes = in->file, .size = SG_COREDUMP_NAME, .text = true};
     case CU_COREDUMP_PIPE:
         return (struct setting){
-            .bytes = pipe_name, .size = process ? SG_COREDUMP_NAME : 0, .text = true};
+            .bytes = sg_coredump_pipe, .size = process ? SG_COREDUMP_NAME : 0, .text = true};
     case CU_COREDUMP_GENERATION_FLAGS:
         return (struct setting){.bytes = &in->flags, .size = sizeof in->flags};
     default:
@@ -73,7 +44,7 @@ static struct setting locate(struct sg_coredump *in, bool process, CUcoredumpSet
 
 static struct setting find(struct sg_coredump *in, bool process, CUcoredumpSettings which) {
     struct setting setting = locate(in, process, which);
-    setting.fixed = setting.size > 0 && (fixed >> which & 1) != 0;
+    setting.fixed = setting.size > 0 && (sg_coredump_fixed >> which & 1) != 0;
     return setting;
 }
 
@@ -149,7 +120,7 @@ CUresult sg_cuCoredumpGetAttribute(CUcoredumpSettings attrib, void *value, size_
 }
 
 CUresult sg_cuCoredumpGetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) {
-    return size ? get(find(&process_settings, true, attrib), value, size)
+    return size ? get(find(&sg_coredump_process, true, attrib), value, size)
                 : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -162,25 +133,26 @@ CUresult sg_cuCoredumpSetAttribute(CUcoredumpSettings attrib, void *value, size_
 CUresult sg_cuCoredumpSetAttributeGlobal(CUcoredumpSettings attrib, void *value, size_t *size) {
     if (!size)
         return CUDA_ERROR_INVALID_VALUE;
-    if (attrib == CU_COREDUMP_PIPE && process_settings.user_trigger)
+    if (attrib == CU_COREDUMP_PIPE && sg_coredump_process.user_trigger)
         return CUDA_ERROR_NOT_SUPPORTED; /* the pipe that is listened to keeps its name */
-    return set(find(&process_settings, true, attrib), value, size);
+    return set(find(&sg_coredump_process, true, attrib), value, size);
 }
 
 /* ---- State ----------------------------------------------------------------------------------- */
 
 /* Only what was set: the names of a fresh process differ from those of another. */
 static void dump(struct sg_text *text, const char *of, const struct sg_coredump *settings) {
-    if (memcmp(settings, &initial, sizeof initial) == 0)
+    if (memcmp(settings, &sg_coredump_initial, sizeof sg_coredump_initial) == 0)
         return;
     sg_text_line(text, "coredump %s enabled %u host %u light %u user %u flags 0x%x file %s", of,
                  settings->on_exception, settings->trigger_host, settings->lightweight,
                  settings->user_trigger, settings->flags,
-                 strcmp(settings->file, initial.file) == 0 ? "default" : settings->file);
+                 strcmp(settings->file, sg_coredump_initial.file) == 0 ? "default"
+                                                                       : settings->file);
 }
 
 void sg_dump_coredumps(struct sg_text *text) {
-    dump(text, "process", &process_settings);
+    dump(text, "process", &sg_coredump_process);
     const struct sg_context *context = sg_context_peek();
     if (context && context->alive)
         dump(text, "current-context", &context->coredump);

@@ -4,6 +4,8 @@
 #include "base/kept_file.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/config.h"
+#include "softgpu/core/results.h"
+#include "softgpu/core/rows.h"
 #include "softgpu/core/state.h"
 
 #include <errno.h>

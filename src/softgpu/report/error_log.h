@@ -17,9 +17,11 @@
 #ifndef SG_REPORT_ERROR_LOG_H
 #define SG_REPORT_ERROR_LOG_H
 
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/rows.h"
 
+#include <gpumem/cuda_api.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #define SG_LOG_ENTRIES 100
 #define SG_LOG_ROOM                                                                                \

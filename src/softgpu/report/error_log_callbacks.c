@@ -2,6 +2,7 @@
 #include "softgpu/core/calls.h"
 #include "softgpu/core/handle.h"
 #include "softgpu/core/state.h"
+#include "softgpu/core/text.h"
 #include "softgpu/report/error_log.h"
 #include "softgpu/report/report.h"
 

@@ -1,7 +1,7 @@
 /* Collecting profiles: a state of each context. No tool of softgpu collects any. */
 #include "softgpu/context/context.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/text.h"
 #include "softgpu/report/report.h"
 
 static CUresult switch_to(bool on) {

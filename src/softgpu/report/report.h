@@ -1,17 +1,19 @@
-/* What the driver tells beside its answers: the error log, core dumps, profiler, notifications. */
+/* What the driver tells beside its answers: the error log, core dumps, profiler. */
 #ifndef SG_REPORT_REPORT_H
 #define SG_REPORT_REPORT_H
+
+#include "softgpu/core/chapter.h"
 
 #include <stddef.h>
 
 struct sg_text;
 
-/* Parts of sg_dump_reports and sg_leaks_reports, with the big lock. */
+/* Parts of the chapter's dump and leak report, with the big lock. */
 void sg_dump_error_log(struct sg_text *text);
 void sg_leaks_error_log(struct sg_text *text);
 void sg_dump_coredumps(struct sg_text *text);
 void sg_dump_profiler(struct sg_text *text);
-void sg_dump_notifications(struct sg_text *text);
-void sg_leaks_notifications(struct sg_text *text);
+
+extern const struct sg_chapter sg_report_chapter;
 
 #endif

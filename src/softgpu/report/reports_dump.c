@@ -1,15 +1,11 @@
 #include "softgpu/report/report.h"
 
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/chapter.h"
 
-void sg_dump_reports(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     sg_dump_error_log(text);
     sg_dump_coredumps(text);
     sg_dump_profiler(text);
-    sg_dump_notifications(text);
 }
 
-void sg_leaks_reports(struct sg_text *text) {
-    sg_leaks_error_log(text);
-    sg_leaks_notifications(text);
-}
+const struct sg_chapter sg_report_chapter = {.dump = dump, .leaks = sg_leaks_error_log};

@@ -1,12 +1,11 @@
 /* Captures as objects: which streams and events are part of one, and the nodes that it adds. */
 #include "softgpu/stream/capture.h"
 
-#include "softgpu/graph/edges.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 atomic_uint sg_captures_under_way;
+const struct sg_capture_graphs *sg_capture_graphs;
 
 static struct sg_capture *captures; /* that have not ended */
 static uint64_t last_id;
@@ -49,6 +48,11 @@ static bool reserve(struct sg_dependencies *set, size_t count) {
     set->data = data;
     set->room = room;
     return true;
+}
+
+bool sg_edge_data_plain(const CUgraphEdgeData *data) {
+    static const CUgraphEdgeData plain;
+    return memcmp(data, &plain, sizeof plain) == 0;
 }
 
 bool sg_dependencies_hold(const struct sg_dependencies *set, CUgraphNode node) {
@@ -130,13 +134,12 @@ static void leave(struct sg_stream *stream) {
     sg_stream_unref(stream);
 }
 
-CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph,
-                          CUstreamCaptureMode mode) {
+CUresult sg_capture_begin(struct sg_stream *stream, uint64_t graph, CUstreamCaptureMode mode) {
     struct sg_capture *capture = calloc(1, sizeof *capture);
     if (!capture)
         return CUDA_ERROR_OUT_OF_MEMORY;
     capture->id = ++last_id;
-    capture->graph = graph->handle;
+    capture->graph = graph;
     capture->mode = mode;
     capture->thread = sg_capture_thread();
     capture->origin = stream;
@@ -145,24 +148,19 @@ CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph,
         captures->previous = capture;
     captures = capture;
     atomic_fetch_add_explicit(&sg_captures_under_way, 1, memory_order_relaxed);
-    graph->captures++;
     join(capture, stream);
     return CUDA_SUCCESS;
 }
 
-static struct sg_graph *graph_of(const struct sg_capture *capture) {
-    return capture->graph ? sg_graph_get(SG_HANDLE_POINTER(CUgraph, capture->graph)) : NULL;
+static CUgraph graph_of(const struct sg_capture *capture) {
+    return SG_HANDLE_POINTER(CUgraph, capture->graph);
 }
 
 static void release_graph(struct sg_capture *capture) {
-    struct sg_graph *graph = graph_of(capture);
+    CUgraph graph = graph_of(capture);
     capture->graph = 0;
-    if (!graph)
-        return;
-    graph->captures--;
-    /* A body, or one that was moved into a node meanwhile, ends with its node. */
-    if (!graph->owner)
-        sg_graph_free(graph);
+    if (graph)
+        sg_capture_graphs->release(graph);
 }
 
 void sg_capture_end(struct sg_capture *capture) {
@@ -190,7 +188,8 @@ void sg_capture_invalidate(struct sg_capture *capture) {
 bool sg_capture_joined(const struct sg_capture *capture) {
     for (size_t i = 0; i < capture->tips.count; i++) {
         CUgraphNode tip = capture->tips.nodes[i];
-        if (sg_node_get(tip) && !sg_dependencies_hold(&capture->origin->dependencies, tip))
+        if (sg_capture_graphs->node_exists(tip) &&
+            !sg_dependencies_hold(&capture->origin->dependencies, tip))
             return false;
     }
     return true;
@@ -207,35 +206,6 @@ void sg_capture_stream_gone(struct sg_stream *stream) {
 }
 
 /* ---- Nodes ---------------------------------------------------------------------------------- */
-
-/* The nodes that a new one depends on; what the application removed meanwhile is no dependency. */
-struct ends {
-    struct sg_node *few[8], **nodes;
-    CUgraphEdgeData few_data[8], *data;
-    size_t count;
-};
-
-static bool find_ends(struct ends *ends, const struct sg_dependencies *set) {
-    bool many = set->count > sizeof ends->few / sizeof ends->few[0];
-    ends->nodes = many ? reallocarray(NULL, set->count, sizeof *ends->nodes) : ends->few;
-    ends->data = many ? reallocarray(NULL, set->count, sizeof *ends->data) : ends->few_data;
-    ends->count = 0;
-    for (size_t i = 0; ends->nodes && ends->data && i < set->count; i++) {
-        struct sg_node *node = sg_node_get(set->nodes[i]);
-        if (!node)
-            continue;
-        ends->nodes[ends->count] = node;
-        ends->data[ends->count++] = set->data[i];
-    }
-    return ends->nodes && ends->data;
-}
-
-static void free_ends(struct ends *ends) {
-    if (ends->nodes != ends->few)
-        free(ends->nodes);
-    if (ends->data != ends->few_data)
-        free(ends->data);
-}
 
 static void name_context(const struct sg_stream *stream, CUgraphNodeParams *params) {
     CUcontext *context = params->type == CU_GRAPH_NODE_TYPE_MEMCPY         ? &params->memcpy.copyCtx
@@ -257,30 +227,27 @@ static void advance(struct sg_stream *stream, CUgraphNode node) {
 }
 
 CUresult sg_capture_node_at(struct sg_stream *stream, CUgraphNodeParams *params,
-                            struct sg_node **node) {
+                            CUgraphNode *node) {
     struct sg_capture *capture = stream->capture;
     CUresult result = sg_capture_valid(stream);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_graph *graph = graph_of(capture);
-    if (!graph) {
+    CUgraph graph = graph_of(capture);
+    if (!graph || !sg_capture_graphs->exists(graph)) {
         sg_capture_invalidate(capture);
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    struct ends ends;
-    bool room = find_ends(&ends, &stream->dependencies) && reserve(&stream->dependencies, 1) &&
-                reserve(&capture->tips, capture->tips.count + 1);
+    if (!reserve(&stream->dependencies, 1) || !reserve(&capture->tips, capture->tips.count + 1))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     name_context(stream, params);
-    result = room ? sg_graph_add_captured(graph, ends.nodes, ends.data, ends.count, params, node)
-                  : CUDA_ERROR_OUT_OF_MEMORY;
-    free_ends(&ends);
+    result = sg_capture_graphs->add(graph, &stream->dependencies, params, node);
     if (result == CUDA_SUCCESS)
-        advance(stream, SG_HANDLE_POINTER(CUgraphNode, (*node)->handle));
+        advance(stream, *node);
     return result;
 }
 
 CUresult sg_capture_node(struct sg_stream *stream, CUgraphNodeParams *params) {
-    struct sg_node *node;
+    CUgraphNode node;
     return sg_capture_node_at(stream, params, &node);
 }
 
@@ -289,9 +256,7 @@ void sg_capture_serialize_loosely(struct sg_stream *stream) {
                                           .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
     struct sg_dependencies *set = &stream->dependencies;
     for (size_t i = 0; i < set->count; i++) {
-        const struct sg_node *node = sg_node_get(set->nodes[i]);
-        if (node && node->params.type == CU_GRAPH_NODE_TYPE_KERNEL &&
-            sg_edge_data_plain(&set->data[i]))
+        if (sg_capture_graphs->node_is_kernel(set->nodes[i]) && sg_edge_data_plain(&set->data[i]))
             set->data[i] = loose;
     }
 }
@@ -386,10 +351,10 @@ CUresult sg_capture_record(struct sg_event *event, struct sg_stream *stream) {
     return CUDA_SUCCESS;
 }
 
-bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream,
-                            const struct sg_node *node, const CUgraphEdgeData *data) {
+bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream, CUgraphNode node,
+                            const CUgraphEdgeData *data) {
     struct sg_dependencies one = {0};
-    if (!sg_dependencies_add(&one, SG_HANDLE_POINTER(CUgraphNode, node->handle), data)) {
+    if (!sg_dependencies_add(&one, node, data)) {
         sg_dependencies_clear(&one);
         return false;
     }

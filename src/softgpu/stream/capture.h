@@ -13,14 +13,31 @@
  *         return sg_capture_refuse(stream);
  *
  * A call that is unsafe while any stream captures (it may wait for work, or frees memory) asks
- * sg_capture_unsafe, or has SG_CAPTURE_UNSAFE in entry/kinds.def, and then the prologue asks.
+ * sg_capture_unsafe, or has SG_CAPTURE_UNSAFE in entry/rules.def, and then the prologue asks.
  */
 #ifndef SG_STREAM_CAPTURE_H
 #define SG_STREAM_CAPTURE_H
 
-#include "softgpu/graph/graph.h"
 #include "softgpu/stream/event.h"
 #include "softgpu/stream/stream.h"
+
+/* What captures do to graphs and their nodes, which they know by their handles. */
+struct sg_capture_graphs {
+    /* Adds a node after those of the dependencies that are still there. */
+    CUresult (*add)(CUgraph graph, const struct sg_dependencies *dependencies,
+                    CUgraphNodeParams *params, CUgraphNode *node);
+    bool (*exists)(CUgraph graph);
+    /* The capture into it is over, and took it along unless it was embedded meanwhile. */
+    void (*release)(CUgraph graph);
+    bool (*node_exists)(CUgraphNode node);
+    bool (*node_is_kernel)(CUgraphNode node);
+    /* An attribute of the launch that a kernel node stands for; those that nodes do not have are
+     * left out. */
+    void (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id,
+                          const CUlaunchAttributeValue *value);
+};
+/* Set before the first call of the driver; graph/ has them. */
+extern const struct sg_capture_graphs *sg_capture_graphs;
 
 /* One capture. Streams that take part and events recorded in them hold references. */
 struct sg_capture {
@@ -43,9 +60,8 @@ struct sg_capture {
  * error that invalidates the capture on hardware invalidates it here. Parameters that run in a
  * context and name none get the stream's. */
 CUresult sg_capture_node(struct sg_stream *stream, CUgraphNodeParams *params);
-/* The same, and tells which node it was. */
-CUresult sg_capture_node_at(struct sg_stream *stream, CUgraphNodeParams *params,
-                            struct sg_node **node);
+/* The same, with the node in *node. */
+CUresult sg_capture_node_at(struct sg_stream *stream, CUgraphNodeParams *params, CUgraphNode *node);
 /* Invalidates the capture; STREAM_CAPTURE_UNSUPPORTED, or STREAM_CAPTURE_INVALIDATED when it
  * already was. */
 CUresult sg_capture_refuse(struct sg_stream *stream);
@@ -65,8 +81,7 @@ uint64_t sg_capture_thread(void);
 CUstreamCaptureMode *sg_capture_thread_mode(void);
 
 /* Begins a capture into `graph` in a stream that does not capture. */
-CUresult sg_capture_begin(struct sg_stream *stream, struct sg_graph *graph,
-                          CUstreamCaptureMode mode);
+CUresult sg_capture_begin(struct sg_stream *stream, uint64_t graph, CUstreamCaptureMode mode);
 /* Ends it: all streams leave it. The graph goes with it, also one that the application gave, unless
  * it was taken (capture->graph set to 0). */
 void sg_capture_end(struct sg_capture *capture);
@@ -75,10 +90,13 @@ void sg_capture_invalidate(struct sg_capture *capture);
  * (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION). The second: who waits for the event
  * depends on that node, by this edge. False when out of memory. */
 void sg_capture_serialize_loosely(struct sg_stream *stream);
-bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream,
-                            const struct sg_node *node, const CUgraphEdgeData *data);
+bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream, CUgraphNode node,
+                            const CUgraphEdgeData *data);
 /* Whether all that was captured is before the origin's dependencies. */
 bool sg_capture_joined(const struct sg_capture *capture);
+
+/* Whether it is the data of an edge that says nothing more than that there is one. */
+bool sg_edge_data_plain(const CUgraphEdgeData *data);
 
 /* Dependency sets: nodes by handle, each with the data of its edge; a node at most once. */
 bool sg_dependencies_add(struct sg_dependencies *set, CUgraphNode node,

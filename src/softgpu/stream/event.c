@@ -1,8 +1,9 @@
 /* Event objects, and the operations that record and await them. */
 #include "softgpu/stream/event.h"
 #include "softgpu/core/calls.h"
-#include "softgpu/pool/pool.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/stream/capture.h"
+#include "softgpu/stream/event_share.h"
 #include "softgpu/stream/schedule.h"
 
 #include <stdlib.h>
@@ -420,7 +421,7 @@ CUresult sg_cuEventSynchronize(CUevent hEvent) {
     }
     sg_token_release(&token);
     if (result == CUDA_SUCCESS)
-        sg_pools_synchronized(event->context, NULL);
+        sg_chapters_synchronized(event->context, NULL);
     sg_event_unref(event);
     return result;
 }

@@ -4,7 +4,7 @@
 
 #include "softgpu/stream/stream.h"
 
-/* What processes share of an interprocess event; ipc/event.c maps it. */
+/* What processes share of an interprocess event; stream/event_share.c maps it. */
 struct sg_event_share {
     _Atomic uint64_t generation; /* odd while the event lives */
     _Atomic uint64_t recorded;   /* number of the last record, by any process */
@@ -44,14 +44,5 @@ struct sg_event *sg_event_get(CUevent handle);
 void sg_event_record_begin(struct sg_event *event, struct sg_op *op);
 void sg_event_record_queued(struct sg_event *event, struct sg_stream *stream, uint64_t number);
 void sg_event_wait_begin(struct sg_event *event, struct sg_op *op);
-
-/* ipc/event.c: the shared state of a CU_EVENT_INTERPROCESS event, and its end. */
-CUresult sg_event_share_create(struct sg_event *event);
-void sg_event_share_end(struct sg_event *event);
-/* Number of the record that a wait made now is for; 0 when nothing was recorded. */
-uint64_t sg_event_share_mark(const struct sg_event *event);
-bool sg_event_share_reached(const struct sg_event *event, uint64_t number);
-uint64_t sg_event_share_record(struct sg_event *event);
-void sg_event_share_complete(const struct sg_event *event, uint64_t number);
 
 #endif

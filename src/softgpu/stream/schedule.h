@@ -6,7 +6,6 @@
 #ifndef SG_STREAM_SCHEDULE_H
 #define SG_STREAM_SCHEDULE_H
 
-#include "softgpu/entry/entry.h"
 #include "softgpu/stream/stream.h"
 
 /* What keeps the head of a stream from starting. */

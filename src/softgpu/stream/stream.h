@@ -16,6 +16,7 @@
 
 #include "softgpu/address/memory.h"
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 
 /* Smaller numbers go first; what H200 answers for the range. */
@@ -181,6 +182,8 @@ CUresult sg_stream_create(struct sg_context *context, unsigned flags, int priori
 
 /* A context's default stream object exists from its making to its end. */
 CUresult sg_streams_context_begin(struct sg_context *context);
+/* Waits for and ends streams and events. */
+void sg_streams_context_end(struct sg_context *context);
 
 /* cuInit's work for this chapter; threads start when first needed. */
 CUresult sg_streams_init(void);
@@ -203,5 +206,7 @@ struct sg_event;
 /* The token that the event's last record left (stream NULL when never recorded or complete);
  * release it. INVALID_HANDLE for no event. Work recorded by another process has no token here. */
 CUresult sg_event_token(CUevent event, struct sg_token *token);
+
+extern const struct sg_chapter sg_stream_chapter;
 
 #endif

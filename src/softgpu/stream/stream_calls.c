@@ -1,6 +1,6 @@
 /* cuStream*: making streams, asking about them, waiting for them. */
 #include "softgpu/core/calls.h"
-#include "softgpu/pool/pool.h"
+#include "softgpu/core/chapter.h"
 #include "softgpu/stream/capture.h"
 #include "softgpu/stream/schedule.h"
 
@@ -103,7 +103,7 @@ static CUresult synchronize(struct sg_stream *stream) {
     bool joins = stream == context->legacy && stream->busy_blocking > 0;
     CUresult result = joins ? wait_for_legacy(stream) : wait_for_own(stream);
     if (result == CUDA_SUCCESS)
-        sg_pools_synchronized(context, stream);
+        sg_chapters_synchronized(context, stream);
     sg_stream_unref(stream);
     return result;
 }
@@ -206,4 +206,16 @@ CUresult sg_cuStreamGetCtx_v2(CUstream hStream, CUcontext *pCtx, CUgreenCtx *pGr
         *pGreenCtx = green_of(stream);
     }
     return result;
+}
+
+CUresult sg_cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority) {
+    struct sg_context *context;
+    CUresult result = sg_context_current(&context);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (leastPriority)
+        *leastPriority = SG_PRIORITY_LEAST;
+    if (greatestPriority)
+        *greatestPriority = SG_PRIORITY_GREATEST;
+    return CUDA_SUCCESS;
 }

@@ -1,4 +1,6 @@
 /* Streams and events in the state dump and the leak report. */
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 #include "softgpu/stream/event.h"
 #include "softgpu/stream/schedule.h"
 
@@ -39,15 +41,22 @@ static void queued_line(struct sg_text *text) {
     sg_text_line(text, "queued operations: %llu", (unsigned long long)operations);
 }
 
-void sg_dump_streams(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     struct lines events = {text, 0}, streams = {text, 0};
     sg_handle_each(SG_KIND_EVENT, event_line, &events);
     queued_line(text);
     sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
 }
 
-void sg_leaks_streams(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     struct lines events = {text, 0}, streams = {text, 0};
     sg_handle_each(SG_KIND_EVENT, event_line, &events);
     sg_handle_each(SG_KIND_STREAM, stream_line, &streams);
 }
+
+const struct sg_chapter sg_stream_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .context_begin = sg_streams_context_begin,
+    .context_end = {[SG_END_STREAMS] = sg_streams_context_end},
+};

@@ -1,6 +1,7 @@
 /* cuTexObject* and cuSurfObject*: objects, and reading back what they were made of. */
 #include "softgpu/core/calls.h"
-#include "softgpu/entry/entry.h"
+#include "softgpu/core/chapter.h"
+#include "softgpu/core/text.h"
 #include "softgpu/texture/texture.h"
 
 #include <stdlib.h>
@@ -237,12 +238,19 @@ static void report_context(uint64_t handle, void *object, void *user) {
                      references, report->ending);
 }
 
-void sg_dump_textures(struct sg_text *text) {
+static void dump(struct sg_text *text) {
     struct report report = {text, ""};
     sg_handle_each(SG_KIND_CONTEXT, report_context, &report);
 }
 
-void sg_leaks_textures(struct sg_text *text) {
+static void leaks(struct sg_text *text) {
     struct report report = {text, ": not destroyed"};
     sg_handle_each(SG_KIND_CONTEXT, report_context, &report);
 }
+
+const struct sg_chapter sg_texture_chapter = {
+    .dump = dump,
+    .leaks = leaks,
+    .context_end = {[SG_END_SAMPLERS] = sg_samplers_context_end,
+                    [SG_END_REFERENCES] = sg_references_context_end},
+};

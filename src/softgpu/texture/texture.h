@@ -7,6 +7,7 @@
 #define SG_TEXTURE_TEXTURE_H
 
 #include "softgpu/context/context.h"
+#include "softgpu/core/chapter.h"
 
 /* Every bit that a texture's flags may have; two without a name among them. Cubemaps know one more.
  */
@@ -78,5 +79,7 @@ void sg_references_context_end(struct sg_context *context);
 struct sg_reference *sg_reference_get(CUtexref handle);
 /* Whether it is bound to memory, or to an array that is still there. */
 bool sg_reference_bound(const struct sg_reference *reference);
+
+extern const struct sg_chapter sg_texture_chapter;
 
 #endif

@@ -674,6 +674,15 @@ void the_cpu_writes_device_memory(gpumem::device_ref device) {
     EXPECT(static_cast<const unsigned *>(buffer.host_pointer())[KIB / sizeof(unsigned)] == 3);
     EXPECT(!gpumem::try_mapped_publish(buffer, 0, data, 4, 1));
 
+    const gpumem::resource bounded = gpumem::mapped_resource(
+        device,
+        {.method = GPUMEM_MAPPED_DESCRIPTOR, .slab_bytes = 2 * MIB, .maximum_bytes = 4 * MIB});
+    const gpumem::buffer small = bounded.allocate(100);
+    EXPECT(small.capacity() == 100 && bounded.stats().committed_bytes == 2 * MIB);
+    EXPECT(bounded.allocate(KIB).size() == KIB && bounded.stats().committed_bytes == 2 * MIB);
+    EXPECT(thrown_by([&] { (void)bounded.allocate(4 * MIB); }).status() ==
+           GPUMEM_ERROR_OUT_OF_CAPACITY);
+
     const gpumem::resource plain = gpumem::virtual_resource(device, {.capacity = 8 * MIB});
     const gpumem::buffer viewed = plain.allocate(2 * MIB);
     EXPECT(!gpumem::try_mapped_write(viewed, 0, data));

@@ -187,12 +187,11 @@ static void asked_without_context(void) {
     SETUP(cuCtxDestroy_v2, (other));
 }
 
-const par_scenario par_capture_beside_scenarios[] = {
+PAR_SCENARIOS = {
     {"beside/events-after-legacy", events_after_legacy, 0, 0},
     {"beside/blocking-capture", beside_blocking, 0, 0},
     {"beside/event-used-again", event_used_again, 0, 0},
     {"beside/refused-frees", refused_frees, 0, 0},
     {"beside/values-come-back", values_come_back, 0, 0},
     {"beside/without-context", asked_without_context, 0, 0},
-    {NULL, NULL, 0, 0},
 };

@@ -72,7 +72,7 @@ static void nothing_said_is_the_default(void **state) {
     assert_int_equal(read_with("SOFTGPU_DEVICES", "").devices, 1);
 }
 
-static void values_are_taken(void **state) {
+static void each_variable_sets_its_value(void **state) {
     (void)state;
     assert_int_equal(read_with("SOFTGPU_DEVICES", "8").devices, 8);
     assert_int_equal(read_with("SOFTGPU_DEVICES", "0").devices, 0);
@@ -112,7 +112,7 @@ static void bad_values_and_names_are_told(void **state) {
     assert_int_equal(complaints.count, 0);
 }
 
-static void what_may_fail_a_process(void **state) {
+static void leaks_and_faults_may_fail_a_process(void **state) {
     (void)state;
     struct sg_config config = read_with("SOFTGPU_FAIL_ON", "leaks");
     assert_true(config.leaks && config.fail_on_leaks && !config.fail_on_fault);
@@ -152,10 +152,10 @@ int main(void) {
         cmocka_unit_test(sizes_have_suffixes),
         cmocka_unit_test(other_sizes_are_refused),
         cmocka_unit_test(nothing_said_is_the_default),
-        cmocka_unit_test(values_are_taken),
+        cmocka_unit_test(each_variable_sets_its_value),
         cmocka_unit_test(bad_values_leave_the_default),
         cmocka_unit_test(bad_values_and_names_are_told),
-        cmocka_unit_test(what_may_fail_a_process),
+        cmocka_unit_test(leaks_and_faults_may_fail_a_process),
         cmocka_unit_test(a_random_schedule_draws_its_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

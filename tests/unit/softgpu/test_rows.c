@@ -1,4 +1,6 @@
 /* The table as softgpu has it, and the names of results. */
+#include "softgpu/core/results.h"
+#include "softgpu/core/rows.h"
 #include "softgpu/entry/entry.h"
 
 #include <setjmp.h>

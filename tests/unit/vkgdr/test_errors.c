@@ -111,7 +111,7 @@ static void a_missing_library_is_named(void **state) {
     free(text);
 }
 
-static void without_a_context(void **state) {
+static void without_a_context_the_driver_call_is_named(void **state) {
     CUcontext popped;
     (void)state;
     vkgdr_t g = open_gpu(0);
@@ -214,7 +214,7 @@ int main(void) {
         TEST(calls_of_cuda_are_named),
         TEST(other_devices_are_told),
         TEST(a_missing_library_is_named),
-        TEST(without_a_context),
+        TEST(without_a_context_the_driver_call_is_named),
         TEST(open_and_alloc_alone_set_and_reset),
         TEST(errors_are_the_threads_own),
         TEST(a_forked_child_is_refused),

@@ -1,0 +1,16 @@
+/* Small buffers of a mapped resource, cut out of slabs. */
+#ifndef GM_MAPPED_SLAB_H
+#define GM_MAPPED_SLAB_H
+
+#include "memory/objects.h"
+
+#include <gpumem/mapped.h>
+
+/* Of the options: INVALID_ARGUMENT for a size that slabs do not have. */
+gpumem_status gm_slabs_check(size_t slab_bytes);
+
+/* Gives a resource that the program does not have yet its slabs. Where atoms are too large for them
+ * there are none, or NOT_SUPPORTED if the options name a size. */
+gpumem_status gm_slabs_add(gpumem_resource *resource, size_t slab_bytes, size_t atom);
+
+#endif

@@ -1,0 +1,15 @@
+/* What will be held against the process at its end; entry/verdict.h says what becomes of it.
+ * Thread-safe. */
+#ifndef SG_CORE_VERDICT_H
+#define SG_CORE_VERDICT_H
+
+#include <stdbool.h>
+
+/* A setting is not understood; `text` says which, and what is. cuInit fails from now on. */
+void sg_verdict_wrong(const char *text);
+bool sg_verdict_is_wrong(void);
+/* Objects were left. */
+void sg_verdict_leak(void);
+bool sg_verdict_is_leak(void);
+
+#endif

@@ -1,0 +1,19 @@
+/* What makes the prologue look closer at calls. */
+#ifndef SG_CORE_WATCH_H
+#define SG_CORE_WATCH_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define SG_WATCH_CONFIGURE 1u /* the environment has not been read */
+#define SG_WATCH_FAULT     2u
+#define SG_WATCH_TRACE     4u
+#define SG_WATCH_ABORT     8u
+#define SG_WATCH_COREDUMP  16u /* a fault is to be reported when the lock is released */
+
+extern atomic_uint sg_watched; /* the bits */
+
+/* Thread-safe. */
+void sg_watch(unsigned bits, bool on);
+
+#endif

@@ -1,0 +1,588 @@
+/* Small buffers of mapped memory are cut out of slabs: no call of Vulkan or of the driver for each,
+ * nothing shared between two, nothing that a stream still uses, and one resource to the program. */
+#include "vulkan_test.h"
+
+#include <sys/wait.h>
+
+#define SLAB (2 * MIB)
+#define UNIT 256 /* buffers lie at multiples of it */
+
+/* What the CPU reaches by a mapping of a descriptor wants no Vulkan. */
+#define PLAIN(...)                                                                                 \
+    make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_DESCRIPTOR, .method_strict = 1, __VA_ARGS__))
+
+static gpumem_resource *make(const gpumem_mapped_options *options) {
+    gpumem_resource *made;
+    OK(gpumem_mapped_resource_create(device, options, &made));
+    return made;
+}
+
+static gpumem_buffer *allocate_for(gpumem_resource *resource, size_t bytes, CUstream stream) {
+    gpumem_buffer *buffer;
+    OK(gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer));
+    return buffer;
+}
+
+static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes) {
+    return allocate_for(resource, bytes, GPUMEM_STREAM_NONE);
+}
+
+static void give(gpumem_buffer *buffer) {
+    OK(gpumem_buffer_free(buffer, NULL));
+}
+
+static unsigned char *host_of(const gpumem_buffer *buffer) {
+    unsigned char *host = gpumem_buffer_host_pointer(buffer);
+    assert_non_null(host);
+    return host;
+}
+
+static unsigned char device_byte(gpumem_buffer *buffer, size_t offset) {
+    unsigned char byte;
+    OK(gpumem_buffer_read_sync(buffer, offset, &byte, 1, NULL));
+    return byte;
+}
+
+static gpumem_stats stats_of(gpumem_resource *resource) {
+    gpumem_stats stats = {.size = sizeof stats};
+    OK(gpumem_resource_get_stats(resource, &stats));
+    return stats;
+}
+
+static int setup(void **state) {
+    choose_icd();
+    if (open_device(state) != 0)
+        return -1;
+    icd->reset();
+    return 0;
+}
+
+static int teardown(void **state) {
+    if (close_device(state) != 0)
+        return -1;
+    assert_nothing_left();
+    return 0;
+}
+
+/* ---- What it costs --------------------------------------------------------------------------- */
+
+#define ROUNDS 1000000
+#define ALIVE  512 /* at a time: less than a slab */
+
+static uint32_t seed;
+
+static uint32_t next(uint32_t below) {
+    seed = seed * 1664525u + 1013904223u;
+    return (seed >> 8) % below;
+}
+
+/* The bytes that a buffer has from its round, at its beginning and at its end. */
+static void stamp(gpumem_buffer *buffer, uint32_t round) {
+    memcpy(host_of(buffer), &round, sizeof round);
+    memcpy(host_of(buffer) + gpumem_buffer_size(buffer) - sizeof round, &round, sizeof round);
+}
+
+static void check_stamp(gpumem_buffer *buffer, uint32_t round) {
+    const unsigned char *host = host_of(buffer);
+    if (memcmp(host, &round, sizeof round) != 0 ||
+        memcmp(host + gpumem_buffer_size(buffer) - sizeof round, &round, sizeof round) != 0)
+        fail_msg("somebody else wrote into the buffer of round %u", (unsigned)round);
+}
+
+struct calls {
+    uint64_t context; /* that make the device's context current, and the one before again */
+    uint64_t events;
+    uint64_t driver; /* all others */
+    unsigned vulkan;
+};
+
+static struct calls calls_since(struct calls before) {
+    static const char *const switching[] = {"cuCtxGetCurrent", "cuCtxPushCurrent_v2",
+                                            "cuCtxPopCurrent_v2",
+                                            "cuThreadExchangeStreamCaptureMode"};
+    struct calls now = {.events = soft->call_count("cuEventRecord") - before.events,
+                        .vulkan = icd->calls(NULL) - before.vulkan};
+    for (size_t i = 0; i < COUNT(switching); i++)
+        now.context += soft->call_count(switching[i]);
+    now.context -= before.context;
+    now.driver = soft->call_count(NULL) - now.context - before.context - before.driver;
+    return now;
+}
+
+/* `rounds` of one free and one allocation, of which ALIVE are there all the time. */
+static void go_round(gpumem_resource *resource, uint32_t rounds, CUstream stream) {
+    static gpumem_buffer *buffers[ALIVE];
+    static uint32_t stamps[ALIVE];
+    seed = 1;
+    for (uint32_t i = 0; i < ALIVE; i++) {
+        buffers[i] = allocate_for(resource, 8 + i, stream);
+        stamp(buffers[i], stamps[i] = i);
+    }
+    struct calls before = calls_since((struct calls){0});
+    for (uint32_t i = ALIVE; i < rounds; i++) {
+        uint32_t at = next(ALIVE);
+        check_stamp(buffers[at], stamps[at]);
+        give(buffers[at]);
+        buffers[at] = allocate_for(resource, 8 + next(2000), stream);
+        stamp(buffers[at], stamps[at] = i);
+    }
+    struct calls made = calls_since(before);
+    print_message(
+        "# %u allocations: %llu calls of the driver, %llu for its context, %u of Vulkan\n",
+        (unsigned)rounds, (unsigned long long)made.driver, (unsigned long long)made.context,
+        made.vulkan);
+    assert_int_equal(made.vulkan, 0);
+    if (stream == GPUMEM_STREAM_NONE)
+        assert_true(made.driver == 0 && made.context < rounds / 100);
+    else
+        assert_true(made.events < rounds / 16 && made.driver + made.context < rounds / 2);
+    for (uint32_t i = 0; i < ALIVE; i++) {
+        check_stamp(buffers[i], stamps[i]);
+        assert_int_equal(device_byte(buffers[i], 0), stamps[i] & 0xff);
+        give(buffers[i]);
+    }
+}
+
+/* The first buffers of each kind of size may take a slab; after those there is nothing to ask for.
+ */
+static void a_million_cost_no_call(gpumem_mapped_method method) {
+    gpumem_resource *resource =
+        make(GPUMEM_MAPPED_OPTIONS(.method = method, .method_strict = 1, .slab_bytes = 4 * MIB));
+    go_round(resource, 20000, GPUMEM_STREAM_NONE);
+    go_round(resource, ROUNDS, GPUMEM_STREAM_NONE);
+    assert_true(stats_of(resource).committed_bytes <= 8 * MIB);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_million_of_imported_memory_cost_no_call(void **state) {
+    (void)state;
+    a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_IMPORT);
+}
+
+static void a_million_of_exported_memory_cost_no_call(void **state) {
+    (void)state;
+    a_million_cost_no_call(GPUMEM_MAPPED_VULKAN_EXPORT);
+}
+
+static void a_million_of_mapped_descriptors_cost_no_call(void **state) {
+    (void)state;
+    a_million_cost_no_call(GPUMEM_MAPPED_DESCRIPTOR);
+}
+
+/* An event for each batch that was freed behind it, and no call of Vulkan. */
+static void behind_a_stream_there_are_events_only(void **state) {
+    (void)state;
+    CUstream stream;
+    gpumem_resource *resource =
+        make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_IMPORT, .method_strict = 1));
+    OK(gpumem_stream_create(device, NULL, &stream));
+    uint64_t before = soft->call_count("cuMemCreate");
+    go_round(resource, 100000, stream);
+    go_round(resource, 100000, NULL);
+    assert_true(soft->call_count("cuMemCreate") - before <= 2);
+    OK(gpumem_stream_destroy(device, stream));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* As many Vulkan allocations as slabs, however many buffers live. */
+static void many_that_live_share_few_allocations(void **state) {
+    (void)state;
+    enum { LIVE = 50000 };
+    gpumem_buffer **buffers = malloc(LIVE * sizeof *buffers);
+    assert_non_null(buffers);
+    gpumem_resource *resource =
+        make(GPUMEM_MAPPED_OPTIONS(.method = GPUMEM_MAPPED_VULKAN_EXPORT, .method_strict = 1));
+    size_t before = icd->live().memories;
+    for (uint32_t i = 0; i < LIVE; i++)
+        stamp(buffers[i] = allocate(resource, 200), i);
+    size_t slabs = icd->live().memories - before;
+    assert_in_range(slabs, LIVE / (SLAB / UNIT), LIVE / (SLAB / UNIT) + 1);
+    for (uint32_t i = 0; i < LIVE; i++) {
+        check_stamp(buffers[i], i);
+        give(buffers[i]);
+    }
+    OK(gpumem_resource_trim(resource, 0));
+    assert_int_equal(icd->live().memories, before);
+    OK(gpumem_resource_destroy(resource));
+    free(buffers);
+}
+
+/* ---- Which buffers --------------------------------------------------------------------------- */
+
+static size_t reservations(void) {
+    return (size_t)soft->call_count("cuMemAddressReserve");
+}
+
+static void larger_ones_have_memory_of_their_own(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 4 * MIB);
+    gpumem_buffer *most = allocate(resource, MIB);
+    size_t before = reservations();
+    gpumem_buffer *also = allocate(resource, MIB);
+    assert_int_equal(reservations(), before);
+    gpumem_buffer *more = allocate(resource, MIB + 1);
+    assert_int_equal(reservations(), before + 1);
+    OK(gpumem_buffer_grow(more, 2 * MIB, NULL)); /* to the granule that it has */
+    give(more);
+    give(also);
+    give(most);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void those_with_a_capacity_grow_and_the_others_say_how(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    gpumem_export *made;
+    gpumem_host_view *view;
+    gpumem_buffer *own, *small = allocate(resource, 100);
+    FAILS(NOT_SUPPORTED, gpumem_buffer_grow(small, 200, NULL));
+    SAYS("a small buffer of the mapped resource lies in a slab and cannot grow: allocate it with a "
+         "capacity");
+    FAILS(NOT_SUPPORTED, gpumem_buffer_shrink(small, 50, NULL));
+    SAYS("with a capacity");
+    FAILS(NOT_SUPPORTED, gpumem_export_create(small, &made));
+    SAYS("cannot be exported: allocate it with a capacity");
+    FAILS(NOT_SUPPORTED, gpumem_host_view_create(small, NULL, &view));
+    SAYS("with a capacity");
+    FAILS(NOT_SUPPORTED, gpumem_buffer_decommit(small, 0, 100, NULL, NULL));
+    SAYS("with a capacity");
+    assert_int_equal(gpumem_buffer_capacity(small), 100);
+    OK(gpumem_buffer_allocate(resource, 100, GPUMEM_BUFFER_OPTIONS(.capacity = 8 * MIB), &own));
+    OK(gpumem_buffer_grow(own, 8 * MIB, NULL));
+    host_of(own)[8 * MIB - 1] = 3;
+    assert_int_equal(device_byte(own, 8 * MIB - 1), 3);
+    OK(gpumem_export_create(own, &made));
+    OK(gpumem_export_destroy(made));
+    give(own);
+    OK(gpumem_buffer_allocate(resource, 100, GPUMEM_BUFFER_OPTIONS(.capacity = 100), &own));
+    OK(gpumem_host_view_create(own, NULL, &view));
+    OK(gpumem_host_view_destroy(view));
+    give(own);
+    give(small);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_resource_of_growing_buffers_has_no_slabs(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.capacity = 8 * MIB), *none;
+    gpumem_buffer *buffer = allocate(resource, 100);
+    OK(gpumem_buffer_grow(buffer, 8 * MIB, NULL));
+    give(buffer);
+    OK(gpumem_resource_destroy(resource));
+    FAILS(INVALID_ARGUMENT,
+          gpumem_mapped_resource_create(
+              device, GPUMEM_MAPPED_OPTIONS(.capacity = MIB, .slab_bytes = SLAB), &none));
+    SAYS("capacity and slab_bytes exclude each other");
+}
+
+static void without_slabs_each_has_its_own(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = SIZE_MAX);
+    gpumem_caching_info info = {.size = sizeof info};
+    size_t before = reservations();
+    gpumem_buffer *first = allocate(resource, 8), *second = allocate(resource, 8);
+    assert_int_equal(reservations(), before + 2);
+    FAILS(INVALID_ARGUMENT, gpumem_caching_get_info(resource, &info));
+    give(first);
+    give(second);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void slabs_of_wrong_sizes_are_refused(void **state) {
+    (void)state;
+    gpumem_resource *none;
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
+                                device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SLAB - 1), &none));
+    SAYS("slab_bytes is 2097151; 2 MiB is the least");
+    FAILS(INVALID_ARGUMENT, gpumem_mapped_resource_create(
+                                device, GPUMEM_MAPPED_OPTIONS(.slab_bytes = SIZE_MAX / 2), &none));
+    SAYS("slab_bytes");
+}
+
+static void none_touches_another(void **state) {
+    (void)state;
+    enum { LIVE = 600 };
+    static gpumem_buffer *buffers[LIVE];
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    for (size_t i = 0; i < LIVE; i++) {
+        buffers[i] = allocate(resource, 1 + i * 7);
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % UNIT, 0);
+        assert_int_equal((uintptr_t)host_of(buffers[i]) % UNIT, 0);
+        memset(host_of(buffers[i]), (int)i & 0xff, 1 + i * 7);
+    }
+    for (size_t i = 0; i < LIVE; i++) {
+        for (size_t at = 0; at < 1 + i * 7; at++)
+            assert_int_equal(host_of(buffers[i])[at], i & 0xff);
+        assert_int_equal(device_byte(buffers[i], i * 7), i & 0xff);
+    }
+    for (size_t i = 0; i < LIVE; i++)
+        give(buffers[i]);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void alignments_are_kept(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    for (size_t alignment = 1; alignment <= MIB; alignment *= 2) {
+        gpumem_buffer *buffer;
+        OK(gpumem_buffer_allocate(resource, 300, GPUMEM_BUFFER_OPTIONS(.alignment = alignment),
+                                  &buffer));
+        assert_int_equal(gpumem_buffer_pointer(buffer) % alignment, 0);
+        stamp(buffer, (uint32_t)alignment);
+        check_stamp(buffer, (uint32_t)alignment);
+        give(buffer);
+    }
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* ---- Streams --------------------------------------------------------------------------------- */
+
+/* The CPU writes a new buffer at once: none may have the bytes that a queued copy has yet to read.
+ */
+static void rest_until_passed(int named_at_allocation) {
+    enum { MANY = 200, BYTES = 1000 };
+    static gpumem_buffer *others[MANY];
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    struct gate gate = close_gate();
+    CUstream stream = named_at_allocation ? gate.stream : GPUMEM_STREAM_NONE;
+    gpumem_buffer *copy = allocate(resource, MIB);
+    gpumem_buffer *buffer = allocate_for(resource, BYTES, stream);
+    CUdeviceptr address = gpumem_buffer_pointer(buffer);
+    memset(host_of(copy), 0, BYTES);
+    memset(host_of(buffer), 'a', BYTES);
+    OK(gpumem_mapped_flush(buffer, 0, BYTES));
+    OK(gpumem_copy(device, gpumem_buffer_pointer(copy), address, BYTES, gate.stream));
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    for (size_t i = 0; i < MANY; i++) {
+        others[i] = allocate_for(resource, BYTES, stream);
+        memset(host_of(others[i]), 'b', BYTES);
+    }
+    open_gate(gate);
+    for (size_t i = 0; i < MANY; i++)
+        assert_true(gpumem_buffer_pointer(others[i]) != address);
+    for (size_t i = 0; i < BYTES; i++)
+        assert_int_equal(host_of(copy)[i], 'a');
+    for (size_t i = 0; i < MANY; i++)
+        give(others[i]);
+    give(copy);
+    OK(gpumem_resource_trim(resource, 0));
+    assert_int_equal(stats_of(resource).committed_bytes, 0); /* nothing rests any more */
+    remove_gate(gate);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void memory_rests_until_its_stream_has_passed(void **state) {
+    (void)state;
+    rest_until_passed(1);
+}
+
+static void also_if_only_the_free_names_the_stream(void **state) {
+    (void)state;
+    rest_until_passed(0);
+}
+
+static void what_passed_is_handed_out_again(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    struct gate gate = close_gate();
+    gpumem_buffer *buffer = allocate_for(resource, SLAB / 4, gate.stream);
+    OK(gpumem_buffer_free(buffer, gate.stream));
+    open_gate(gate);
+    for (int i = 0; i < 100; i++)
+        give(allocate_for(resource, SLAB / 4, gate.stream));
+    assert_int_equal(stats_of(resource).committed_bytes, SLAB);
+    remove_gate(gate);
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* A driver's stream that the library does not destroy is forgotten by hand. */
+static void a_stream_can_be_forgotten(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    CUcontext before;
+    CUstream stream;
+    cu->cuCtxPushCurrent_v2(gpumem_device_context(device));
+    assert_int_equal(cu->cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    OK(gpumem_buffer_free(allocate_for(resource, 100, stream), stream));
+    OK(gpumem_caching_forget_stream(resource, stream));
+    assert_int_equal(cu->cuStreamDestroy_v2(stream), CUDA_SUCCESS);
+    cu->cuCtxPopCurrent_v2(&before);
+    for (int i = 0; i < 100; i++)
+        give(allocate(resource, 100));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* ---- Memory that needs flushes --------------------------------------------------------------- */
+
+/* The device writes one buffer while the CPU has stores in its neighbours that nobody flushed:
+ * invalidating takes none of these. */
+static void neighbours_keep_their_stores(const gpumem_mapped_options *options) {
+    enum { LIVE = 16 };
+    gpumem_buffer *buffers[LIVE];
+    gpumem_mapped_info info = {.size = sizeof info};
+    gpumem_resource *resource = make(options);
+    OK(gpumem_mapped_get_info(resource, &info));
+    assert_false(info.coherent);
+    assert_int_equal(info.atom, VULKAN_ICD_ATOM);
+    for (size_t i = 0; i < LIVE; i++) {
+        buffers[i] = allocate(resource, 8 + i % 3 * 300);
+        assert_int_equal(gpumem_buffer_pointer(buffers[i]) % info.atom, 0);
+    }
+    for (size_t i = 0; i < LIVE; i++) {
+        size_t bytes = gpumem_buffer_size(buffers[i]);
+        OK(gpumem_buffer_fill_sync(buffers[i], 0, bytes, (unsigned char)(100 + i), NULL));
+        for (size_t j = 0; j < LIVE; j++)
+            if (j != i)
+                memset(host_of(buffers[j]), (int)j, gpumem_buffer_size(buffers[j]));
+        OK(gpumem_mapped_invalidate(buffers[i], 0, bytes));
+        for (size_t at = 0; at < bytes; at++)
+            assert_int_equal(host_of(buffers[i])[at], 100 + i);
+        for (size_t j = 0; j < LIVE; j++)
+            for (size_t at = 0; j != i && at < gpumem_buffer_size(buffers[j]); at++)
+                assert_int_equal(host_of(buffers[j])[at], j);
+        OK(gpumem_mapped_flush(buffers[i], 0, bytes));
+    }
+    for (size_t i = 0; i < LIVE; i++)
+        memset(host_of(buffers[i]), (int)(50 + i), gpumem_buffer_size(buffers[i]));
+    OK(gpumem_mapped_flush(buffers[5], 0, gpumem_buffer_size(buffers[5])));
+    assert_int_equal(device_byte(buffers[5], 0), 55);
+    for (size_t i = 0; i < LIVE; i++)
+        give(buffers[i]);
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void buffers_share_no_atom(void **state) {
+    (void)state;
+    static const gpumem_mapped_method methods[] = {GPUMEM_MAPPED_VULKAN_IMPORT,
+                                                   GPUMEM_MAPPED_VULKAN_EXPORT};
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        setenv("VULKAN_ICD_COHERENT", "no", 1);
+        neighbours_keep_their_stores(
+            GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1));
+        setenv("VULKAN_ICD_COHERENT", "both", 1);
+        neighbours_keep_their_stores(GPUMEM_MAPPED_OPTIONS(.method = methods[i], .method_strict = 1,
+                                                           .force_non_coherent = 1));
+    }
+    unsetenv("VULKAN_ICD_COHERENT");
+}
+
+/* ---- One resource ---------------------------------------------------------------------------- */
+
+static void the_program_knows_one_resource(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    gpumem_mapped_info info = {.size = sizeof info};
+    gpumem_caching_info cached = {.size = sizeof cached};
+    gpumem_buffer *small = allocate(resource, 1000), *part, *large = allocate(resource, 3 * MIB);
+    OK(gpumem_buffer_view(small, 10, 20, &part));
+    assert_ptr_equal(gpumem_buffer_resource(small), resource);
+    assert_ptr_equal(gpumem_buffer_resource(part), resource);
+    assert_ptr_equal(gpumem_buffer_resource(large), resource);
+    OK(gpumem_mapped_get_info(gpumem_buffer_resource(small), &info));
+    assert_int_equal(info.method, GPUMEM_MAPPED_DESCRIPTOR);
+    OK(gpumem_buffer_free(part, NULL));
+    gpumem_stats stats = stats_of(resource), all = device_stats();
+    assert_int_equal(stats.allocations, 2);
+    assert_int_equal(stats.in_use_bytes, 1000 + 3 * MIB);
+    assert_int_equal(stats.committed_bytes, SLAB + 4 * MIB);
+    assert_int_equal(all.allocations, 2);
+    assert_int_equal(all.committed_bytes, SLAB + 4 * MIB);
+    assert_int_equal(all.cached_bytes, stats.cached_bytes);
+    assert_in_range(stats.cached_bytes, SLAB - 2048, SLAB - 1000);
+    OK(gpumem_caching_get_info(resource, &cached));
+    assert_int_equal(cached.segments, 1);
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    SAYS("the mapped resource still has 2 buffers");
+    give(large);
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    SAYS("still has 1 buffer ");
+    FAILS(BUSY, gpumem_device_close(device));
+    assert_null(strstr(gpumem_last_error()->message, "caching"));
+    give(small);
+    OK(gpumem_resource_trim(resource, 0));
+    assert_int_equal(stats_of(resource).committed_bytes, 0);
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* Whoever allocates by address gets the same. */
+static void allocations_by_address_come_from_slabs_too(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    CUdeviceptr first, second;
+    OK(gpumem_resource_allocate(resource, 100, NULL, &first));
+    OK(gpumem_resource_allocate(resource, 100, NULL, &second));
+    assert_int_equal(stats_of(resource).committed_bytes, SLAB);
+    OK(gpumem_resource_deallocate(resource, first, 100, NULL));
+    OK(gpumem_resource_deallocate(resource, second, 100, NULL));
+    OK(gpumem_resource_destroy(resource));
+}
+
+/* A wrapper counts whole buffers, which have memory of their own. */
+static void wrappers_get_whole_memory(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0), *limit, *cache;
+    OK(gpumem_limit_resource_create(resource, 64 * MIB, &limit));
+    gpumem_buffer *buffer = allocate(limit, 100);
+    memset(host_of(buffer), 9, 100);
+    assert_int_equal(device_byte(buffer, 99), 9);
+    FAILS(BUSY, gpumem_resource_destroy(resource));
+    SAYS("wrapped by 1 other");
+    give(buffer);
+    OK(gpumem_caching_resource_create(limit, NULL, &cache));
+    buffer = allocate(cache, 100);
+    memset(host_of(buffer), 7, 100);
+    assert_int_equal(device_byte(buffer, 99), 7);
+    give(buffer);
+    OK(gpumem_resource_destroy(cache));
+    OK(gpumem_resource_destroy(limit));
+    OK(gpumem_resource_destroy(resource));
+}
+
+static void a_forked_child_is_told(void **state) {
+    (void)state;
+    gpumem_resource *resource = PLAIN(.slab_bytes = 0);
+    gpumem_buffer *buffer = allocate(resource, 64), *other;
+    give(allocate(resource, 64)); /* one is at hand */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        int told = gpumem_buffer_allocate(resource, 64, NULL, &other) == GPUMEM_ERROR_FORKED &&
+                   gpumem_buffer_free(buffer, NULL) == GPUMEM_ERROR_FORKED &&
+                   gpumem_resource_destroy(resource) == GPUMEM_ERROR_FORKED;
+        _exit(told ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    give(buffer);
+    OK(gpumem_resource_destroy(resource));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_million_of_imported_memory_cost_no_call),
+        TEST(a_million_of_exported_memory_cost_no_call),
+        TEST(a_million_of_mapped_descriptors_cost_no_call),
+        TEST(behind_a_stream_there_are_events_only),
+        TEST(many_that_live_share_few_allocations),
+        TEST(larger_ones_have_memory_of_their_own),
+        TEST(those_with_a_capacity_grow_and_the_others_say_how),
+        TEST(a_resource_of_growing_buffers_has_no_slabs),
+        TEST(without_slabs_each_has_its_own),
+        TEST(slabs_of_wrong_sizes_are_refused),
+        TEST(none_touches_another),
+        TEST(alignments_are_kept),
+        TEST(memory_rests_until_its_stream_has_passed),
+        TEST(also_if_only_the_free_names_the_stream),
+        TEST(what_passed_is_handed_out_again),
+        TEST(a_stream_can_be_forgotten),
+        TEST(buffers_share_no_atom),
+        TEST(the_program_knows_one_resource),
+        TEST(allocations_by_address_come_from_slabs_too),
+        TEST(wrappers_get_whole_memory),
+        TEST(a_forked_child_is_told),
+    };
+    return cmocka_run_group_tests(tests, find_icd, NULL);
+}
