@@ -308,9 +308,9 @@ static bool always_waits(const struct sg_side *side) {
 }
 
 /* "API synchronization behavior": what of a copy is asynchronous to the host. */
-static bool must_wait(const struct sg_box *box, enum sg_manner manner) {
+static bool must_wait(const struct sg_box *box, enum sg_sync_mode mode) {
     const struct sg_side *to = &box->to, *from = &box->from;
-    if (manner == SG_MANNER_SYNC)
+    if (mode == SG_SYNC)
         return on_host(to) || on_host(from) || always_waits(to) || always_waits(from);
     bool host_to_host = on_host(to) && on_host(from);
     bool large = from->at.where == SG_WHERE_PAGEABLE && bytes_of(box) > SNAPSHOT_LIMIT;
@@ -377,7 +377,7 @@ static CUresult check_for(const struct sg_context *context, struct sg_box *box) 
     return result == CUDA_SUCCESS && !open ? CUDA_ERROR_INVALID_VALUE : result;
 }
 
-CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
+CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
@@ -386,15 +386,15 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner) {
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
     /* The node looks at the addresses: memory of the graph is not there yet. */
     if (stream->capture)
-        return manner == SG_MANNER_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
+        return mode == SG_ASYNC ? capture(stream, &box) : sg_capture_refuse(stream);
     result = check_for(stream->context, &box);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_op *op = sg_copy_op(&box);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    bool little = manner == SG_MANNER_SYNC || bytes_of(&box) <= SHORT_COPY;
-    if (must_wait(&box, manner) || (little && sg_stream_free(stream)))
+    bool little = mode == SG_SYNC || bytes_of(&box) <= SHORT_COPY;
+    if (must_wait(&box, mode) || (little && sg_stream_free(stream)))
         return run_to_end(stream, op);
     if (box.from.at.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
         sg_copy_discard(op);

@@ -43,15 +43,15 @@ struct sg_box sg_box_linear(CUdeviceptr to, enum sg_role to_role, CUdeviceptr fr
 CUresult sg_box_check(struct sg_box *box);
 
 /* How long a call stays, and when it reads pageable memory. */
-enum sg_manner {
-    SG_MANNER_SYNC, /* cuMemcpy: returns when the host may go on */
-    SG_MANNER_ASYNC /* cuMemcpyAsync */
+enum sg_sync_mode {
+    SG_SYNC, /* cuMemcpy: returns when the host may go on */
+    SG_ASYNC /* cuMemcpyAsync */
 };
 /*
  * Checks and queues the copy of a box. An empty one succeeds, and only the stream is looked at.
  * `handle` is NULL for synchronous copies. May block, helping, with the lock released.
  */
-CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_manner manner);
+CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode);
 /* SUCCESS unless the stream captures, which copies between contexts do not stand: then the capture
  * ends. For a stream that is none, its error. */
 CUresult sg_copy_refuse_capture(CUstream handle);

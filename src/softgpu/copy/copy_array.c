@@ -65,7 +65,7 @@ static CUresult place_of(const struct end *end, const struct sg_box *box, struct
 }
 
 static CUresult copy_row(struct end to, struct end from, size_t size, CUstream stream,
-                         enum sg_manner manner) {
+                         enum sg_sync_mode mode) {
     const CUDA_MEMCPY3D copy = {.srcXInBytes = from.offset,
                                 .srcMemoryType = from.type,
                                 .srcHost = from.host,
@@ -87,48 +87,42 @@ static CUresult copy_row(struct end to, struct end from, size_t size, CUstream s
         if (result != CUDA_SUCCESS)
             return result;
     }
-    return sg_copy(box, stream, manner);
+    return sg_copy(box, stream, mode);
 }
 
 /* ---- Rows of functions.def ------------------------------------------------------------------- */
 
 CUresult sg_cuMemcpyHtoA_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
                             size_t ByteCount) {
-    return copy_row(in_array(dstArray, dstOffset), in_host(srcHost), ByteCount, NULL,
-                    SG_MANNER_SYNC);
+    return copy_row(in_array(dstArray, dstOffset), in_host(srcHost), ByteCount, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyHtoAAsync_v2(CUarray dstArray, size_t dstOffset, const void *srcHost,
                                  size_t ByteCount, CUstream hStream) {
-    return copy_row(in_array(dstArray, dstOffset), in_host(srcHost), ByteCount, hStream,
-                    SG_MANNER_ASYNC);
+    return copy_row(in_array(dstArray, dstOffset), in_host(srcHost), ByteCount, hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemcpyAtoH_v2(void *dstHost, CUarray srcArray, size_t srcOffset, size_t ByteCount) {
-    return copy_row(in_host(dstHost), in_array(srcArray, srcOffset), ByteCount, NULL,
-                    SG_MANNER_SYNC);
+    return copy_row(in_host(dstHost), in_array(srcArray, srcOffset), ByteCount, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyAtoHAsync_v2(void *dstHost, CUarray srcArray, size_t srcOffset,
                                  size_t ByteCount, CUstream hStream) {
-    return copy_row(in_host(dstHost), in_array(srcArray, srcOffset), ByteCount, hStream,
-                    SG_MANNER_ASYNC);
+    return copy_row(in_host(dstHost), in_array(srcArray, srcOffset), ByteCount, hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemcpyDtoA_v2(CUarray dstArray, size_t dstOffset, CUdeviceptr srcDevice,
                             size_t ByteCount) {
-    return copy_row(in_array(dstArray, dstOffset), in_device(srcDevice), ByteCount, NULL,
-                    SG_MANNER_SYNC);
+    return copy_row(in_array(dstArray, dstOffset), in_device(srcDevice), ByteCount, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyAtoD_v2(CUdeviceptr dstDevice, CUarray srcArray, size_t srcOffset,
                             size_t ByteCount) {
-    return copy_row(in_device(dstDevice), in_array(srcArray, srcOffset), ByteCount, NULL,
-                    SG_MANNER_SYNC);
+    return copy_row(in_device(dstDevice), in_array(srcArray, srcOffset), ByteCount, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpyAtoA_v2(CUarray dstArray, size_t dstOffset, CUarray srcArray, size_t srcOffset,
                             size_t ByteCount) {
     return copy_row(in_array(dstArray, dstOffset), in_array(srcArray, srcOffset), ByteCount, NULL,
-                    SG_MANNER_SYNC);
+                    SG_SYNC);
 }

@@ -73,7 +73,7 @@ static bool empty(const struct sg_box *box) {
 }
 
 static CUresult copy_ends(const struct end *to, const struct end *from, struct sg_box box,
-                          CUstream stream, enum sg_manner manner) {
+                          CUstream stream, enum sg_sync_mode mode) {
     if (!empty(&box)) {
         CUresult result = place_of(to, &box, &box.to);
         if (result == CUDA_SUCCESS)
@@ -81,7 +81,7 @@ static CUresult copy_ends(const struct end *to, const struct end *from, struct s
         if (result != CUDA_SUCCESS)
             return result;
     }
-    return sg_copy(box, stream, manner);
+    return sg_copy(box, stream, mode);
 }
 
 static CUresult no_descriptor(void) {
@@ -114,14 +114,14 @@ static void ends_of_3d(const CUDA_MEMCPY3D *copy, struct end *to, struct end *fr
         (struct sg_box){.width = copy->WidthInBytes, .height = copy->Height, .depth = copy->Depth};
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_manner manner) {
+static CUresult copy_3d(const CUDA_MEMCPY3D *copy, CUstream stream, enum sg_sync_mode mode) {
     struct end to, from;
     struct sg_box box;
     if (!copy)
         return no_descriptor();
     ends_of_3d(copy, &to, &from, &box);
     box.copy = copy;
-    return copy_ends(&to, &from, box, stream, manner);
+    return copy_ends(&to, &from, box, stream, mode);
 }
 
 static CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D *copy) {
@@ -144,11 +144,11 @@ static CUDA_MEMCPY3D as_3d(const CUDA_MEMCPY2D *copy) {
                            .Depth = 1};
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_manner manner) {
+static CUresult copy_2d(const CUDA_MEMCPY2D *copy, CUstream stream, enum sg_sync_mode mode) {
     if (!copy)
         return no_descriptor();
     CUDA_MEMCPY3D solid = as_3d(copy);
-    return copy_3d(&solid, stream, manner);
+    return copy_3d(&solid, stream, mode);
 }
 
 /* ---- Nodes of graphs ------------------------------------------------------------------------ */
@@ -201,34 +201,34 @@ CUresult sg_copy_make_3d(struct sg_context *context, const CUDA_MEMCPY3D *copy, 
 /* ---- Rows of functions.def ------------------------------------------------------------------ */
 
 CUresult sg_cuMemcpy2D_v2(const CUDA_MEMCPY2D *pCopy) {
-    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_2d(pCopy, NULL, SG_SYNC);
 }
 
 /* Alignment is no matter here, so that this is the same. */
 CUresult sg_cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *pCopy) {
-    return copy_2d(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_2d(pCopy, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *pCopy, CUstream hStream) {
-    return copy_2d(pCopy, hStream, SG_MANNER_ASYNC);
+    return copy_2d(pCopy, hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemcpy3D_v2(const CUDA_MEMCPY3D *pCopy) {
-    return copy_3d(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_3d(pCopy, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *pCopy, CUstream hStream) {
-    return copy_3d(pCopy, hStream, SG_MANNER_ASYNC);
+    return copy_3d(pCopy, hStream, SG_ASYNC);
 }
 
-static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum sg_manner manner) {
+static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum sg_sync_mode mode) {
     if (!peer)
         return CUDA_ERROR_INVALID_VALUE;
     struct sg_context *into, *out_of;
     CUresult result = sg_context_from_handle(peer->dstContext, &into);
     if (result == CUDA_SUCCESS)
         result = sg_context_from_handle(peer->srcContext, &out_of);
-    if (result == CUDA_SUCCESS && manner == SG_MANNER_ASYNC)
+    if (result == CUDA_SUCCESS && mode == SG_ASYNC)
         result = sg_copy_refuse_capture(stream);
     if (result != CUDA_SUCCESS)
         return result;
@@ -261,13 +261,13 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *peer, CUstream stream, enum 
     box.copy = &copy;
     box.to.named = into;
     box.from.named = out_of;
-    return copy_ends(&to, &from, box, stream, manner);
+    return copy_ends(&to, &from, box, stream, mode);
 }
 
 CUresult sg_cuMemcpy3DPeer(const CUDA_MEMCPY3D_PEER *pCopy) {
-    return copy_peer(pCopy, NULL, SG_MANNER_SYNC);
+    return copy_peer(pCopy, NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *pCopy, CUstream hStream) {
-    return copy_peer(pCopy, hStream, SG_MANNER_ASYNC);
+    return copy_peer(pCopy, hStream, SG_ASYNC);
 }

@@ -106,8 +106,8 @@ static CUresult check(struct set *set, struct sg_place *place) {
 
 /* "The synchronous memset functions are asynchronous with respect to the host except when the
  * target is pinned host memory". */
-static bool must_wait(const struct sg_place *place, enum sg_manner manner) {
-    return manner == SG_MANNER_SYNC && (place->where == SG_WHERE_HOST || place->range->sync_memops);
+static bool must_wait(const struct sg_place *place, enum sg_sync_mode mode) {
+    return mode == SG_SYNC && (place->where == SG_WHERE_HOST || place->range->sync_memops);
 }
 
 /* Takes the widths of the set in bytes. Rows that follow each other without a gap are one row. */
@@ -143,7 +143,7 @@ static bool crosses_host_mappings(const struct sg_place *place) {
            place->address + place->size > range->start + range->size;
 }
 
-static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
+static CUresult submit(struct set set, CUstream handle, enum sg_sync_mode mode) {
     struct sg_stream *stream;
     CUresult result = sg_stream_from_handle(handle, &stream);
     if (result != CUDA_SUCCESS)
@@ -153,7 +153,7 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     if (set.width == 0 || set.height == 0)
         return stream->capture ? sg_capture_valid(stream) : CUDA_SUCCESS;
     if (stream->capture)
-        return manner == SG_MANNER_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
+        return mode == SG_ASYNC ? capture(stream, &set) : sg_capture_refuse(stream);
     struct sg_place place;
     result = check(&set, &place);
     if (result != CUDA_SUCCESS)
@@ -163,8 +163,8 @@ static CUresult submit(struct set set, CUstream handle, enum sg_manner manner) {
     struct sg_op *op = make(set);
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    bool little = manner == SG_MANNER_SYNC || set.width * set.height <= SHORT_SET;
-    if (must_wait(&place, manner) || (little && sg_stream_free(stream)))
+    bool little = mode == SG_SYNC || set.width * set.height <= SHORT_SET;
+    if (must_wait(&place, mode) || (little && sg_stream_free(stream)))
         return sg_stream_run(stream, op);
     result = sg_stream_submit(stream, op);
     sg_schedule_chance();
@@ -238,55 +238,55 @@ static struct set rows(CUdeviceptr to, size_t pitch, uint32_t value, unsigned el
 }
 
 CUresult sg_cuMemsetD8_v2(CUdeviceptr dstDevice, unsigned char uc, size_t N) {
-    return submit(row(dstDevice, uc, 1, N), NULL, SG_MANNER_SYNC);
+    return submit(row(dstDevice, uc, 1, N), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD16_v2(CUdeviceptr dstDevice, unsigned short us, size_t N) {
-    return submit(row(dstDevice, us, 2, N), NULL, SG_MANNER_SYNC);
+    return submit(row(dstDevice, us, 2, N), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD32_v2(CUdeviceptr dstDevice, unsigned int ui, size_t N) {
-    return submit(row(dstDevice, ui, 4, N), NULL, SG_MANNER_SYNC);
+    return submit(row(dstDevice, ui, 4, N), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD8Async(CUdeviceptr dstDevice, unsigned char uc, size_t N, CUstream hStream) {
-    return submit(row(dstDevice, uc, 1, N), hStream, SG_MANNER_ASYNC);
+    return submit(row(dstDevice, uc, 1, N), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD16Async(CUdeviceptr dstDevice, unsigned short us, size_t N, CUstream hStream) {
-    return submit(row(dstDevice, us, 2, N), hStream, SG_MANNER_ASYNC);
+    return submit(row(dstDevice, us, 2, N), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD32Async(CUdeviceptr dstDevice, unsigned int ui, size_t N, CUstream hStream) {
-    return submit(row(dstDevice, ui, 4, N), hStream, SG_MANNER_ASYNC);
+    return submit(row(dstDevice, ui, 4, N), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD2D8_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc, size_t Width,
                             size_t Height) {
-    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), NULL, SG_MANNER_SYNC);
+    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD2D16_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
                              size_t Width, size_t Height) {
-    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), NULL, SG_MANNER_SYNC);
+    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD2D32_v2(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui, size_t Width,
                              size_t Height) {
-    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), NULL, SG_MANNER_SYNC);
+    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), NULL, SG_SYNC);
 }
 
 CUresult sg_cuMemsetD2D8Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned char uc,
                               size_t Width, size_t Height, CUstream hStream) {
-    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), hStream, SG_MANNER_ASYNC);
+    return submit(rows(dstDevice, dstPitch, uc, 1, Width, Height), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD2D16Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned short us,
                                size_t Width, size_t Height, CUstream hStream) {
-    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), hStream, SG_MANNER_ASYNC);
+    return submit(rows(dstDevice, dstPitch, us, 2, Width, Height), hStream, SG_ASYNC);
 }
 
 CUresult sg_cuMemsetD2D32Async(CUdeviceptr dstDevice, size_t dstPitch, unsigned int ui,
                                size_t Width, size_t Height, CUstream hStream) {
-    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), hStream, SG_MANNER_ASYNC);
+    return submit(rows(dstDevice, dstPitch, ui, 4, Width, Height), hStream, SG_ASYNC);
 }
