@@ -64,7 +64,7 @@ struct device_launch {
 
 static bool reachable(CUmemorytype type, CUdeviceptr device, const void *host) {
     CUdeviceptr address = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
-    enum sg_where where = sg_memory_where(address, 1, NULL);
+    enum sg_where where = sg_place_at(address, 1).where;
     return type != CU_MEMORYTYPE_ARRAY && (where == SG_WHERE_DEVICE || where == SG_WHERE_HOST);
 }
 
@@ -119,9 +119,10 @@ static CUresult check_conditions(const struct sg_graph *graph, struct sg_exec_er
 /* Memory may have gone since the node was made. */
 static CUresult check_operands(const struct sg_node *node) {
     if (node->params.type == CU_GRAPH_NODE_TYPE_MEMCPY)
-        return sg_copy_check_3d(node->params.memcpy.copyCtx, &node->params.memcpy.copyParams);
+        return sg_copy_check_3d(node->params.memcpy.copyCtx, &node->params.memcpy.copyParams,
+                                sg_graph_memory_is);
     if (node->params.type == CU_GRAPH_NODE_TYPE_MEMSET)
-        return sg_set_check(&node->params.memset);
+        return sg_set_check(&node->params.memset, sg_graph_memory_is);
     return CUDA_SUCCESS;
 }
 

@@ -77,7 +77,7 @@ static CUresult check_memcpy(const CUDA_MEMCPY_NODE_PARAMS *params) {
     const CUDA_MEMCPY3D *copy = &params->copyParams;
     if (params->flags || params->reserved || !copy->WidthInBytes || !copy->Height || !copy->Depth)
         return CUDA_ERROR_INVALID_VALUE;
-    return sg_copy_check_3d(params->copyCtx, copy);
+    return sg_copy_check_3d(params->copyCtx, copy, sg_graph_memory_is);
 }
 
 static CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
@@ -87,7 +87,7 @@ static CUresult check_memset(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
     bool wraps = set->elementSize == 4 || set->elementSize == 2;
     if (wraps && set->width * set->elementSize == 0)
         return CUDA_SUCCESS;
-    return sg_set_check(set);
+    return sg_set_check(set, sg_graph_memory_is);
 }
 
 /* ---- Batches of memory operations ----------------------------------------------------------- */

@@ -141,11 +141,13 @@ CUgraphExecUpdateResult sg_params_compare(const CUgraphNodeParams *now,
 static CUresult check_copy(const CUDA_MEMCPY_NODE_PARAMS *params) {
     const CUDA_MEMCPY3D *copy = &params->copyParams;
     bool empty = copy->WidthInBytes == 0 || copy->Height == 0 || copy->Depth == 0;
-    return empty ? CUDA_ERROR_INVALID_VALUE : sg_copy_check_3d(params->copyCtx, copy);
+    return empty ? CUDA_ERROR_INVALID_VALUE
+                 : sg_copy_check_3d(params->copyCtx, copy, sg_graph_memory_is);
 }
 
 static CUresult check_set(const CUDA_MEMSET_NODE_PARAMS_v2 *set) {
-    return set->width == 0 || set->height == 0 ? CUDA_ERROR_INVALID_VALUE : sg_set_check(set);
+    return set->width == 0 || set->height == 0 ? CUDA_ERROR_INVALID_VALUE
+                                               : sg_set_check(set, sg_graph_memory_is);
 }
 
 static CUresult check_memops(const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2 *params) {
