@@ -98,7 +98,10 @@ static void detach(struct gm_mirror *mirror, size_t offset, size_t bytes) {
     pthread_rwlock_unlock(&range->lock);
     struct gm_error_record saved;
     gm_error_save(&saved);
-    range->mapper->ops->unmap(range->mapper, &piece);
+    if (!range->mapper->ops->unmap(range->mapper, &piece)) {
+        range->stuck = true;
+        gm_meter_quarantine(range->extent->meter, 0);
+    }
     gm_error_restore(&saved);
 }
 
@@ -158,6 +161,7 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
     if (!mapper->coherent) {
         range->incoherent = (struct gm_incoherent){.base = range->base,
                                                    .bytes = range->capacity,
+                                                   .atom = mapper->atom,
                                                    .flush = flush_range,
                                                    .invalidate = invalidate_range,
                                                    .user = range};
@@ -170,7 +174,8 @@ gpumem_status gm_host_range_make(struct gm_mapper *mapper, const struct gm_exten
 void gm_host_range_free(struct gm_host_range *range) {
     if (range->incoherent.bytes)
         gm_incoherent_remove(&range->incoherent);
-    munmap(range->base, range->capacity);
+    if (!range->stuck) /* else the addresses would be somebody else's and Vulkan's */
+        munmap(range->base, range->capacity);
     pthread_rwlock_destroy(&range->lock);
     free(range->pieces);
     free(range);

@@ -12,6 +12,8 @@
 struct gm_relaxed {
     CUstreamCaptureMode before;
 };
+/* For where gm_unrelax comes although nothing was relaxed. */
+#define GM_NOT_RELAXED ((struct gm_relaxed){CU_STREAM_CAPTURE_MODE_RELAXED})
 
 /*
  * No error and no check of the context: the mode is the thread's, not the driver's. What the driver

@@ -31,7 +31,8 @@ gpumem_status gm_current_enter_strict(struct gm_current *current, gpumem_device 
     CUresult result = cu->cuCtxGetCurrent(&now);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(cu, result, "cuCtxGetCurrent", "cannot use device %d", device->ordinal);
-    *current = (struct gm_current){.device = device, .pushed = now != device->context};
+    *current = (struct gm_current){
+        .device = device, .pushed = now != device->context, .relaxed = GM_NOT_RELAXED};
     if (!current->pushed)
         return GPUMEM_OK;
     result = cu->cuCtxPushCurrent_v2(device->context);

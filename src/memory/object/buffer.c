@@ -446,6 +446,18 @@ gpumem_status gm_buffer_not_in_slab(const gpumem_buffer *buffer, const char *wha
                    resource->upstream->kind, what);
 }
 
+/* Under the lock: another thread may just be making a view, or a host view, which looks at the
+ * memory and is told what comes. */
+static gpumem_status grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
+    pthread_mutex_lock(&buffer->lock);
+    gpumem_allocation changed = buffer->allocation;
+    gpumem_status status = try_resize(buffer, &changed, bytes, stream);
+    if (status == GPUMEM_OK)
+        gm_buffer_take_over(buffer, &changed);
+    pthread_mutex_unlock(&buffer->lock);
+    return status;
+}
+
 gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_grow");
@@ -463,21 +475,13 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
                        "cannot grow to %zu bytes: the buffer was allocated with a capacity of %zu",
                        bytes, buffer->allocation.capacity);
     gm_work_off(resource->device);
-    gpumem_allocation changed = buffer->allocation;
-    status = try_resize(buffer, &changed, bytes, stream);
     struct gm_reclaim reclaim = gm_reclaim_for(resource, bytes - buffer->allocation.bytes);
-    while (gm_reclaim_more(&reclaim, status)) {
-        changed = buffer->allocation;
-        status = try_resize(buffer, &changed, bytes, stream);
-    }
-    if (status != GPUMEM_OK) {
+    status = grow(buffer, bytes, stream);
+    while (gm_reclaim_more(&reclaim, status))
+        status = grow(buffer, bytes, stream);
+    if (status != GPUMEM_OK)
         gm_meter_add(&resource->meter, GM_ALLOCATIONS_FAILED, 1);
-        return status;
-    }
-    pthread_mutex_lock(&buffer->lock); /* another thread may just be making a view */
-    gm_buffer_take_over(buffer, &changed);
-    pthread_mutex_unlock(&buffer->lock);
-    return GPUMEM_OK;
+    return status;
 }
 
 /* The names of the streams as they are now, in `copy`: another thread may make a view meanwhile and

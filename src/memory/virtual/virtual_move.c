@@ -118,11 +118,11 @@ static void exchange(struct gm_range *range, struct gm_range *old) {
 static gpumem_status move_locked(struct gm_virtual_resource *v, gpumem_buffer *buffer,
                                  size_t capacity, gpumem_buffer *remains) {
     struct gm_range *range = buffer->allocation.cookie, *old = NULL;
-    if (range->extent.mirrors)
-        return gm_fail(
-            GPUMEM_ERROR_NOT_SUPPORTED,
-            "a buffer that is mapped for the CPU cannot be moved: its host pointer stays");
-    gpumem_status status = gm_buffer_not_held(buffer, "move");
+    gpumem_status status = gm_buffer_not_held(buffer, "move"); /* by a host view, for a while */
+    if (status == GPUMEM_OK && range->extent.mirrors)
+        status =
+            gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                    "a buffer that is mapped for the CPU cannot be moved: its host pointer stays");
     if (status == GPUMEM_OK)
         status = make_place(v, &range->extent, capacity, &old);
     if (status != GPUMEM_OK)

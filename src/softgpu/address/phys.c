@@ -5,13 +5,13 @@
 #include "softgpu/address/dma_file.h"
 #include "softgpu/address/epoch.h"
 #include "softgpu/address/memfile.h"
+#include "softgpu/address/object.h"
 #include "softgpu/core/chapter.h"
 #include "softgpu/core/config.h"
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/device/notification.h"
 #include "softgpu/device/profile.h"
-#include "softgpu/multicast/multicast.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -157,6 +157,13 @@ static struct sg_phys_place *new_place(const CUmemAllocationProp *prop, int devi
     return place;
 }
 
+CUmemAllocationProp sg_plain_prop(int device) {
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED};
+    prop.location.type = device < 0 ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device < 0 ? 0 : device;
+    return prop;
+}
+
 CUresult sg_phys_create(const CUmemAllocationProp *prop, size_t size, struct sg_phys **phys) {
     int device = prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? prop->location.id : -1;
     const unsigned types = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR | CU_MEM_HANDLE_TYPE_FABRIC;
@@ -254,8 +261,8 @@ static void reclaim(struct sg_retired *retired) {
 void sg_phys_unref(struct sg_phys *phys) {
     if (--phys->refs > 0)
         return;
-    if (phys->kind == SG_PHYS_TEAM) {
-        sg_multicast_end(phys);
+    if (phys->ops) {
+        phys->ops->end(phys);
         return;
     }
     if (!phys->imported)
@@ -324,6 +331,10 @@ static CUresult import_new(int fd, const struct sg_share_trailer *trailer, struc
     place->phys.imported = true;
     *phys = &place->phys;
     return CUDA_SUCCESS;
+}
+
+bool sg_phys_has_own_file(const struct sg_phys *phys) {
+    return phys->kind == SG_PHYS_FD;
 }
 
 bool sg_phys_exported(int fd) {

@@ -8,17 +8,13 @@
 
 static struct sg_window *_Atomic directory[SG_WINDOW_LIMIT];
 static struct sg_extents addresses; /* page number = address / SG_PAGE */
-static uint64_t used;
+static uint64_t used;               /* bytes taken */
 
 struct sg_window *sg_window_find(CUdeviceptr address) {
     uint64_t index = address >> SG_WINDOW_SHIFT;
     if (index >= SG_WINDOW_LIMIT)
         return NULL;
     return atomic_load_explicit(&directory[index], memory_order_acquire);
-}
-
-uint64_t sg_addresses_used(void) {
-    return used;
 }
 
 /* Page tables for windows that follow one another; zero pages, so untouched parts cost nothing. */

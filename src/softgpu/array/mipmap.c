@@ -121,7 +121,7 @@ CUresult sg_cuMipmappedArrayCreate(CUmipmappedArray *pHandle,
                                    unsigned int numMipmapLevels) {
     struct sg_context *context;
     CUresult result = sg_context_current(&context);
-    if (result == CUDA_SUCCESS && sg_old_is(context))
+    if (result == CUDA_SUCCESS && sg_context_has_32_bit_addresses(context))
         result = CUDA_ERROR_INVALID_CONTEXT;
     if (result != CUDA_SUCCESS)
         return result;

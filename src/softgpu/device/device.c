@@ -57,7 +57,7 @@ bool sg_device_reaches(int device, int owner) {
     return device == owner || devices[device].links[owner].peer_access;
 }
 
-/* What only several devices have together: a team of one is none. */
+/* What only several devices have together: one device alone has no multicast objects. */
 static void claim_machine(int count) {
     for (int i = 0; i < count; i++) {
         devices[i].multicast = devices[i].multicast && count > 1;

@@ -116,7 +116,7 @@ static void zero_outputs(struct sg_arguments arguments, unsigned outputs) {
 /* Under the lock. True when *result, for the kind of the current context, is the answer. */
 static bool kind_answers(gpumem_driver_fn fn, struct sg_arguments arguments, CUresult *result) {
     const struct sg_context *context = sg_rules[fn].flags & SG_WIDE_ONLY ? sg_context_peek() : NULL;
-    if (!context || !context->alive || !sg_old_is(context))
+    if (!context || !context->alive || !sg_context_has_32_bit_addresses(context))
         return false;
     zero_outputs(arguments, sg_rules[fn].outputs);
     *result = CUDA_ERROR_INVALID_CONTEXT;

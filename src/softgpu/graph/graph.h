@@ -141,10 +141,6 @@ void sg_graph_memory_release(CUdeviceptr address);
 /* Does it lie in a graph allocation, whether there is memory now or not? Is it the first byte? */
 bool sg_graph_memory_is(CUdeviceptr address);
 bool sg_graph_memory_starts(CUdeviceptr address);
-/* cuMemFreeAsync and cuMemFree of a range of kind SG_RANGE_GRAPH: what a launch left. The second
- * waits for the work of the current context. */
-CUresult sg_graph_memory_free_async(struct sg_range *range, struct sg_stream *stream);
-CUresult sg_graph_memory_free(struct sg_range *range);
 /* Gives back what is idle in the device's pool for graphs. Returns the bytes. */
 uint64_t sg_graph_memory_reclaim(int device);
 

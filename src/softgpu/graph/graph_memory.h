@@ -2,7 +2,7 @@
 #ifndef SG_GRAPH_GRAPH_MEMORY_H
 #define SG_GRAPH_GRAPH_MEMORY_H
 
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 #include "softgpu/graph/exec.h"
 
 #define SG_GRAPH_STEP ((size_t)32 << 20) /* pools grow by multiples of this, as on H200 */
@@ -43,6 +43,9 @@ struct sg_graph_block {
     uint64_t generation;      /* of the last allocation that was queued */
     uint64_t mapped;          /* whose memory is mapped; 0 for none */
 };
+
+/* Of the range of what a launch left. */
+extern const struct sg_range_ops sg_graph_range_ops;
 
 struct sg_graph_block *sg_graph_block_at(CUdeviceptr address);
 void sg_graph_block_unref(struct sg_graph_block *block);

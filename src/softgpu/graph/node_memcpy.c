@@ -11,7 +11,7 @@ static CUresult resolve(struct sg_graph *graph, CUgraphNodeParams *params) {
 }
 
 static CUresult check_operands(const CUgraphNodeParams *params) {
-    return sg_copy_check_3d(params->memcpy.copyCtx, &params->memcpy.copyParams);
+    return sg_copy_check_3d(params->memcpy.copyCtx, &params->memcpy.copyParams, sg_graph_memory_is);
 }
 
 static CUresult check_update(const CUgraphNodeParams *params) {
@@ -61,7 +61,7 @@ static CUgraphExecUpdateResult compare(const CUgraphNodeParams *now_params,
 
 static bool reachable(CUmemorytype type, CUdeviceptr device, const void *host) {
     CUdeviceptr address = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
-    enum sg_where where = sg_memory_where(address, 1, NULL);
+    enum sg_where where = sg_place_at(address, 1).where;
     return type != CU_MEMORYTYPE_ARRAY && (where == SG_WHERE_DEVICE || where == SG_WHERE_HOST);
 }
 

@@ -19,7 +19,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     bool wraps = set->elementSize == 4 || set->elementSize == 2;
     if (wraps && set->width * set->elementSize == 0)
         return CUDA_SUCCESS;
-    return sg_set_check(set);
+    return sg_set_check(set, sg_graph_memory_is);
 }
 
 static CUresult check_captured(const CUgraphNodeParams *params) {
@@ -27,7 +27,7 @@ static CUresult check_captured(const CUgraphNodeParams *params) {
 }
 
 static CUresult check_operands(const CUgraphNodeParams *params) {
-    return sg_set_check(&params->memset);
+    return sg_set_check(&params->memset, sg_graph_memory_is);
 }
 
 static CUresult check_update(const CUgraphNodeParams *params) {

@@ -1,5 +1,5 @@
 /* Parameters of nodes: checked, copied deeply, compared, freed, each as its type's row says. */
-#include "softgpu/address/memory.h"
+#include "softgpu/address/range.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/graph/nodes.h"
 #include "softgpu/graph/update.h"

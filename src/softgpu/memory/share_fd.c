@@ -15,7 +15,7 @@ static bool may_export(const struct sg_memory *memory, CUmemAllocationHandleType
     bool known =
         type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || type == CU_MEM_HANDLE_TYPE_FABRIC;
     unsigned asked = (unsigned)memory->phys->prop.requestedHandleTypes;
-    return known && (asked & (unsigned)type) && memory->phys->kind == SG_PHYS_FD &&
+    return known && (asked & (unsigned)type) && sg_phys_has_own_file(memory->phys) &&
            !memory->imported;
 }
 

@@ -17,10 +17,7 @@
 #include <string.h>
 
 void sg_variable_range_free(struct sg_range *range) {
-    if (range->kind == SG_RANGE_MANAGED)
-        sg_managed_free(range);
-    else
-        sg_allocation_free(range);
+    range->ops->end(range);
 }
 
 static bool in_bank(const struct sg_image_variable *variable) {

@@ -213,7 +213,7 @@ static uint64_t checksum(const struct pointer_data *data) {
 
 CUresult sg_cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr ptr) {
     struct sg_range *range = sg_range_find(ptr);
-    if (!out || !range || range->kind != SG_RANGE_POOL || range->start != ptr)
+    if (!out || !range || range->ops != &sg_pool_range_ops || range->start != ptr)
         return CUDA_ERROR_INVALID_VALUE;
     const struct sg_block *block = range->owner;
     const struct sg_pool *pool = block->segment->pool;
