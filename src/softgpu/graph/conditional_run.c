@@ -5,6 +5,7 @@
  */
 #include "softgpu/graph/exec.h"
 
+#include "base/growing_array.h"
 #include "softgpu/graph/node_type.h"
 
 #include <stdlib.h>
@@ -41,14 +42,8 @@ static CUresult add_part(struct loop *loop, struct sg_context *context,
 
 static CUresult add_work(struct loop *loop, struct sg_context *context,
                          const struct sg_exec_node *node) {
-    if (loop->count == loop->room) {
-        size_t room = loop->room ? loop->room * 2 : 8;
-        struct item *items = reallocarray(loop->items, room, sizeof *items);
-        if (!items)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        loop->items = items;
-        loop->room = room;
-    }
+    if (!GM_RESERVE(loop->items, loop->room, loop->count + 1))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     struct sg_op *op;
     CUresult result = sg_work_make(context, node, &op);
     if (result == CUDA_SUCCESS)

@@ -1,25 +1,15 @@
 #include "softgpu/graph/edges.h"
 
+#include "base/growing_array.h"
 #include "softgpu/graph/node_type.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 bool sg_edges_reserve(struct sg_edges *edges, size_t more) {
     size_t wanted;
     if (__builtin_add_overflow(edges->count, more, &wanted))
         return false;
-    if (wanted <= edges->room)
-        return true;
-    size_t room = edges->room < 2 ? 2 : edges->room * 2;
-    if (room < wanted)
-        room = wanted;
-    struct sg_edge *list = reallocarray(edges->list, room, sizeof *list);
-    if (!list)
-        return false;
-    edges->list = list;
-    edges->room = room;
-    return true;
+    return GM_RESERVE(edges->list, edges->room, wanted);
 }
 
 static void append(struct sg_edges *edges, struct sg_node *node, const CUgraphEdgeData *data) {

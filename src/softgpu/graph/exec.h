@@ -66,7 +66,8 @@ struct sg_plan {
     size_t *waits;
     size_t wait_count, wait_room;
     struct sg_lane *lanes;
-    unsigned lane_count, lane_room;
+    unsigned lane_count;
+    size_t lane_room;
 };
 
 struct sg_exec {

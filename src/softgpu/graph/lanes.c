@@ -7,6 +7,7 @@
  */
 #include "softgpu/graph/exec.h"
 
+#include "base/growing_array.h"
 #include "softgpu/graph/node_type.h"
 #include "softgpu/stream/schedule.h"
 
@@ -33,14 +34,8 @@ struct numbers {
 };
 
 static bool push(struct numbers *numbers, size_t number) {
-    if (numbers->count == numbers->room) {
-        size_t room = numbers->room ? numbers->room * 2 : 64;
-        size_t *list = reallocarray(numbers->list, room, sizeof *list);
-        if (!list)
-            return false;
-        numbers->list = list;
-        numbers->room = room;
-    }
+    if (!GM_RESERVE(numbers->list, numbers->room, numbers->count + 1))
+        return false;
     numbers->list[numbers->count++] = number;
     return true;
 }
@@ -71,14 +66,8 @@ static void layout_free(struct layout *layout) {
 
 /* A vertex without dependencies yet; NONE when out of memory. */
 static size_t add_vertex(struct layout *layout, struct sg_exec_node *node) {
-    if (layout->count == layout->room) {
-        size_t room = layout->room ? layout->room * 2 : 64;
-        struct vertex *list = reallocarray(layout->vertices, room, sizeof *list);
-        if (!list)
-            return NONE;
-        layout->vertices = list;
-        layout->room = room;
-    }
+    if (!GM_RESERVE(layout->vertices, layout->room, layout->count + 1))
+        return NONE;
     layout->vertices[layout->count] =
         (struct vertex){.node = node, .first = layout->deps.count, .step = NONE, .seen = NONE};
     return layout->count++;
@@ -250,14 +239,8 @@ static bool fits(const struct sg_lane *lane, const struct sg_exec_node *node) {
 
 static bool add_lane(struct sg_exec *exec, struct sg_plan *plan, const struct sg_exec_node *node,
                      unsigned *lane) {
-    if (plan->lane_count == plan->lane_room) {
-        unsigned room = plan->lane_room ? plan->lane_room * 2 : 8;
-        struct sg_lane *lanes = reallocarray(plan->lanes, room, sizeof *lanes);
-        if (!lanes)
-            return false;
-        plan->lanes = lanes;
-        plan->lane_room = room;
-    }
+    if (!GM_RESERVE(plan->lanes, plan->lane_room, (size_t)plan->lane_count + 1))
+        return false;
     struct sg_context *context = node && node->context ? node->context : exec->context;
     struct sg_stream *stream = sg_stream_new(context, CU_STREAM_NON_BLOCKING, SG_PRIORITY_LEAST);
     if (!stream)

@@ -1,6 +1,8 @@
 /* Captures as objects: which streams and events are part of one, and the nodes that it adds. */
 #include "softgpu/stream/capture.h"
 
+#include "base/growing_array.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,21 +35,8 @@ static void unref(struct sg_capture *capture) {
 /* ---- Dependency sets ------------------------------------------------------------------------ */
 
 static bool reserve(struct sg_dependencies *set, size_t count) {
-    if (count <= set->room)
-        return true;
-    size_t room = set->room < 2 ? 4 : set->room * 2;
-    if (room < count)
-        room = count;
-    CUgraphNode *nodes = reallocarray(set->nodes, room, sizeof *nodes);
-    if (!nodes)
-        return false;
-    set->nodes = nodes;
-    CUgraphEdgeData *data = reallocarray(set->data, room, sizeof *data);
-    if (!data)
-        return false;
-    set->data = data;
-    set->room = room;
-    return true;
+    size_t room = set->room; /* of both lists: it has grown when they have */
+    return GM_RESERVE(set->nodes, room, count) && GM_RESERVE(set->data, set->room, count);
 }
 
 bool sg_edge_data_plain(const CUgraphEdgeData *data) {
