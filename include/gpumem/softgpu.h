@@ -40,8 +40,8 @@ typedef enum softgpu_fault_mode {
 typedef enum softgpu_schedule {
     SOFTGPU_SCHEDULE_EAGER = 0, /* work runs as soon as it may */
     SOFTGPU_SCHEDULE_LATE = 1,  /* work runs when something waits for it, or nothing else can */
-    SOFTGPU_SCHEDULE_RANDOM =
-        2, /* which runnable stream goes next, and when, is drawn from a seed */
+    /* Which runnable stream goes next, and when, is drawn from a seed. */
+    SOFTGPU_SCHEDULE_RANDOM = 2,
 } softgpu_schedule;
 
 /* What became of a function of the table in this build of softgpu. An unproved one is a fault of
@@ -59,9 +59,11 @@ typedef enum softgpu_function_state {
  * An external semaphore as softgpu imports it (CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD: a
  * binary one, ..._TIMELINE_SEMAPHORE_FD: a timeline): a memory file of SOFTGPU_SEMAPHORE_SIZE bytes
  * that begins with this and is sealed against shrinking, growing and further seals. Any process
- * that has the descriptor may map it and signal or wait by atomic operations on `value`: binary 1
- * signaled, 0 not. A wait changes 1 to 0 by compare-and-exchange; a signal stores 1. timeline   a
- * signal stores its value; a wait is over when `value` is at least its own.
+ * that has the descriptor may map it and signal or wait by atomic operations on `value`:
+ *
+ *     binary     1 signaled, 0 not. A wait changes 1 to 0 by compare-and-exchange; a signal
+ *                stores 1.
+ *     timeline   A signal stores its value; a wait is over when `value` is at least its own.
  */
 #define SOFTGPU_SEMAPHORE_MAGIC   "softgpu sync\n"
 #define SOFTGPU_SEMAPHORE_VERSION 1u

@@ -19,8 +19,10 @@ static struct sg_node *copy_of(const struct copying *copying, const struct sg_no
     return copying->copies[node->mark - copying->first];
 }
 
+static struct sg_graph *clone_graph(const struct sg_graph *graph);
+
 static struct sg_graph *clone_into(const struct sg_graph *graph, struct sg_node *owner) {
-    struct sg_graph *clone = sg_graph_clone(graph);
+    struct sg_graph *clone = clone_graph(graph);
     if (clone)
         clone->owner = owner;
     return clone;
@@ -100,7 +102,8 @@ static bool clone_edges(const struct sg_graph *graph, const struct copying *copy
     return true;
 }
 
-struct sg_graph *sg_graph_clone(const struct sg_graph *graph) {
+/* A deep copy with its own handles, or NULL; embedded graphs are copied with it. */
+static struct sg_graph *clone_graph(const struct sg_graph *graph) {
     struct copying copying = {.first = sg_graph_walks(graph->count)};
     struct sg_graph *clone = sg_graph_new();
     copying.copies = calloc(graph->count ? graph->count : 1, sizeof *copying.copies);
@@ -125,7 +128,7 @@ CUresult sg_cuGraphClone(CUgraph *phGraphClone, CUgraph originalGraph) {
     CUresult result = sg_graph_may_copy(graph);
     if (result != CUDA_SUCCESS)
         return result;
-    struct sg_graph *clone = sg_graph_clone(graph);
+    struct sg_graph *clone = clone_graph(graph);
     if (!clone)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *phGraphClone = SG_HANDLE_POINTER(CUgraph, clone->handle);

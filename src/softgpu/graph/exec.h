@@ -107,8 +107,7 @@ void sg_exec_unref(struct sg_exec *exec);
 /* The copy of a graph's node, or NULL when it was not there. */
 struct sg_exec_node *sg_exec_node_find(const struct sg_exec *exec, CUgraphNode node);
 
-/* ---- Ages of launches (exec_objects.c) --------------------------------------------------------
- */
+/* ---- Ages of launches (exec_objects.c) ------------------------------------------------------- */
 
 /* Whoever has a reference keeps the user objects that updates give up from then on. */
 struct sg_launch_age *sg_launch_age_new(void); /* with one reference; NULL when out of memory */

@@ -10,10 +10,6 @@
 
 static uint64_t last_id, last_walk;
 
-uint64_t sg_graph_walk(void) {
-    return ++last_walk;
-}
-
 uint64_t sg_graph_walks(size_t count) {
     uint64_t first = last_walk + 1;
     last_walk += count;
@@ -159,7 +155,8 @@ void sg_graph_free(struct sg_graph *graph) {
     end_graphs(graph);
 }
 
-void sg_node_free(struct sg_node *node) {
+/* Takes a node out of its graph, with its edges, and frees it. */
+static void free_node(struct sg_node *node) {
     struct sg_graph *graphs = NULL;
     int64_t memory = is_memory(node);
     if (node->child)
@@ -179,7 +176,7 @@ void sg_node_free(struct sg_node *node) {
 static CUresult check_dependencies(const struct sg_graph *graph,
                                    struct sg_node *const *dependencies, const CUgraphEdgeData *data,
                                    size_t count, const struct sg_node_type *type) {
-    uint64_t walk = sg_graph_walk();
+    uint64_t walk = sg_graph_walks(1);
     for (size_t i = 0; i < count; i++) {
         struct sg_node *node = dependencies[i];
         if (!node || node->graph != graph || node->mark == walk)
@@ -222,7 +219,7 @@ static CUresult add(struct sg_graph *graph, struct sg_node *const *dependencies,
     if (result == CUDA_SUCCESS && type->furnish)
         result = type->furnish(graph, made, params);
     if (result != CUDA_SUCCESS) {
-        sg_node_free(made);
+        free_node(made);
         return result;
     }
     sg_node_link(graph, made);
@@ -280,6 +277,6 @@ CUresult sg_cuGraphDestroyNode(CUgraphNode hNode) {
         return CUDA_ERROR_ILLEGAL_STATE;
     if (node->graph->memory_nodes || sg_node_is_updatable(node))
         return CUDA_ERROR_NOT_SUPPORTED;
-    sg_node_free(node);
+    free_node(node);
     return CUDA_SUCCESS;
 }

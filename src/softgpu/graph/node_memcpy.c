@@ -25,8 +25,7 @@ static CUresult check(const CUgraphNodeParams *params) {
     return params->memcpy.reserved ? CUDA_ERROR_INVALID_VALUE : check_update(params);
 }
 
-/* ---- Updates: the kinds of memory and the number of dimensions stay, of rows all of the shape -
- */
+/* ---- Updates: the kinds of memory and the number of dimensions stay, of rows all of the shape  */
 
 static int dimensions(const CUDA_MEMCPY3D *copy) {
     return copy->Depth > 1 ? 3 : copy->Height > 1 ? 2 : 1;

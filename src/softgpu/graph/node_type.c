@@ -53,8 +53,7 @@ const struct sg_node_type *sg_node_type(CUgraphNodeType type) {
     return (size_t)type < sizeof types / sizeof types[0] ? types[type] : &unknown;
 }
 
-/* ---- Members ----------------------------------------------------------------------------------
- */
+/* ---- Members --------------------------------------------------------------------------------- */
 
 /* `value` stays as it is for types without such a member. */
 static void read_member(const CUgraphNodeParams *params, size_t offset, void *value, size_t size) {

@@ -48,9 +48,6 @@ void sg_kernel_narrow(CUDA_KERNEL_NODE_PARAMS *to, const CUDA_KERNEL_NODE_PARAMS
 /* node_params.c: whether the bytes that the type does not use are zero. */
 bool sg_params_unused_zero(const CUgraphNodeParams *params);
 
-/* Replaces a node's parameters by checked copies of the given ones, of the same type. */
-CUresult sg_node_set(struct sg_node *node, CUgraphNodeParams *params);
-
 /* node_kernel_params.c */
 CUresult sg_kernel_params_check(const CUDA_KERNEL_NODE_PARAMS_v3 *params);
 CUresult sg_kernel_params_copy(CUDA_KERNEL_NODE_PARAMS_v3 *to,

@@ -304,7 +304,7 @@ void sg_stream_enqueue(struct sg_stream *stream, struct sg_op *op) {
         stop_working(stream);
 }
 
-bool sg_stream_free(struct sg_stream *stream) {
+bool sg_stream_may_run_now(struct sg_stream *stream) {
     const struct sg_stream *legacy = stream->context->legacy;
     if (sg_schedule_kind() != SG_SCHEDULE_EAGER || stream->head)
         return false;

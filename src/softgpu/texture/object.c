@@ -86,7 +86,7 @@ static CUresult look_up(const void *output, unsigned long long number, bool surf
     return CUDA_SUCCESS;
 }
 
-void sg_samplers_context_end(struct sg_context *context) {
+static void context_end(struct sg_context *context) {
     struct sg_samplers *samplers = context->samplers;
     if (!samplers)
         return;
@@ -243,6 +243,6 @@ static void leaks(struct sg_text *text) {
 const struct sg_chapter sg_texture_chapter = {
     .dump = dump,
     .leaks = leaks,
-    .context_end = {[SG_END_SAMPLERS] = sg_samplers_context_end,
-                    [SG_END_REFERENCES] = sg_references_context_end},
+    .context_end =
+        {[SG_END_SAMPLERS] = context_end, [SG_END_REFERENCES] = sg_references_context_end},
 };
