@@ -29,9 +29,9 @@ static bool node_is_kernel(CUgraphNode handle) {
     return node && sg_type_of(&node->params)->has_kernel_ports;
 }
 
-static void set_attribute(CUgraphNode node, CUlaunchAttributeID id,
+static bool set_attribute(CUgraphNode node, CUlaunchAttributeID id,
                           const CUlaunchAttributeValue *value) {
-    (void)sg_cuGraphKernelNodeSetAttribute(node, id, value);
+    return sg_cuGraphKernelNodeSetAttribute(node, id, value) != CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* The nodes that a new one depends on; what the application removed meanwhile is no dependency. */

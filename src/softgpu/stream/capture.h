@@ -33,8 +33,8 @@ struct sg_capture_graphs {
     bool (*node_exists)(CUgraphNode node);
     bool (*node_is_kernel)(CUgraphNode node);
     /* An attribute of the launch that a kernel node stands for; those that nodes do not have are
-     * left out. */
-    void (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id,
+     * left out. False when out of memory. */
+    bool (*set_attribute)(CUgraphNode node, CUlaunchAttributeID id,
                           const CUlaunchAttributeValue *value);
 };
 /* Set before the first call of the driver; graph/ has them. */
