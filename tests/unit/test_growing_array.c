@@ -1,7 +1,7 @@
 /* Arrays that grow: room, what is kept, and what happens when there is no more. */
 #include "base/growing_array.h"
 
-#include "../fault/refused_host_memory.h"
+#include "refused_host_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

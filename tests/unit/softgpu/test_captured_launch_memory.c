@@ -1,9 +1,9 @@
 /* A launch that a stream captures, with too little memory: the node is whole, or the capture does
  * not end well. */
-#include "../../fault/refused_host_memory.h"
-
-#include "gpumem/cuda_api.h"
 #include "images.h"
+#include "refused_host_memory.h"
+
+#include <gpumem/cuda_api.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
