@@ -26,5 +26,6 @@ bool gm_array_reserve(void *items, size_t *room, size_t wanted, size_t size) {
         return false;
     memcpy(items, &grown, sizeof grown);
     *room = next;
+    /* cppcheck-suppress memleak */ /* the caller's pointer has it */
     return true;
 }
