@@ -164,24 +164,25 @@ CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
 
 /* ---- Graph memory for launches (graph_memory_launch.c) ------------------------------------ */
 
-struct sg_memory_uses;
+struct sg_graph_memory_uses;
 /*
  * What a launch will do to memory, in order of the steps: allocations need memory and must not be
  * left over from an earlier launch (unless `automatic`), frees need an allocation. Changes what the
- * host knows; sg_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone. *uses
+ * host knows; sg_graph_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone. *uses
  * is NULL where there is nothing to do.
  */
-CUresult sg_memory_begin(struct sg_exec *exec, bool automatic, struct sg_memory_uses **uses);
+CUresult sg_graph_memory_begin(struct sg_exec *exec, bool automatic,
+                               struct sg_graph_memory_uses **uses);
 /* After a successful begin, with nothing that fails behind it. */
-void sg_memory_commit(const struct sg_memory_uses *uses);
+void sg_graph_memory_commit(const struct sg_graph_memory_uses *uses);
 /* Gives the operation of an allocation or free node its effect. */
-void sg_memory_step_allocate(CUdeviceptr address, struct sg_op *op);
-void sg_memory_step_free(CUdeviceptr address, struct sg_op *op);
+void sg_graph_memory_step_allocate(CUdeviceptr address, struct sg_op *op);
+void sg_graph_memory_step_free(CUdeviceptr address, struct sg_op *op);
 /* A launch is over, or was not made: memory that nothing uses goes back to the device's pool for
  * graphs. */
-void sg_memory_end(struct sg_memory_uses *uses);
+void sg_graph_memory_end(struct sg_graph_memory_uses *uses);
 /* Memory for the exec's allocations is set aside, without a launch. */
-CUresult sg_memory_upload(struct sg_exec *exec);
+CUresult sg_graph_memory_upload(struct sg_exec *exec);
 
 /* Parts of the chapter's dump and leak report. */
 struct sg_text;

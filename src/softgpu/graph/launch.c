@@ -20,7 +20,7 @@ struct launch {
     struct sg_exec *exec;
     struct sg_stream *stream;
     struct sg_op *gate, *end;
-    struct sg_memory_uses *memory;
+    struct sg_graph_memory_uses *memory;
     struct made *steps;
     uint64_t *numbers; /* of the last operation in each lane so far */
     bool host;         /* a host function is among them */
@@ -154,7 +154,7 @@ static CUresult make(struct launch *launch) {
 
 static void finish_end(struct sg_op *op) {
     struct sg_exec *exec = (struct sg_exec *)(uintptr_t)op->data.words[0];
-    sg_memory_end((struct sg_memory_uses *)(uintptr_t)op->data.words[1]);
+    sg_graph_memory_end((struct sg_graph_memory_uses *)(uintptr_t)op->data.words[1]);
     sg_launch_age_unref((struct sg_launch_age *)(uintptr_t)op->data.words[2]);
     sg_exec_unref(exec);
 }
@@ -226,15 +226,15 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream) {
     bool automatic = exec->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
     CUresult result = check(exec);
     if (result == CUDA_SUCCESS)
-        result = sg_memory_begin(exec, automatic, &launch.memory);
+        result = sg_graph_memory_begin(exec, automatic, &launch.memory);
     if (result != CUDA_SUCCESS)
         return result;
     result = make(&launch);
     if (result == CUDA_SUCCESS) {
-        sg_memory_commit(launch.memory);
+        sg_graph_memory_commit(launch.memory);
         queue(&launch);
     } else {
-        sg_memory_end(launch.memory);
+        sg_graph_memory_end(launch.memory);
     }
     free(launch.steps);
     free(launch.numbers);
@@ -248,7 +248,7 @@ CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream) {
     if (result != CUDA_SUCCESS)
         return result;
     sg_op_wait_for(op, exec->last);
-    result = sg_memory_upload(exec);
+    result = sg_graph_memory_upload(exec);
     if (result != CUDA_SUCCESS) {
         sg_op_free(op);
         return result;

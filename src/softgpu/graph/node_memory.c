@@ -71,7 +71,7 @@ static void hand_out_address(CUgraphNodeParams *to, const CUgraphNodeParams *fro
 }
 
 static void begin_alloc(const struct sg_exec_node *node, struct sg_op *op) {
-    sg_memory_step_allocate(node->params.alloc.dptr, op);
+    sg_graph_memory_step_allocate(node->params.alloc.dptr, op);
 }
 
 static void draw_alloc(const struct sg_picture *picture, const struct sg_node *node) {
@@ -118,7 +118,7 @@ static CUresult furnish_free(struct sg_graph *graph, struct sg_node *node,
 }
 
 static void begin_free(const struct sg_exec_node *node, struct sg_op *op) {
-    sg_memory_step_free(node->params.free.dptr, op);
+    sg_graph_memory_step_free(node->params.free.dptr, op);
 }
 
 static void draw_free(const struct sg_picture *picture, const struct sg_node *node) {

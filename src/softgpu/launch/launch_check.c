@@ -138,7 +138,7 @@ static bool keep_attributes(CUgraphNode node, const struct sg_launch *launch) {
     return kept;
 }
 
-static bool serializes_loosely(const struct sg_launch *launch) {
+static bool serializes_programmatically(const struct sg_launch *launch) {
     for (unsigned i = 0; i < launch->attribute_count; i++)
         if (launch->attributes[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION)
             return launch->attributes[i].value.programmaticStreamSerializationAllowed != 0;
@@ -199,8 +199,8 @@ static CUresult capture(struct sg_stream *stream, const struct sg_function *func
         sg_dependencies_clear(&before);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (serializes_loosely(launch))
-        sg_capture_serialize_loosely(stream);
+    if (serializes_programmatically(launch))
+        sg_capture_serialize_programmatically(stream);
     CUresult result = sg_capture_node_at(stream, &params, &node);
     if (result == CUDA_SUCCESS) {
         result = complete(stream, node, launch);

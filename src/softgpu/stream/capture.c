@@ -231,13 +231,14 @@ CUresult sg_capture_node(struct sg_stream *stream, CUgraphNodeParams *params) {
     return sg_capture_node_at(stream, params, &node);
 }
 
-void sg_capture_serialize_loosely(struct sg_stream *stream) {
-    static const CUgraphEdgeData loose = {.from_port = CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
-                                          .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
+void sg_capture_serialize_programmatically(struct sg_stream *stream) {
+    static const CUgraphEdgeData programmatic = {.from_port =
+                                                     CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC,
+                                                 .type = CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC};
     struct sg_dependencies *set = &stream->dependencies;
     for (size_t i = 0; i < set->count; i++) {
         if (sg_capture_graphs->node_is_kernel(set->nodes[i]) && sg_edge_data_plain(&set->data[i]))
-            set->data[i] = loose;
+            set->data[i] = programmatic;
     }
 }
 

@@ -90,7 +90,7 @@ void sg_capture_invalidate(struct sg_capture *capture);
 /* A kernel's launch that is captured. The first: kernels that it depends on need not have ended
  * (CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION). The second: who waits for the event
  * depends on that node, by this edge. False when out of memory. */
-void sg_capture_serialize_loosely(struct sg_stream *stream);
+void sg_capture_serialize_programmatically(struct sg_stream *stream);
 bool sg_capture_record_node(struct sg_event *event, struct sg_stream *stream, CUgraphNode node,
                             const CUgraphEdgeData *data);
 /* Whether all that was captured is before the origin's dependencies. */

@@ -373,7 +373,7 @@ static CUresult query(struct sg_event *event) {
     struct sg_stream *stream = event->token.stream;
     if (stream) {
         sg_stream_ref(stream);
-        sg_stream_asked(stream);
+        sg_stream_queried(stream);
         sg_stream_settle(stream);
         sg_stream_unref(stream);
     }

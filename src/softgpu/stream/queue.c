@@ -213,7 +213,7 @@ void sg_context_settle(const struct sg_context *context) {
         complete_marker(stream);
 }
 
-void sg_stream_asked(struct sg_stream *stream) {
+void sg_stream_queried(struct sg_stream *stream) {
     if (sg_schedule_kind() != SG_SCHEDULE_EAGER)
         return;
     struct sg_walk walk;
