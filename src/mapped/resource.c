@@ -116,6 +116,8 @@ static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *
     status = make_resource(device, o, mapped, resource);
     if (status != GPUMEM_OK)
         end(mapped);
+    else if (mapped->mapper.engine.plans)
+        (*resource)->engine = &mapped->mapper.engine;
     return status;
 }
 
