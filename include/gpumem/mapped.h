@@ -100,6 +100,8 @@ typedef struct gpumem_mapped_info {
      * estimate of now; 0 where it gives none. */
     uint64_t budget_bytes, budget_used;
     char refusals[1024]; /* "method: why" of each that was tried before, by "; ". Cut if longer */
+    /* Where the plan of gpumem_mapped_write and _read comes from: gpumem_mapped_calibrate. */
+    gpumem_measured copy_measured;
 } gpumem_mapped_info;
 
 /* `info->size` is to be set. INVALID_ARGUMENT: not a mapped resource. Thread-safe. Vulkan:
@@ -112,13 +114,27 @@ GPUMEM_API gpumem_status gpumem_mapped_get_info(gpumem_resource *resource,
 /*
  * Buffers that the CPU reaches: of a mapped resource, and of pinned or host memory too. `offset`
  * and `bytes` lie in the buffer (INVALID_ARGUMENT). Nothing waits for streams: the caller knows
- * that no queued work uses the bytes. Thread-safe for bytes that do not overlap. No driver call.
+ * that no queued work uses the bytes. Thread-safe for bytes that do not overlap.
+ *
+ * How a copy is made is a matter of its size, by a plan for the CPU, the GPU and the method
+ * (gpumem_mapped_calibrate): the CPU's own stores and loads, without a driver call; or, from a
+ * size on that differs between pinned and pageable host memory, the driver's copy. Either is done
+ * when the call returns, and right for every size and alignment. Memory of the host is always
+ * copied by the CPU; memory that needs flushes is always written by it.
+ *
+ * The driver's copy runs on a stream that the library makes for it (kept with the resource), which
+ * is ordered with no other: it does not wait for blocking streams, as cuMemcpyHtoD does, nor for a
+ * kernel that runs, and stream captures are not disturbed. Where the driver refuses to make the
+ * stream or to begin the copy, the CPU copies. Where it does not say that a copy has ended (after
+ * a device fault), that is the error, the same as for other calls.
  */
 
-/* Copies host memory there, and makes it visible to work that is submitted after the call. */
+/* Copies host memory there, and makes it visible to work that is submitted after the call. Driver:
+ * none for small copies; else cuPointerGetAttribute, cuMemcpyHtoDAsync, cuStreamSynchronize. */
 GPUMEM_API gpumem_status gpumem_mapped_write(gpumem_buffer *buffer, size_t offset, const void *data,
                                              size_t bytes);
-/* Copies to host memory what finished work of the device has left there. */
+/* Copies to host memory what finished work of the device, and this thread, have left there. Driver:
+ * likewise, with cuMemcpyDtoHAsync. */
 GPUMEM_API gpumem_status gpumem_mapped_read(gpumem_buffer *buffer, size_t offset, void *data,
                                             size_t bytes);
 
@@ -135,12 +151,49 @@ GPUMEM_API gpumem_status gpumem_mapped_invalidate(gpumem_buffer *buffer, size_t 
  * order for whoever reads the device's memory: a running kernel that sees the value in an acquire
  * load of system scope, and loads the payload after, sees all of it. (Volatile loads of both are
  * tested too, though PTX does not promise their order; plain loads behind a volatile one may find
- * old bytes in the kernel's cache.)
- * INVALID_ARGUMENT: the flag is not aligned to 4, or lies in the payload.
+ * old bytes in the kernel's cache.) Always by the CPU's stores, so that it never waits behind the
+ * kernel that waits for the flag; a large payload that no running kernel waits for goes faster by
+ * gpumem_mapped_write. INVALID_ARGUMENT: the flag is not aligned to 4, or lies in the payload. No
+ * driver call.
  */
 GPUMEM_API gpumem_status gpumem_mapped_publish(gpumem_buffer *buffer, size_t offset,
                                                const void *data, size_t bytes, size_t flag_offset,
                                                uint32_t value);
+
+/* ---- Calibration ----------------------------------------------------------------------------- */
+
+typedef struct gpumem_mapped_calibrate_options {
+    size_t size;
+    size_t maximum_bytes;     /* the largest copy that is measured, 8 at least; 0: 64 MiB */
+    uint64_t run_nanoseconds; /* for one way at one size, at most; 0: 1,000,000 */
+    int keep_nothing;         /* 1: for this process alone; the calibration file stays as it is */
+} gpumem_mapped_calibrate_options;
+#define GPUMEM_MAPPED_CALIBRATE_OPTIONS(...)                                                       \
+    GPUMEM_OPTIONS(gpumem_mapped_calibrate_options, __VA_ARGS__)
+
+/*
+ * Measures on memory of `resource`, a mapped one or a wrapper around one, which stores, which loads
+ * and from which size on the driver's copy is the fastest, from pinned and from pageable host
+ * memory. All mapped resources of the process with that device and method copy by it from then on.
+ * Without it a plan is in use that is good in general, so a program need not call this; one that
+ * copies many megabytes may do so once on a machine, as the plan is kept.
+ *
+ * The calibration file: the plan is kept by CPU, driver, GPU and method in $XDG_CACHE_HOME/gpumem,
+ * or ~/.cache/gpumem, and taken by later processes when they make their first resource of the
+ * method. Where that cannot be written, or holds what the library did not write, it is as if there
+ * were none. Set-uid programs do without. To measure anew, call this again, or delete it.
+ *
+ * Blocks for one to two seconds at the default options, and at the end for work that is queued
+ * anywhere on the device, as giving back pinned memory does; work that runs meanwhile on the
+ * device, the bus or the CPU disturbs the result. `maximum_bytes` are allocated three times: of the
+ * resource, pinned, and ordinary memory. Thread-safe. NOT_SUPPORTED: no device memory that the CPU
+ * has mapped; the CPU alone copies memory of the host (method HOST too). After an error the plan is
+ * as before, unless the measurement was done and only giving back the memory failed. Driver: those
+ * of an allocation and a free of the resource and of pinned memory, cuStreamCreate,
+ * cuMemcpyHtoDAsync, cuMemcpyDtoHAsync, cuStreamSynchronize.
+ */
+GPUMEM_API gpumem_status gpumem_mapped_calibrate(gpumem_resource *resource,
+                                                 const gpumem_mapped_calibrate_options *options);
 
 /* ---- Views ----------------------------------------------------------------------------------- */
 
@@ -173,6 +226,12 @@ GPUMEM_API void *gpumem_host_view_pointer(const gpumem_host_view *view);
 /* As gpumem_mapped_get_info. */
 GPUMEM_API gpumem_status gpumem_host_view_get_info(const gpumem_host_view *view,
                                                    gpumem_mapped_info *info);
+/* As gpumem_mapped_write and _read, by the plan of the device and the view's method. NOT_SUPPORTED:
+ * a buffer that is read-only is not written. */
+GPUMEM_API gpumem_status gpumem_host_view_write(gpumem_host_view *view, size_t offset,
+                                                const void *data, size_t bytes);
+GPUMEM_API gpumem_status gpumem_host_view_read(gpumem_host_view *view, size_t offset, void *data,
+                                               size_t bytes);
 /* As gpumem_mapped_flush and _invalidate, of the buffer's bytes. */
 GPUMEM_API gpumem_status gpumem_host_view_flush(gpumem_host_view *view, size_t offset,
                                                 size_t bytes);

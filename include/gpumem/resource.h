@@ -175,10 +175,10 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_pinned_resource_create(
  */
 GPUMEM_API gpumem_status gpumem_pinned_warm_up(gpumem_resource *resource, size_t bytes);
 
-/* Where a number of threads comes from. */
+/* Where a number of threads, or a plan of copies (gpumem/mapped.h), comes from. */
 typedef enum gpumem_measured {
     GPUMEM_MEASURED_NEVER = 0,  /* the option's, or the default */
-    GPUMEM_MEASURED_HERE = 1,   /* in this process, on a slab that it made */
+    GPUMEM_MEASURED_HERE = 1,   /* in this process */
     GPUMEM_MEASURED_BEFORE = 2, /* in another process: from the calibration file */
 } gpumem_measured;
 

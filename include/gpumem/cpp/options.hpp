@@ -107,6 +107,13 @@ struct mapped_options {
     std::uint64_t maximum_bytes = 0;
 };
 
+/* gpumem_mapped_calibrate_options */
+struct mapped_calibrate_options {
+    std::size_t maximum_bytes = 0;
+    std::uint64_t run_nanoseconds = 0;
+    bool keep_nothing = false;
+};
+
 /* gpumem_host_view_options */
 struct host_view_options {
     gpumem_mapped_method method = GPUMEM_MAPPED_ANY;
@@ -307,6 +314,15 @@ inline gpumem_mapped_options in_c(const mapped_options &from) noexcept {
     to.cache_bytes = from.cache_bytes;
     to.slab_bytes = from.slab_bytes;
     to.maximum_bytes = from.maximum_bytes;
+    return to;
+}
+
+inline gpumem_mapped_calibrate_options in_c(const mapped_calibrate_options &from) noexcept {
+    gpumem_mapped_calibrate_options to{};
+    to.size = sizeof to;
+    to.maximum_bytes = from.maximum_bytes;
+    to.run_nanoseconds = from.run_nanoseconds;
+    to.keep_nothing = from.keep_nothing;
     return to;
 }
 

@@ -157,6 +157,8 @@ struct gm_mapped {
     void (*settle)(void *user);
 };
 
+struct gm_engine;
+
 struct gpumem_resource {
     unsigned generation;
     gpumem_device *device;
@@ -171,6 +173,7 @@ struct gpumem_resource {
     const struct gm_quick_ops *quick; /* or NULL */
     struct gm_tally tally;            /* of the quick way */
     struct gm_mapped *mapped;         /* or NULL; a wrapper's is that of what it wraps */
+    struct gm_engine *engine;         /* mapped/engine.h; likewise */
     int users;                        /* made of the user's functions */
     int transparent;                  /* a wrapper without a limit of its own */
     int own_stream; /* in stream order, and has a stream for callers that name none */

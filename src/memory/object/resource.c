@@ -35,6 +35,7 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
         made->chunks = upstream ? upstream->chunks : NULL;
         made->own_stream = upstream && upstream->own_stream;
         made->mapped = upstream ? upstream->mapped : NULL;
+        made->engine = upstream ? upstream->engine : NULL;
     }
     made->properties = (gpumem_resource_properties){
         .size = sizeof made->properties, .handle_type = GPUMEM_HANDLE_NONE, .granularity = 1};
