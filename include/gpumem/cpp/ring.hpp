@@ -1,6 +1,6 @@
 /*
- * Rings of chunks that the CPU fills and the device reads. Contracts: gpumem/ring.h, of the call
- * that a member is named after.
+ * Rings of chunks that the CPU fills and the device reads. Contracts: gpumem/ring.h, under the C
+ * call of the same name.
  */
 #ifndef GPUMEM_CPP_RING_HPP
 #define GPUMEM_CPP_RING_HPP
