@@ -1,5 +1,5 @@
 /*
- * Resources that wrap other resources: a trace that can be replayed, call sites of live
+ * Resources that wrap other resources: a log that can be replayed, call sites of live
  * allocations, alignment, and a callback or a second resource for when memory runs out.
  * gpumem/resource.h has the limit and the readable log; docs/wrappers.md shows all of them.
  *
@@ -24,7 +24,7 @@ extern "C" {
  * failure. Called by one thread at a time. It must not call the resource that writes. */
 typedef int (*gpumem_write_fn)(void *user, const char *text, size_t bytes);
 
-/* ---- A trace that can be replayed ------------------------------------------------------------ */
+/* ---- A log that can be replayed -------------------------------------------------------------- */
 
 typedef struct gpumem_trace_options {
     size_t size;
@@ -53,7 +53,7 @@ GPUMEM_API gpumem_status gpumem_trace_note(gpumem_resource *resource, const char
 
 /*
  * Writes the buffered lines, as destroying the resource does. SYSTEM: something could not be
- * written, now or earlier; the trace ends there, with a whole line if the file allows it, and the
+ * written, now or earlier; the log ends there, with a whole line if the file allows it, and the
  * message says how many lines are missing. INVALID_ARGUMENT: not a trace resource. Thread-safe; no
  * driver call; blocks while the file is written.
  */

@@ -210,7 +210,7 @@ inline gpumem_failure_options in_c(const failure_options &from) noexcept {
 
 } // namespace detail
 
-/* ---- A trace that can be replayed ------------------------------------------------------------ */
+/* ---- A log that can be replayed -------------------------------------------------------------- */
 
 inline result<resource> try_trace_resource(resource_ref upstream,
                                            const trace_options &options) noexcept {
