@@ -15,15 +15,16 @@ gpumem_status gm_object_check(unsigned generation, const char *name, const char 
     if (generation == gm_fork_generation())
         return GPUMEM_OK;
     if (generation == GM_DESTROYED)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "%s: `%s` was destroyed before (freed, closed)", call, name);
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: `%s` has been destroyed (freed, closed)",
+                       call, name);
     if (gm_fork_was_before(generation))
         return gm_fail(GPUMEM_ERROR_FORKED,
-                       "%s: the object was made before fork, by the parent; a child must start "
-                       "anew with exec",
+                       "%s: the object was made before fork, by the parent; a child must use exec "
+                       "and open the library itself",
                        call);
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                   "%s: `%s` is no object of this library, or was destroyed long ago", call, name);
+                   "%s: `%s` is not an object of this library, or was destroyed long ago", call,
+                   name);
 }
 
 void gm_bury(void *object) {

@@ -14,7 +14,7 @@ static gpumem_status lost(const char *call, int error) {
     if (error == EBADF || error == ENOTSOCK || error == EINVAL || error == ENOTCONN ||
         error == EOPNOTSUPP)
         return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, error, call,
-                              "this is no connected Unix socket");
+                              "not a connected Unix socket");
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, call, "cannot talk to the other process");
     return gm_fail_system(GPUMEM_ERROR_PEER, error, call, "the other process is gone");
@@ -49,7 +49,7 @@ int gm_deadline_left(const struct gm_deadline *deadline) {
 }
 
 static gpumem_status too_late(const struct gm_deadline *deadline) {
-    return gm_fail(GPUMEM_ERROR_PEER, "the other process did not do its part within %d ms",
+    return gm_fail(GPUMEM_ERROR_PEER, "the other process did not respond within %d ms",
                    deadline->timeout_ms);
 }
 
@@ -86,7 +86,7 @@ static gpumem_status send_message(int socket, const struct msghdr *given, size_t
             /* More descriptors under way than may be open: the other side has to take some. */
             if (gm_deadline_left(deadline) == 0)
                 return gm_fail_system(GPUMEM_ERROR_PEER, ETOOMANYREFS, "sendmsg",
-                                      "the other process takes no descriptors");
+                                      "the other process does not accept descriptors");
             nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
             continue;
         }
@@ -292,7 +292,7 @@ gpumem_status gm_socket_receive_fds(int socket, void *data, size_t bytes, int *f
         return status;
     if (cut)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EMFILE, "recvmsg",
-                              "no room for %zu descriptors more (see ulimit -n)", count);
+                              "no room for %zu more descriptors (see ulimit -n)", count);
     return gm_fail(GPUMEM_ERROR_DATA, "the other process sent %s descriptors than the %zu promised",
                    have > count ? "more" : "fewer", count);
 }

@@ -78,7 +78,7 @@ static gpumem_status from_upstream(struct gm_cache *cache, struct gm_lane *lane,
         *block = from_lane(cache, lane, request);
         pthread_mutex_unlock(&cache->lock);
         if (!*block)
-            status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a block");
+            status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a block");
     }
     pthread_mutex_unlock(&cache->grow);
     return status;
@@ -105,7 +105,7 @@ gpumem_status gm_cache_take(struct gm_cache *cache, const gpumem_request *reques
         *block = from_cache(cache, lane, request);
     pthread_mutex_unlock(&cache->lock);
     if (!lane)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     if (*block)
         return GPUMEM_OK;
     give_surplus_back(cache);

@@ -64,9 +64,9 @@ static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
 
 static gpumem_status check_stream(const struct gm_cache *cache, CUstream stream) {
     GM_REQUIRE(cache->host || stream != GPUMEM_STREAM_NONE,
-               "caching resource: device memory is handed out in the order of a stream; name one");
+               "caching resource: device memory is handed out in stream order; name a stream");
     GM_REQUIRE(cache->host || stream != GPUMEM_STREAM_PER_THREAD,
-               "caching resource: the per-thread default stream is another one in each thread; "
+               "caching resource: the per-thread default stream differs from thread to thread; "
                "name a stream");
     return GPUMEM_OK;
 }
@@ -119,8 +119,8 @@ static const char *reason_to_stay(const struct gm_cache *cache) {
     if (cache->pending)
         return gm_waits_reason(&cache->pending->buffer);
     if (cache->taken)
-        return "a stream that used its memory captures, or the driver does not say whether queued "
-               "work is done; try again";
+        return "a stream that used its memory is capturing, or the driver does not report whether "
+               "queued work is done; try again";
     return NULL;
 }
 
@@ -132,7 +132,7 @@ static gpumem_status may_end(gpumem_resource *resource) {
     pthread_mutex_unlock(&cache->lock);
     if (!reason)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_BUSY, "the caching resource cannot end: %s", reason);
+    return gm_fail(GPUMEM_ERROR_BUSY, "the caching resource cannot be destroyed: %s", reason);
 }
 
 static const struct gm_fast_ops fast = {
@@ -226,7 +226,7 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_get_info");
     struct gm_cache *cache = gm_cache_of(resource);
-    GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is no cache", resource->kind);
+    GM_REQUIRE(cache, "gpumem_caching_get_info: a %s resource is not a cache", resource->kind);
     gpumem_caching_info filled;
     pthread_mutex_lock(&cache->lock);
     read_info(cache, &filled);
@@ -328,7 +328,7 @@ gpumem_status gpumem_caching_forget_stream(gpumem_resource *resource, CUstream s
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_caching_forget_stream");
     struct gm_cache *cache = gm_cache_of(resource);
-    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is no cache", resource->kind);
+    GM_REQUIRE(cache, "gpumem_caching_forget_stream: a %s resource is not a cache", resource->kind);
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, cache->device);
     if (status != GPUMEM_OK)
@@ -398,10 +398,11 @@ static const gpumem_resource_ops ops = {
 static gpumem_status check_options(const gpumem_caching_options *options) {
     GM_REQUIRE(!options->segment_bytes || (options->segment_bytes >= LEAST_SEGMENT &&
                                            options->segment_bytes <= SIZE_MAX / 4),
-               "caching resource: segment_bytes is %zu; 2 MiB is the least",
+               "caching resource: segment_bytes is %zu; the minimum is 2 MiB",
                options->segment_bytes);
     GM_REQUIRE(options->small_maximum <= GM_CLASS_MOST,
-               "caching resource: small_maximum is %zu; 1 MiB is the most", options->small_maximum);
+               "caching resource: small_maximum is %zu; the maximum is 1 MiB",
+               options->small_maximum);
     return GPUMEM_OK;
 }
 

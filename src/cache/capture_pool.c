@@ -31,7 +31,7 @@ gpumem_status gpumem_capture_pool_create(gpumem_resource *resource, gpumem_captu
     GM_CHECK(resource, "gpumem_capture_pool_create");
     GM_REQUIRE(pool, "gpumem_capture_pool_create: pool is NULL");
     struct gm_cache *cache = gm_cache_of(resource);
-    GM_REQUIRE(cache, "gpumem_capture_pool_create: a %s resource is no cache", resource->kind);
+    GM_REQUIRE(cache, "gpumem_capture_pool_create: a %s resource is not a cache", resource->kind);
     struct gpumem_capture_pool *made = calloc(1, sizeof *made);
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a capture pool");
@@ -67,12 +67,12 @@ static struct gm_lane *make_lane(struct gpumem_capture_pool *pool, CUstream stre
 static gpumem_status add_stream(struct gpumem_capture_pool *pool, CUstream stream) {
     struct gm_cache *cache = pool->cache;
     GM_REQUIRE(!gm_capture_lane(cache, stream),
-               "gpumem_capture_pool_begin: the stream has a capture pool already");
+               "gpumem_capture_pool_begin: the stream already has a capture pool");
     struct gm_lane *own = find_lane(pool, stream);
     if (!own)
         own = make_lane(pool, stream);
     if (!own)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     /* No thread may find memory of the stream's that is not the capture's. */
     for (struct gm_lane *lane = cache->lanes; lane; lane = lane->next)
         if (!cache->host && lane->stream == stream && !lane->ended && !lane->pool)

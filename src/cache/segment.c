@@ -40,10 +40,10 @@ static gpumem_status reserve(struct gm_cache *cache, size_t bytes) {
     pthread_mutex_unlock(&cache->lock);
     if (!over)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                   "%zu bytes more would bring the caching resource from %llu over its maximum of "
-                   "%llu",
-                   bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
+    return gm_fail(
+        GPUMEM_ERROR_OUT_OF_CAPACITY,
+        "%zu more bytes would bring the caching resource from %llu above its maximum of %llu",
+        bytes, (unsigned long long)taken, (unsigned long long)cache->maximum_bytes);
 }
 
 static void unreserve(struct gm_cache *cache, size_t bytes) {
@@ -96,13 +96,13 @@ static gpumem_status ask(struct gm_cache *cache, size_t bytes, gpumem_allocation
         return GPUMEM_OK;
     upstream->ops.deallocate(upstream->user, allocation, cache->stream);
     return gm_cu_fail(cache->device->cu, result, "cuStreamSynchronize",
-                      "memory for the caching resource did not come");
+                      "the caching resource's memory did not become usable");
 }
 
 static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segment **made) {
     struct gm_segment *segment = calloc(1, sizeof *segment);
     if (!segment)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a segment");
     segment->allocation.size = sizeof segment->allocation;
     gpumem_status status = ask(cache, bytes, &segment->allocation);
     if (status != GPUMEM_OK) {
@@ -112,7 +112,7 @@ static gpumem_status make(struct gm_cache *cache, size_t bytes, struct gm_segmen
     if (gm_spans_init(&segment->spans, (uintptr_t)segment->allocation.pointer, bytes) != 0) {
         cache->upstream->ops.deallocate(cache->upstream->user, &segment->allocation, cache->stream);
         free(segment);
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a segment");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a segment");
     }
     count(cache, &segment->allocation, 1);
     segment->idle.state = GM_WAIT_PASSED; /* nothing has used it */
@@ -133,7 +133,7 @@ static gpumem_status take(struct gm_cache *cache, size_t bytes, struct gm_segmen
 gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane, int small,
                               size_t bytes, struct gm_segment **segment) {
     if (bytes > SIZE_MAX / 2)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", bytes);
     size_t least = round_up(bytes, cache->granularity);
     pthread_mutex_lock(&cache->lock);
     size_t size = round_up(wanted(cache, lane, small, bytes), cache->granularity);

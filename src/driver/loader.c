@@ -122,14 +122,14 @@ static gpumem_status open_library(const char *choice, void **library) {
          * users too. */
         if (!gm_find_softgpu(path, sizeof path))
             return gm_fail(GPUMEM_ERROR_NO_DRIVER,
-                           "softgpu is not installed: no gpumem/softgpu/libsoftgpu.so.0 beside the "
-                           "gpumem library or in a library folder (%s); give its path in "
+                           "softgpu is not installed: no gpumem/softgpu/libsoftgpu.so.0 next to "
+                           "the gpumem library or in a library folder (%s); give its path in "
                            "GPUMEM_DRIVER",
                            GPUMEM_INSTALL_LIBDIR);
         name = path;
     } else if (!strchr(choice, '/')) {
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "no driver is called '%s': choose nvidia, softgpu, or a path with a slash",
+                       "there is no driver '%s': choose nvidia, softgpu, or a path with a slash",
                        choice);
     }
     /* Never unloaded: a driver's threads outlive any count of references. */
@@ -177,7 +177,7 @@ gpumem_status gpumem_driver_open(const char *choice, gpumem_driver **driver) {
     made->kind = dlsym(library, SOFTGPU_MARKER) ? GPUMEM_DRIVER_SOFTGPU : GPUMEM_DRIVER_NVIDIA;
     fill_table(made);
     if (!made->present[GPUMEM_FN_cuInit]) {
-        status = gm_fail(GPUMEM_ERROR_NO_DRIVER, "%s has no cuInit: it is no CUDA driver", path);
+        status = gm_fail(GPUMEM_ERROR_NO_DRIVER, "%s has no cuInit: it is not a CUDA driver", path);
         gpumem_driver_close(made);
         return status;
     }

@@ -71,7 +71,7 @@ static gpumem_status check_resource(const struct load *load) {
         return status;
     if (!properties.can_resize)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "files are loaded into buffers that grow, and those of the %s resource "
+                       "files are loaded into buffers that grow, which those of the %s resource "
                        "cannot; use a virtual resource",
                        properties.kind);
     return properties.location == GPUMEM_LOCATION_DEVICE ? check_room(load) : GPUMEM_OK;

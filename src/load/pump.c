@@ -37,7 +37,7 @@ gpumem_status gm_pump_configure(struct gm_pump *pump, const gpumem_load_options 
     if (status != GPUMEM_OK)
         return status;
     if (given.threads > GM_PUMP_MAX_THREADS)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%u reader threads: at most %d",
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%u reader threads: the maximum is %d",
                        given.threads, GM_PUMP_MAX_THREADS);
     if (given.chunk_bytes &&
         (given.chunk_bytes < CHUNK_MINIMUM || given.chunk_bytes > CHUNK_MAXIMUM))
@@ -97,7 +97,7 @@ static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory
         status = gpumem_resource_get_properties(resource, &properties);
     if (status == GPUMEM_OK && !properties.host_accessible)
         status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                         "the staging resource (%s) gives memory that the CPU cannot reach",
+                         "the staging resource (%s) provides memory that the CPU cannot access",
                          properties.kind);
     /* Of this stream: a free on the default stream would wait for every blocking stream's work. */
     if (status == GPUMEM_OK)
@@ -112,7 +112,7 @@ static gpumem_status prepare_pinned(struct gm_pump *pump, unsigned char **memory
     *memory = gpumem_buffer_host_pointer(pump->staging);
     if (!*memory)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "the staging resource (%s) gave memory without a host pointer",
+                       "the staging resource (%s) returned memory without a host pointer",
                        properties.kind);
     return GPUMEM_OK;
 }
@@ -123,7 +123,7 @@ static gpumem_status prepare_memory(struct gm_pump *pump, unsigned char **memory
         return prepare_pinned(pump, memory);
     *memory = pump->plain = malloc(pump->staging_bytes);
     if (!pump->plain)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no %zu bytes to read into",
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu bytes to read into",
                        pump->staging_bytes);
     return GPUMEM_OK;
 }

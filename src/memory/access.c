@@ -29,7 +29,7 @@ static CUresult ask(const gpumem_mapping *mapping, const CUmemLocation *location
 
 static gpumem_status not_told(const gpumem_mapping *mapping, CUresult result) {
     return gm_cu_fail(mapping->reservation->device->cu, result, "cuMemGetAccess",
-                      "no access rights of the mapping at 0x%llx",
+                      "cannot get the access rights of the mapping at 0x%llx",
                       (unsigned long long)mapping->address);
 }
 

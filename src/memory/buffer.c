@@ -133,14 +133,13 @@ static gpumem_status check_request(const gpumem_resource *resource, const gpumem
     size_t alignment = request->alignment;
     GM_REQUIRE(request->bytes, "gpumem_buffer_allocate: 0 bytes");
     GM_REQUIRE(alignment && (alignment & (alignment - 1)) == 0,
-               "gpumem_buffer_allocate: alignment %zu is no power of two", alignment);
+               "gpumem_buffer_allocate: alignment %zu is not a power of two", alignment);
     GM_REQUIRE(!request->capacity || request->capacity >= request->bytes,
                "gpumem_buffer_allocate: capacity %zu is less than the size %zu", request->capacity,
                request->bytes);
     GM_REQUIRE(request->stream != GPUMEM_STREAM_NONE || !resource->properties.stream_ordered ||
                    resource->own_stream,
-               "gpumem_buffer_allocate: memory of the %s resource comes in the order of a stream; "
-               "name one",
+               "gpumem_buffer_allocate: memory of the %s resource is stream-ordered; name a stream",
                resource->kind);
     if (request->capacity > request->bytes && !resource->properties.can_resize)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
@@ -264,14 +263,14 @@ static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, int
 gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_use");
-    GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "GPUMEM_STREAM_NONE is no stream to queue work on");
+    GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "no work can be queued on GPUMEM_STREAM_NONE");
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
     pthread_mutex_lock(&root->lock);
     size_t index;
     int named = name_stream(root, stream, 1 + root->views, 1, &index);
     pthread_mutex_unlock(&root->lock);
     if (named != 0)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     return GPUMEM_OK;
 }
 
@@ -560,7 +559,7 @@ gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
     pthread_mutex_lock(&buffer->lock);
     int owners = !(buffer->freed & GM_FREED) && atomic_load(&buffer->references) == 1;
     pthread_mutex_unlock(&buffer->lock);
-    GM_REQUIRE(!owners, "gpumem_buffer_release: nobody holds the buffer but its owner");
+    GM_REQUIRE(!owners, "gpumem_buffer_release: there is no hold on the buffer");
     gm_buffer_unref(buffer);
     return GPUMEM_OK;
 }

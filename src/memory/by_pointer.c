@@ -116,13 +116,13 @@ gpumem_status gpumem_resource_allocate(gpumem_resource *resource, size_t bytes,
     struct gm_pointer_table *table = table_of(resource);
     gpumem_buffer *buffer;
     if (!table)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note an address");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record an address");
     gpumem_status status = gpumem_buffer_allocate(resource, bytes, options, &buffer);
     if (status != GPUMEM_OK)
         return status;
     if (add(table, buffer) != 0) {
         (void)gpumem_buffer_free(buffer, NULL);
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note an address");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record an address");
     }
     *pointer = gpumem_buffer_pointer(buffer);
     return GPUMEM_OK;

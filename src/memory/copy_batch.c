@@ -54,7 +54,7 @@ static const char *obstacle(const struct batch *batch) {
     if (gm_is_legacy(batch->stream))
         return "cuMemcpyBatchAsync refuses the legacy default stream";
     if (gm_capture_state(batch->device->cu, batch->stream, NULL) != GM_CAPTURE_NONE)
-        return "cuMemcpyBatchAsync refuses a stream that captures";
+        return "cuMemcpyBatchAsync refuses a capturing stream";
     return NULL;
 }
 

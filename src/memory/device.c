@@ -58,7 +58,7 @@ static gpumem_status retain_context(gpumem_device *device) {
     /* It may have taken effect: the driver reports earlier failures like this. */
     if (device->context && cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->library->meter, 0);
-    return gm_cu_fail(cu, result, "cuDevicePrimaryCtxRetain", "device %d gives no context",
+    return gm_cu_fail(cu, result, "cuDevicePrimaryCtxRetain", "device %d: no context",
                       device->ordinal);
 }
 
@@ -155,7 +155,7 @@ gpumem_status gpumem_device_open_uuid(gpumem_library *library, const unsigned ch
     }
     if (!named)
         return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "the driver tells no UUID of its %d devices; open them by ordinal",
+                       "the driver reports no UUIDs of its %d devices; open them by ordinal",
                        library->device_count);
     return gm_fail(GPUMEM_ERROR_NO_DEVICE, "none of the %d devices has the UUID %02x%02x%02x%02x-…",
                    library->device_count, uuid[0], uuid[1], uuid[2], uuid[3]);

@@ -45,9 +45,9 @@ static gpumem_status settle_type(const gpumem_dlpack_options *options, DLDataTyp
     GM_REQUIRE(options->bits || !options->code, "to DLPack: a type code needs its bits");
     GM_REQUIRE(code >= 0 && code <= UINT8_MAX && bits > 0 && bits <= UINT8_MAX && lanes > 0 &&
                    lanes <= UINT16_MAX,
-               "to DLPack: code %d, %d bits, %d lanes are no type", code, bits, lanes);
-    GM_REQUIRE(bits * lanes % 8 == 0, "to DLPack: an element of %d bits is no number of bytes",
-               bits * lanes);
+               "to DLPack: code %d, %d bits, %d lanes is not a type", code, bits, lanes);
+    GM_REQUIRE(bits * lanes % 8 == 0,
+               "to DLPack: an element of %d bits is not a whole number of bytes", bits * lanes);
     *type = (DLDataType){.code = (uint8_t)code, .bits = (uint8_t)bits, .lanes = (uint16_t)lanes};
     *element = (size_t)(bits * lanes / 8);
     return GPUMEM_OK;
@@ -119,8 +119,8 @@ static gpumem_status ask_device(gpumem_buffer *buffer, DLDevice *device) {
 
 static gpumem_status check(const gpumem_buffer *buffer, const gpumem_dlpack_options *options) {
     GM_REQUIRE(options->ndim >= 0 && options->ndim <= MOST_DIMENSIONS,
-               "to DLPack: %d dimensions; there can be %d", options->ndim, MOST_DIMENSIONS);
-    GM_REQUIRE(!options->ndim == !options->shape, "to DLPack: ndim is %d, and there is %s shape",
+               "to DLPack: %d dimensions; the maximum is %d", options->ndim, MOST_DIMENSIONS);
+    GM_REQUIRE(!options->ndim == !options->shape, "to DLPack: ndim is %d with %s shape",
                options->ndim, options->shape ? "a" : "no");
     GM_REQUIRE(options->shape || !options->strides, "to DLPack: strides without a shape");
     GM_REQUIRE(options->offset <= buffer->allocation.bytes,

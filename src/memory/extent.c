@@ -25,12 +25,12 @@ static gpumem_status make_room(struct gm_extent *extent, size_t count) {
         extent->room * 2 > extent->count + count ? extent->room * 2 : extent->count + count;
     struct gm_chunk *grown = realloc(extent->chunks, room * sizeof *grown);
     if (!grown)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", room);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", room);
     extent->chunks = grown;
     if (extent->given) {
         struct gm_access *given = realloc(extent->given, room * sizeof *given);
         if (!given)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", room);
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", room);
         extent->given = given;
     }
     extent->room = room;
@@ -141,7 +141,7 @@ gpumem_status gm_extent_double(struct gm_extent *extent, const struct gm_extent 
     extent->borrowed = 1; /* until the caller says otherwise */
     extent->chunks = malloc((other->room + 1) * sizeof *extent->chunks);
     if (!extent->chunks)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks",
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks",
                        other->count);
     extent->room = other->room;
     for (size_t i = 0; i < other->count; i++)
@@ -203,7 +203,7 @@ gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationPr
         fresh = (unsigned char *)(made + count);
     }
     if (!made)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", count);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", count);
     gpumem_status status = GPUMEM_OK;
     size_t created = 0;
     for (; created < count; created++) {

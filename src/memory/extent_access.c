@@ -27,7 +27,7 @@ gpumem_status gm_extent_part_access(struct gm_extent *extent) {
         return GPUMEM_OK;
     struct gm_access *given = calloc(extent->room, sizeof *given);
     if (!given)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     for (size_t i = 0; i < extent->count; i++)
         given[i] = gm_extent_access(extent, i);
     extent->given = given;

@@ -154,7 +154,7 @@ gpumem_status gm_extent_fill(struct gm_extent *extent, const CUmemAllocationProp
                              size_t first, size_t count) {
     unsigned char *filled = calloc(count + 1, 1);
     if (!filled)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", count);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", count);
     gpumem_status status = GPUMEM_OK;
     for (size_t i = 0; i < count && status == GPUMEM_OK; i++) {
         if (extent->chunks[first + i].handle)

@@ -23,7 +23,7 @@ gpumem_status gm_pool_open_to_device(gpumem_device *device, CUmemoryPool pool) {
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     return gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
-                      "device %d gets no access to the host pool", device->ordinal);
+                      "cannot give device %d access to the host pool", device->ordinal);
 }
 
 /* ---- Whether there are any ------------------------------------------------------------------- */
@@ -77,7 +77,7 @@ static gpumem_status find(gpumem_device *device, gpumem_pool_choice choice,
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, current ? "cuMemGetMemPool" : "cuMemGetDefaultMemPool",
-                      "the driver names no pool of host memory");
+                      "the driver has no current pool of host memory");
 }
 
 /* Drivers before 13.0 have host pools, and no current one. */
@@ -106,11 +106,10 @@ static gpumem_status settle_node(const gpumem_device *device, gpumem_pinned_opti
     if (node < 0)
         node = gm_numa_only();
     if (node < 0)
-        return gm_fail(
-            GPUMEM_ERROR_NOT_SUPPORTED,
-            "device %d does not say which NUMA node is nearest (attribute HOST_NUMA_ID), "
-            "and a pool that is shared needs one: set numa_bind and numa_node",
-            device->ordinal);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "device %d does not report the nearest NUMA node (attribute HOST_NUMA_ID), "
+                       "which a shared pool needs: set numa_bind and numa_node",
+                       device->ordinal);
     options->numa_bind = 1;
     options->numa_node = node;
     return GPUMEM_OK;
@@ -136,8 +135,8 @@ static gpumem_status check(const gpumem_pinned_options *options) {
     GM_REQUIRE(!options->slab_bytes && !options->touch_threads,
                "pinned resource: a pool has no slabs to size or touch");
     GM_REQUIRE(!is_special(options) || options->pool != GPUMEM_POOL_DEFAULT,
-               "pinned resource: the driver's default pool is not ours to change; choose "
-               "GPUMEM_POOL_OWN for a node, a maximum, what is kept or ipc");
+               "pinned resource: the driver's default pool must not be changed; choose "
+               "GPUMEM_POOL_OWN to set a node, a maximum, the bytes kept or ipc");
     return GPUMEM_OK;
 }
 

@@ -32,7 +32,7 @@ static gpumem_status find(gpumem_device *device, gpumem_pool_choice choice, CUme
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, current ? "cuMemGetMemPool" : "cuMemGetDefaultMemPool",
-                      "the driver names no pool of managed memory");
+                      "the driver has no pool of managed memory");
 }
 
 gpumem_status gm_managed_pool_create(gpumem_device *device, const gpumem_managed_options *options,

@@ -28,7 +28,7 @@ static gpumem_status find_place(gpumem_device *device, gpumem_location location,
     *place = (CUmemLocation){.type = types[location], .id = id};
     if (location == GPUMEM_LOCATION_HOST_NUMA)
         return gm_numa_check(id, call);
-    GM_REQUIRE(id == 0, "%s: location %s has no number, and %d is given", call,
+    GM_REQUIRE(id == 0, "%s: location %s takes no number, but %d is given", call,
                gpumem_location_name(location), id);
     return GPUMEM_OK;
 }
@@ -40,9 +40,9 @@ static gpumem_status require_managed(const gpumem_buffer *buffer, const char *ca
     unsigned managed = 0;
     CUresult result = cu->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuPointerGetAttribute", "%s: cannot tell what 0x%llx is",
-                          call, at);
-    GM_REQUIRE(managed, "%s: the buffer at 0x%llx is no managed memory", call, at);
+        return gm_cu_fail(cu, result, "cuPointerGetAttribute",
+                          "%s: cannot get the attributes of 0x%llx", call, at);
+    GM_REQUIRE(managed, "%s: the buffer at 0x%llx is not managed memory", call, at);
     return GPUMEM_OK;
 }
 
@@ -59,7 +59,7 @@ static gpumem_status check_advice(gpumem_advice advice, gpumem_location location
                "%s: unknown advice %d", call, (int)advice);
     GM_REQUIRE(!looks_at_place(advice) || advice == GPUMEM_ADVICE_SET_PREFERRED_LOCATION ||
                    location == GPUMEM_LOCATION_DEVICE || location == GPUMEM_LOCATION_HOST,
-               "%s: who accesses is a device or the host, not %s", call,
+               "%s: access is by a device or the host, not %s", call,
                gpumem_location_name(location));
     return GPUMEM_OK;
 }
@@ -70,7 +70,7 @@ static gpumem_status old_place(const CUmemLocation *place, const char *call, CUd
     if (place->type == CU_MEM_LOCATION_TYPE_DEVICE || place->type == CU_MEM_LOCATION_TYPE_HOST)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "%s: the driver is older than 12.2 and knows no nodes of the host", call);
+                   "%s: the driver is older than 12.2 and does not support host nodes", call);
 }
 
 static gpumem_status tell(gpumem_device *device, CUdeviceptr at, size_t bytes, gpumem_advice advice,
@@ -92,7 +92,7 @@ static gpumem_status tell(gpumem_device *device, CUdeviceptr at, size_t bytes, g
     return gm_cu_fail(
         cu, result, "cuMemAdvise", "advice %d about %zu bytes%s", (int)advice, bytes,
         result == CUDA_ERROR_NOT_SUPPORTED
-            ? "; about memory of a pool the driver takes none: choose the pool's place"
+            ? "; the driver takes no advice about memory of a pool: choose the pool's place"
             : "");
 }
 
@@ -139,14 +139,14 @@ static gpumem_status stream_allows(const struct move *move) {
     switch (gm_capture_state(cu, move->stream, NULL)) {
     case GM_CAPTURE_UNDER_WAY:
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the stream is captured, and the driver makes no graph node of it; do "
-                       "it before the capture",
+                       "%s: the stream is capturing, and the driver cannot make a graph node of "
+                       "this; do it before the capture",
                        move->call);
     case GM_CAPTURE_IMPLICIT:
-        return gm_cu_fail(cu, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "cuStreamGetCaptureInfo",
-                          "%s: the legacy stream is not to be used while a blocking stream is "
-                          "captured",
-                          move->call);
+        return gm_cu_fail(
+            cu, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "cuStreamGetCaptureInfo",
+            "%s: the legacy stream must not be used while a blocking stream is capturing",
+            move->call);
     default:
         return GPUMEM_OK;
     }
@@ -221,7 +221,8 @@ gpumem_status gpumem_buffer_prefetch(gpumem_buffer *buffer, size_t offset, size_
 static gpumem_status begin_discard(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                    CUstream stream, const char *call, struct move *move) {
     GM_REQUIRE(!gm_is_legacy(stream),
-               "%s: the driver discards on no legacy default stream; name another stream", call);
+               "%s: the driver cannot discard on the legacy default stream; name another stream",
+               call);
     gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, call);
     *move = (struct move){.call = call,
                           .buffer = buffer,

@@ -46,7 +46,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     size_t slack =
         request->alignment > MANAGED_ALIGNMENT ? request->alignment - MANAGED_ALIGNMENT : 0;
     if (request->bytes > SIZE_MAX - slack)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", request->bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
     const char *what = "cuMemAllocManaged";
@@ -106,7 +106,7 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
     GM_REQUIRE((unsigned)options->pool <= GPUMEM_POOL_OWN, "managed: unknown pool choice %d",
                (int)options->pool);
     GM_REQUIRE(!options->pool || options->method == GPUMEM_MANAGED_POOL,
-               "managed: `pool` is chosen, and the method is not GPUMEM_MANAGED_POOL");
+               "managed: `pool` is set, but the method is not GPUMEM_MANAGED_POOL");
     GM_REQUIRE(!options->read_mostly || options->method != GPUMEM_MANAGED_POOL,
                "managed: the driver takes no advice about memory of a pool (read_mostly)");
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0))
@@ -116,7 +116,7 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
     /* A buffer's host pointer may be used at any time. */
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "device %d keeps the CPU from managed memory while it works (attribute "
+                       "the CPU cannot use managed memory while device %d works (attribute "
                        "CONCURRENT_MANAGED_ACCESS is 0)",
                        device->ordinal);
     return GPUMEM_OK;

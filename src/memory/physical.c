@@ -106,7 +106,7 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
         return status;
     GM_REQUIRE(bytes, "gpumem_physical_create: bytes is 0");
     GM_REQUIRE(bytes % unit == 0,
-               "gpumem_physical_create: %zu bytes are no multiple of the granularity %zu", bytes,
+               "gpumem_physical_create: %zu bytes are not a multiple of the granularity %zu", bytes,
                unit);
     gpumem_physical *made = gm_physical_new(device, bytes, unit, GM_CREATED);
     if (!made)

@@ -29,7 +29,7 @@ static gpumem_status name_place(const gpumem_device *device, CUmemLocation place
         if (out->device >= 0)
             return GPUMEM_OK;
         return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "the memory is on device %d, which is not among ours", place.id);
+                       "the memory is on device %d, which this library has not found", place.id);
     case CU_MEM_LOCATION_TYPE_HOST:
         out->location = GPUMEM_LOCATION_HOST;
         return GPUMEM_OK;
@@ -38,15 +38,15 @@ static gpumem_status name_place(const gpumem_device *device, CUmemLocation place
         out->numa_node = place.id;
         return GPUMEM_OK;
     default:
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "the driver names a place of type %d for memory",
-                       (int)place.type);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "the driver reports a location of unknown type %d", (int)place.type);
     }
 }
 
 static gpumem_status name_type(CUmemAllocationType type, gpumem_physical_properties *out) {
     if (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "the driver names an allocation of type %d",
-                       (int)type);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "the driver reports an unknown allocation type %d", (int)type);
     out->allocation_type = type == CU_MEM_ALLOCATION_TYPE_PINNED ? GPUMEM_ALLOCATION_PINNED
                                                                  : GPUMEM_ALLOCATION_MANAGED;
     return GPUMEM_OK;
@@ -94,8 +94,8 @@ static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_
         *bytes = size;
     else
         status = gm_cu_fail(device->cu, result, "cuMemGetAddressRange",
-                            "cannot tell the size of the memory at 0x%llx: name it, or give "
-                            "access to the mapping first",
+                            "cannot get the size of the memory at 0x%llx: pass it, or give access "
+                            "to the mapping first",
                             (unsigned long long)address);
     gm_current_leave(&current);
     return status;
@@ -128,7 +128,7 @@ static gpumem_status describe_retained(gpumem_device *device, CUdeviceptr addres
     made->exports_fd = has_type(&prop, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     made->exports_fabric = has_type(&prop, CU_MEM_HANDLE_TYPE_FABRIC);
     GM_REQUIRE(made->bytes % made->granularity == 0,
-               "gpumem_physical_from_address: %zu bytes are no multiple of the granularity %zu",
+               "gpumem_physical_from_address: %zu bytes are not a multiple of the granularity %zu",
                made->bytes, made->granularity);
     return GPUMEM_OK;
 }

@@ -13,8 +13,8 @@ static gpumem_status explain_export(const gpumem_physical *physical, gpumem_stat
     if (status == GPUMEM_ERROR_DRIVER && physical->origin == GM_RECEIVED &&
         gpumem_last_error()->driver_code == CUDA_ERROR_INVALID_VALUE)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the driver does not hand on memory that was imported; export it where "
-                       "it was made",
+                       "%s: the driver does not export imported memory again; export it in the "
+                       "process that created it",
                        call);
     return status;
 }
@@ -57,7 +57,7 @@ static gpumem_status begin_import(gpumem_device *device, size_t bytes, const cha
         return status;
     GM_REQUIRE(bytes, "%s: bytes is 0", call);
     GM_REQUIRE(bytes % device->granularity == 0,
-               "%s: %zu bytes are no multiple of the granularity %zu", call, bytes,
+               "%s: %zu bytes are not a multiple of the granularity %zu", call, bytes,
                device->granularity);
     *made = gm_physical_new(device, bytes, device->granularity, GM_RECEIVED);
     return *made ? GPUMEM_OK : GPUMEM_ERROR_OUT_OF_HOST_MEMORY;

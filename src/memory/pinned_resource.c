@@ -171,18 +171,19 @@ static gpumem_status make_slab(struct pinned_resource *p, size_t size, size_t by
     count_slab(p, size);
     *span = gm_spans_take(&slab->spans, bytes, alignment);
     note_slab(p, slab, size, !*span);
-    return *span ? GPUMEM_OK
-                 : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a piece of a slab");
+    return *span
+               ? GPUMEM_OK
+               : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a piece of a slab");
 }
 
 static gpumem_status refuse(struct pinned_resource *p, size_t bytes) {
     pthread_mutex_lock(&p->lock);
     size_t pinned = p->pinned;
     pthread_mutex_unlock(&p->lock);
-    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                   "a slab for %zu bytes would bring pinned memory from %zu over its maximum of "
-                   "%llu",
-                   bytes, pinned, (unsigned long long)p->options.maximum_bytes);
+    return gm_fail(
+        GPUMEM_ERROR_OUT_OF_CAPACITY,
+        "a slab for %zu bytes would bring pinned memory from %zu above its maximum of %llu", bytes,
+        pinned, (unsigned long long)p->options.maximum_bytes);
 }
 
 /* ---- The resource's functions ---------------------------------------------------------------- */
@@ -211,7 +212,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
     size_t slack = alignment > sure ? alignment : 0;
     if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "%zu bytes is too large", bytes);
     struct gm_span *span = find_place(p, bytes, alignment, slack, &size);
     if (!span) {
         gpumem_status status =
@@ -290,7 +291,7 @@ struct warming {
 };
 
 static void say_that_it_ended(void) {
-    gm_log(GPUMEM_LOG_WARNING, "pinning ahead of need ended: %s", gpumem_last_error()->message);
+    gm_log(GPUMEM_LOG_WARNING, "pinning ahead ended: %s", gpumem_last_error()->message);
 }
 
 /* One slab more, of at most `bytes` unless slabs are larger; 0 where there is no room. */
@@ -346,7 +347,8 @@ static gpumem_status start_warming(struct pinned_resource *p, size_t bytes) {
     pthread_mutex_lock(&p->lock);
     p->warming--;
     pthread_mutex_unlock(&p->lock);
-    return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create", "no thread to pin ahead");
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create",
+                          "cannot start a thread to pin ahead");
 }
 
 static void end_warming(struct pinned_resource *p) {
@@ -383,10 +385,11 @@ static gpumem_status settle_method(struct pinned_resource *p) {
     gpumem_pinned_options *o = &p->options;
     int registers = gm_device_attribute(p->device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0);
     if (o->method == GPUMEM_PINNED_REGISTERED && !registers)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "device %d registers no host memory (attribute HOST_REGISTER_SUPPORTED is "
-                       "0); choose GPUMEM_PINNED_ALLOCATED",
-                       p->device->ordinal);
+        return gm_fail(
+            GPUMEM_ERROR_NOT_SUPPORTED,
+            "device %d cannot register host memory (attribute HOST_REGISTER_SUPPORTED is "
+            "0); choose GPUMEM_PINNED_ALLOCATED",
+            p->device->ordinal);
     GM_REQUIRE(!o->huge_pages || (o->method != GPUMEM_PINNED_ALLOCATED &&
                                   !(o->flags & GPUMEM_PINNED_WRITE_COMBINED)),
                "pinned resource: the driver chooses the pages of memory that it allocates; "
@@ -394,15 +397,16 @@ static gpumem_status settle_method(struct pinned_resource *p) {
     if (o->huge_pages && !registers)
         snprintf(
             p->huge_reason, sizeof p->huge_reason,
-            "allocated by the driver, which chooses its pages: the device registers no memory");
+            "allocated by the driver, which chooses its pages: the device cannot register memory");
     if (o->method == GPUMEM_PINNED_AUTO) {
         int allocated = !registers || (o->flags & GPUMEM_PINNED_WRITE_COMBINED);
         o->method = allocated ? GPUMEM_PINNED_ALLOCATED : GPUMEM_PINNED_REGISTERED;
         size_t used = strlen(p->note);
         if (!registers)
-            snprintf(p->note + used, sizeof p->note - used,
-                     "%sallocated by the driver, which is slower: the device registers no memory",
-                     used ? "; " : "");
+            snprintf(
+                p->note + used, sizeof p->note - used,
+                "%sallocated by the driver, which is slower: the device cannot register memory",
+                used ? "; " : "");
     }
     GM_REQUIRE(o->method == GPUMEM_PINNED_REGISTERED || !o->numa_bind,
                "pinned resource: memory that the driver allocates cannot be bound to a node");
@@ -490,11 +494,11 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
     GM_REQUIRE((options.flags & ~(GPUMEM_PINNED_PORTABLE | GPUMEM_PINNED_WRITE_COMBINED)) == 0,
                "pinned resource: unknown flags 0x%x", options.flags);
     GM_REQUIRE(options.numa_bind || !options.numa_node,
-               "pinned resource: numa_node is %d, and numa_bind is not set", options.numa_node);
+               "pinned resource: numa_node is %d, but numa_bind is not set", options.numa_node);
     GM_REQUIRE((unsigned)options.pool <= GPUMEM_POOL_OWN, "pinned resource: unknown pool choice %d",
                (int)options.pool);
     GM_REQUIRE(!options.pool || options.method == GPUMEM_PINNED_POOL,
-               "pinned resource: `pool` is chosen, and the method is not GPUMEM_PINNED_POOL");
+               "pinned resource: `pool` is set, but the method is not GPUMEM_PINNED_POOL");
     GM_REQUIRE((unsigned)options.huge_pages <= GPUMEM_HUGE_PAGES_RESERVED,
                "pinned resource: unknown huge_pages %d", (int)options.huge_pages);
     GM_REQUIRE(!options.huge_pages || options.method != GPUMEM_PINNED_POOL,
@@ -540,8 +544,8 @@ gpumem_status gpumem_pinned_warm_up(gpumem_resource *resource, size_t bytes) {
     if (gm_pool_of(resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the resource is a pool of the driver",
                        call);
-    GM_REQUIRE(resource->ops.allocate == allocate, "%s: a %s resource is no pinned one", call,
-               resource->kind);
+    GM_REQUIRE(resource->ops.allocate == allocate, "%s: a %s resource is not a pinned resource",
+               call, resource->kind);
     struct pinned_resource *p = resource->user;
     GM_REQUIRE(!p->options.keep_nothing && !p->options.keep_bytes,
                "%s: the resource gives slabs back (keep_nothing, keep_bytes)", call);
@@ -553,10 +557,10 @@ gpumem_status gpumem_pinned_get_info(gpumem_resource *resource, gpumem_pinned_in
     GM_CHECK(resource, "gpumem_pinned_get_info");
     if (gm_pool_of(resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "gpumem_pinned_get_info: the resource is a pool of the driver, which tells "
-                       "nothing of its pages; see gpumem_pool_get_info");
+                       "gpumem_pinned_get_info: the resource is a pool of the driver, which "
+                       "reports nothing about its pages; see gpumem_pool_get_info");
     GM_REQUIRE(resource->ops.allocate == allocate,
-               "gpumem_pinned_get_info: a %s resource is no pinned one", resource->kind);
+               "gpumem_pinned_get_info: a %s resource is not a pinned resource", resource->kind);
     gpumem_pinned_info filled = {.size = sizeof filled};
     fill_info(resource->user, &filled);
     return gm_result_write("gpumem_pinned_info", info, &filled, sizeof filled);

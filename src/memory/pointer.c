@@ -17,8 +17,8 @@ static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
     *handle = 0;
     if (result == CUDA_ERROR_INVALID_VALUE)
         return GPUMEM_OK;
-    return gm_cu_fail(cu, result, "cuMemRetainAllocationHandle", "cannot tell where 0x%llx is",
-                      pointer);
+    return gm_cu_fail(cu, result, "cuMemRetainAllocationHandle",
+                      "cannot get the location of 0x%llx", pointer);
 }
 
 /* Host memory that was mapped by hand has no host pointer in the driver's eyes, whatever the CPU
@@ -35,7 +35,7 @@ static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
     CUresult result = cu->cuMemGetAllocationPropertiesFromHandle(&prop, handle);
     if (result != CUDA_SUCCESS)
         status = gm_cu_fail(cu, result, "cuMemGetAllocationPropertiesFromHandle",
-                            "cannot tell where 0x%llx is", pointer);
+                            "cannot get the location of 0x%llx", pointer);
     if (cu->cuMemRelease(handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
     if (status != GPUMEM_OK)
@@ -43,7 +43,8 @@ static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
     out->location = prop.location;
     result = cu->cuMemGetAccess(&flags, &prop.location, pointer);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuMemGetAccess", "cannot tell who reaches 0x%llx", pointer);
+        return gm_cu_fail(cu, result, "cuMemGetAccess", "cannot get the access rights of 0x%llx",
+                          pointer);
     if (flags)
         out->host_pointer = (void *)(uintptr_t)pointer;
     return GPUMEM_OK;
@@ -70,8 +71,8 @@ gpumem_status gm_pointer_ask(gpumem_device *device, CUdeviceptr pointer, struct 
     CUresult result =
         cu->cuPointerGetAttributes(sizeof which / sizeof which[0], which, data, pointer);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuPointerGetAttributes", "cannot tell what 0x%llx is",
-                          pointer);
+        return gm_cu_fail(cu, result, "cuPointerGetAttributes",
+                          "cannot get the attributes of 0x%llx", pointer);
     out->type = type;
     out->managed = managed != 0;
     out->ordinal = ordinal;
@@ -129,8 +130,8 @@ static gpumem_status ask_pieces(gpumem_device *device, CUdeviceptr pointer, size
 gpumem_status gm_pointer_ask_range(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                                    struct gm_pointer *out) {
     struct gm_current current;
-    GM_REQUIRE(bytes && pointer + bytes > pointer, "%zu bytes at 0x%llx are no range", bytes,
-               pointer);
+    GM_REQUIRE(bytes && pointer + bytes > pointer, "%zu bytes at 0x%llx is not a valid range",
+               bytes, pointer);
     gpumem_status status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
         return status;

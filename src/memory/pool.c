@@ -57,12 +57,12 @@ gpumem_status gm_pool_refuse(const struct gm_pool *p, CUresult result, const cha
     const gpumem_driver_api *cu = p->device->cu;
     if (is_captured(p, result, stream))
         return gm_cu_fail_as(GPUMEM_ERROR_NOT_SUPPORTED, cu, result, call,
-                             "the stream is captured, and the driver makes no graph node of host "
-                             "memory; allocate the %zu bytes before the capture",
+                             "the stream is capturing, and the driver makes no graph nodes for "
+                             "host memory; allocate the %zu bytes before the capture",
                              bytes);
     if (is_over_maximum(p, result, bytes))
         return gm_cu_fail_as(GPUMEM_ERROR_OUT_OF_CAPACITY, cu, result, call,
-                             "%zu bytes more would bring the %s over its maximum of %llu", bytes,
+                             "%zu more bytes would bring the %s above its maximum of %llu", bytes,
                              p->resource->kind, (unsigned long long)p->settings.maximum);
     if (p->settings.host)
         return gm_cu_fail_host(cu, result, call, "cannot get %zu bytes of pinned host memory",
@@ -89,7 +89,7 @@ gpumem_status gm_pool_stream(struct gm_pool *p, CUstream *stream) {
         if (result == CUDA_SUCCESS) {
             p->stream = made;
         } else {
-            status = gm_cu_fail(cu, result, "cuStreamCreate", "device %d gives no stream",
+            status = gm_cu_fail(cu, result, "cuStreamCreate", "cannot create a stream on device %d",
                                 p->device->ordinal);
             if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
                 gm_meter_quarantine(&p->device->meter, 0);
@@ -112,8 +112,8 @@ static gpumem_status refuse_capture(const struct gm_pool *p, CUstream stream) {
         gm_capture_state(p->device->cu, stream, NULL) != GM_CAPTURE_UNDER_WAY)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "the stream is captured, and the driver makes no graph node of managed memory; "
-                   "allocate before the capture");
+                   "the stream is capturing, and the driver makes no graph nodes for managed "
+                   "memory; allocate before the capture");
 }
 
 /* In order of the stream; for callers that name none the memory is there when this returns. */
@@ -155,12 +155,13 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     struct gm_pool *p = user;
     if (p->settings.mapped)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "the pool belongs to another process, which alone allocates from it; import "
-                       "its buffers with gpumem_pool_import_buffer");
+                       "only its owner, another process, can allocate from the pool; import its "
+                       "buffers with gpumem_pool_import_buffer");
     size_t slack =
         request->alignment > GM_POOL_ALIGNMENT ? request->alignment - GM_POOL_ALIGNMENT : 0;
     if (request->bytes > SIZE_MAX - slack)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no pool has %zu bytes", request->bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large for a pool",
+                       request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
     gpumem_status status = take(p, bytes, request->stream, &base);
@@ -320,7 +321,7 @@ gpumem_status gm_pool_find(gpumem_resource *resource, const char *call, struct g
     if (strncmp(note, GM_NO_HOST_POOL, strlen(GM_NO_HOST_POOL)) == 0 ||
         strncmp(note, GM_NO_MANAGED_POOL, strlen(GM_NO_MANAGED_POOL)) == 0)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: %s", call, note);
-    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: a %s resource is no pool of the driver",
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: a %s resource is not a pool of the driver",
                    call, resource->kind);
 }
 
@@ -395,10 +396,10 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
         gpumem_status status =
             props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA
                 ? gm_cu_fail(cu, result, "cuMemPoolCreate",
-                             "device %d gives no memory pool on NUMA node %d", device->ordinal,
-                             props->location.id)
-                : gm_cu_fail(cu, result, "cuMemPoolCreate", "device %d gives no such memory pool",
-                             device->ordinal);
+                             "device %d: cannot create a memory pool on NUMA node %d",
+                             device->ordinal, props->location.id)
+                : gm_cu_fail(cu, result, "cuMemPoolCreate",
+                             "device %d: cannot create such a memory pool", device->ordinal);
         gm_pool_discard(device, made);
         return status;
     }
@@ -450,8 +451,8 @@ static gpumem_status find_pool(gpumem_device *device, const gpumem_device_pool_o
     GM_REQUIRE((unsigned)options->pool <= GPUMEM_POOL_OWN, "device pool: unknown pool choice %d",
                (int)options->pool);
     GM_REQUIRE(!special || options->pool != GPUMEM_POOL_DEFAULT,
-               "device pool: the driver's default pool is not ours to change; choose "
-               "GPUMEM_POOL_OWN for a threshold, a maximum or ipc");
+               "device pool: the driver's default pool must not be changed; choose GPUMEM_POOL_OWN "
+               "to set a threshold, a maximum or ipc");
     GM_REQUIRE((unsigned)options->handle_type <= GPUMEM_HANDLE_FABRIC,
                "device pool: unknown handle type %d", (int)options->handle_type);
     GM_REQUIRE(!options->ipc || options->handle_type != GPUMEM_HANDLE_NONE,

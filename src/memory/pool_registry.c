@@ -41,8 +41,8 @@ gpumem_status gpumem_pool_register(gpumem_resource *resource, const unsigned cha
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(uuid && !is_zero(uuid), "gpumem_pool_register: no UUID is given");
-    GM_REQUIRE(p->settings.mapped, "gpumem_pool_register: only the pools of other processes are "
-                                   "registered");
+    GM_REQUIRE(p->settings.mapped,
+               "gpumem_pool_register: only pools of other processes can be registered");
     status = take_name(p, uuid);
     if (status != GPUMEM_OK)
         return status;

@@ -62,7 +62,7 @@ static gpumem_status export_once(struct gm_pool *p) {
 static gpumem_status may_export(const struct gm_pool *p) {
     if (p->settings.mapped)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "the pool belongs to another process, which alone exports it");
+                       "only its owner, another process, can export the pool");
     if (p->settings.handle_type == GPUMEM_HANDLE_NONE)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "the %s was not made for sharing; create it with ipc", p->resource->kind);
@@ -102,7 +102,7 @@ gpumem_status gpumem_pool_get_share_handle(gpumem_resource *resource,
     };
     if (filled.descriptor >= 0 && !gm_kept_file_is_open(&p->descriptor))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "fstat",
-                              "descriptor %d of the pool was closed by somebody else",
+                              "descriptor %d of the pool was closed by other code",
                               filled.descriptor);
     memcpy(filled.fabric, p->fabric.data, sizeof filled.fabric);
     memcpy(filled.uuid, s->uuid, sizeof filled.uuid);
@@ -119,11 +119,11 @@ static gpumem_status read_handle(const gpumem_pool_share_handle *given,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(handle->type == GPUMEM_HANDLE_POSIX_FD || handle->type == GPUMEM_HANDLE_FABRIC,
-               "gpumem_pool_from_share_handle: a pool is no handle of type %d", (int)handle->type);
+               "gpumem_pool_from_share_handle: a pool has no handle of type %d", (int)handle->type);
     GM_REQUIRE((unsigned)handle->location <= GPUMEM_LOCATION_HOST_NUMA,
                "gpumem_pool_from_share_handle: no pool is at location %d", (int)handle->location);
     GM_REQUIRE(handle->type == GPUMEM_HANDLE_FABRIC || handle->descriptor >= 0,
-               "gpumem_pool_from_share_handle: %d is no descriptor", handle->descriptor);
+               "gpumem_pool_from_share_handle: %d is not a descriptor", handle->descriptor);
     return GPUMEM_OK;
 }
 
@@ -137,7 +137,7 @@ static gpumem_status import_from(gpumem_device *device, void *handle,
     }
     gpumem_status status =
         gm_cu_fail(device->cu, result, "cuMemPoolImportFromShareableHandle",
-                   "device %d does not take the handle for a pool", device->ordinal);
+                   "device %d does not accept the handle as a pool", device->ordinal);
     gm_pool_discard(device, made);
     return status;
 }
@@ -270,7 +270,7 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
     struct gm_pool *p = inner ? gm_pool_behind(inner) : NULL;
     if (!p || inner->allocation.pointer != buffer->allocation.pointer)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "a buffer of the %s resource is none of a pool of the driver",
+                       "a buffer of the %s resource is not one of a pool of the driver",
                        buffer->resource->kind);
     CUdeviceptr base = (CUdeviceptr)(uintptr_t)inner->allocation.cookie;
     CUmemPoolPtrExportData data = {{0}};
@@ -299,11 +299,11 @@ static gpumem_status check_size(const struct gm_pool *p, CUdeviceptr base, uint6
     CUresult result = cu->cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, base);
     if (result != CUDA_SUCCESS && !is_verdict((int)result))
         return gm_cu_fail(cu, result, "cuPointerGetAttribute",
-                          "cannot tell the size of received memory");
+                          "cannot get the size of received memory");
     if (result != CUDA_SUCCESS || wanted <= bytes)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_DATA,
-                   "the buffer is said to end at %llu bytes, and what was received has %zu",
+                   "the buffer should end at %llu bytes, but the received memory has %zu",
                    (unsigned long long)wanted, bytes);
 }
 
@@ -314,17 +314,17 @@ static gpumem_status check_place(const struct gm_pool *p, CUdeviceptr base) {
     int ordinal = -1;
     CUresult result = cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base);
     if (result == CUDA_SUCCESS && (type == CU_MEMORYTYPE_HOST) != (p->settings.host != 0))
-        return gm_fail(GPUMEM_ERROR_DATA, "the pool was received as one of %s memory, and is not",
+        return gm_fail(GPUMEM_ERROR_DATA, "the pool was received as one of %s memory, but is not",
                        p->settings.host ? "host" : "device");
     if (result == CUDA_SUCCESS && !p->settings.host)
         result = cu->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, base);
     if (result == CUDA_SUCCESS && ordinal >= 0 && ordinal != p->device->handle)
-        return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "the memory is on device %d, and is to be used on device %d", ordinal,
-                       p->device->handle);
+        return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the memory is on device %d, not on device %d",
+                       ordinal, p->device->handle);
     if (result == CUDA_SUCCESS || is_verdict((int)result))
         return GPUMEM_OK;
-    return gm_cu_fail(cu, result, "cuPointerGetAttribute", "cannot tell where received memory is");
+    return gm_cu_fail(cu, result, "cuPointerGetAttribute",
+                      "cannot get the location of received memory");
 }
 
 /* Nothing uses the address any more, and nothing else is on the stream: there is no work to wait
@@ -359,7 +359,7 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
     }
     gpumem_status status = gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_DATA : gm_status_of(result), cu, result,
-        "cuMemPoolImportPointer", "what was received is no exported buffer of this pool");
+        "cuMemPoolImportPointer", "the received data is not an exported buffer of this pool");
     /* Where it took effect all the same, another buffer may be over the address. */
     struct gm_pool_import *known = p->imports;
     while (known && known->base != made)
@@ -457,7 +457,7 @@ static gpumem_status read_shared(struct gm_pool *p, const gpumem_pool_share_buff
     if (status != GPUMEM_OK)
         return status;
     if (!shared->bytes || shared->bytes > SIZE_MAX / 2 || shared->offset > SIZE_MAX / 2)
-        return gm_fail(GPUMEM_ERROR_DATA, "a buffer of %llu bytes at %llu cannot be",
+        return gm_fail(GPUMEM_ERROR_DATA, "a buffer of %llu bytes at %llu is impossible",
                        (unsigned long long)shared->bytes, (unsigned long long)shared->offset);
     if (is_other_pool(p, shared->pool))
         return gm_fail(GPUMEM_ERROR_DATA,
@@ -477,7 +477,7 @@ gpumem_status gpumem_pool_import_buffer(gpumem_resource *resource,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(buffer, "gpumem_pool_import_buffer: buffer is NULL");
-    GM_REQUIRE(p->settings.mapped, "gpumem_pool_import_buffer: the pool is not one of another "
+    GM_REQUIRE(p->settings.mapped, "gpumem_pool_import_buffer: the pool is not that of another "
                                    "process; import it with gpumem_pool_from_share_handle");
     status = read_shared(p, given, &shared);
     gpumem_buffer *made;

@@ -28,16 +28,16 @@ static void end(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) 
 static gpumem_status check(gpumem_device *device, const void *address, size_t bytes,
                            const gpumem_register_options *o) {
     static const char call[] = "gpumem_buffer_register";
-    GM_REQUIRE(address && bytes, "%s: %zu bytes at %p are no memory", call, bytes, address);
-    GM_REQUIRE(bytes <= UINTPTR_MAX - (uintptr_t)address, "%s: no memory has %zu bytes at %p", call,
-               bytes, address);
+    GM_REQUIRE(address && bytes, "%s: %zu bytes at %p is not a valid range", call, bytes, address);
+    GM_REQUIRE(bytes <= UINTPTR_MAX - (uintptr_t)address,
+               "%s: %zu bytes at %p exceeds the address space", call, bytes, address);
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0))
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: device %d registers no host memory", call,
-                       device->ordinal);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: device %d cannot register host memory",
+                       call, device->ordinal);
     if (o->read_only &&
         !gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: device %d registers no read-only memory (attribute 0)", call,
+                       "%s: device %d cannot register read-only memory (attribute 0)", call,
                        device->ordinal);
     return GPUMEM_OK;
 }

@@ -154,7 +154,7 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(ops.allocate && ops.deallocate && ops.properties,
-               "gpumem_resource_create: allocate, deallocate and properties are needed");
+               "gpumem_resource_create: allocate, deallocate and properties are required");
     gpumem_resource *upstream = ops.upstream, *made = NULL;
     if (upstream) {
         GM_CHECK(upstream, "gpumem_resource_create");
@@ -221,8 +221,9 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     if (live) {
         char reason[160];
         gm_deferred_reason(device, resource, reason, sizeof reason);
-        return gm_fail(GPUMEM_ERROR_BUSY, "%zu freed buffer%s of the %s resource cannot end: %s",
-                       live, live == 1 ? "" : "s", resource->kind, reason);
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "%zu freed buffer%s of the %s resource cannot be released: %s", live,
+                       live == 1 ? "" : "s", resource->kind, reason);
     }
     gpumem_status status = may_end(resource);
     if (status != GPUMEM_OK)

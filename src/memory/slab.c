@@ -90,7 +90,7 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
     int error = touch(device, settings, slab, way_of(settings, slab));
     if (error)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, error, "madvise",
-                              "no %zu bytes of host memory to pin", slab->bytes);
+                              "no memory to pin %zu bytes", slab->bytes);
     const gpumem_driver_api *cu = device->cu;
     CUresult result = cu->cuMemHostRegister_v2(slab->base, slab->bytes,
                                                CU_MEMHOSTREGISTER_DEVICEMAP |
@@ -124,7 +124,7 @@ static gpumem_status make_registered(gpumem_device *device, const struct gm_slab
     slab->base = map_aligned(slab->bytes);
     if (!slab->base)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
-                              "no %zu bytes of host memory to pin", slab->bytes);
+                              "no memory to pin %zu bytes", slab->bytes);
     return pin_mapped(device, settings, slab);
 }
 
@@ -153,8 +153,8 @@ static gpumem_status make_allocated(gpumem_device *device, const struct gm_slab_
     CUresult result = cu->cuMemHostAlloc(&slab->base, slab->bytes, flags);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostAlloc",
-                                           "no %zu bytes of pinned host memory", slab->bytes);
+    gpumem_status status = gm_cu_fail_host(
+        cu, result, "cuMemHostAlloc", "cannot get %zu bytes of pinned host memory", slab->bytes);
     if (slab->base && cu->cuMemFreeHost(slab->base) != CUDA_SUCCESS)
         gm_meter_quarantine_memory(&device->meter, slab->bytes);
     return status;
@@ -193,7 +193,7 @@ gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_setting
     CUresult result = cu->cuMemHostGetDevicePointer_v2(&made->device_base, made->base, 0);
     if (result != CUDA_SUCCESS)
         status = gm_cu_fail(cu, result, "cuMemHostGetDevicePointer",
-                            "device %d does not reach pinned memory", device->ordinal);
+                            "device %d cannot access pinned memory", device->ordinal);
     else if (gm_spans_init(&made->spans, (uintptr_t)made->base, bytes) != 0)
         status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
     if (status != GPUMEM_OK) {

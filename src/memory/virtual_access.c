@@ -57,7 +57,7 @@ gpumem_status gm_virtual_intern(struct gm_virtual_resource *v, const CUmemAccess
     const struct gm_access_list *list = find_or_add(v, entries, count);
     pthread_mutex_unlock(&v->lock);
     if (!list)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     *access = (struct gm_access){list->entries, list->count};
     return GPUMEM_OK;
 }
@@ -98,7 +98,7 @@ static gpumem_status changed(struct gm_virtual_resource *v, struct gm_access bef
     if (before.count + change->count > sizeof few / sizeof few[0])
         entries = malloc((before.count + change->count) * sizeof *entries);
     if (!entries)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     gpumem_status status = gm_virtual_intern(v, entries, merge(before, change, entries), after);
     if (entries != few)
         free(entries);
@@ -135,8 +135,8 @@ static void note_dirty(struct gm_virtual_resource *v, const struct gm_extent *ex
     if (!extent->dirty || atomic_exchange(&v->dirty, 1))
         return;
     gm_log(GPUMEM_LOG_WARNING,
-           "the driver refused a change of access, and to undo it: some memory has the access that "
-           "was asked for until the resource is trimmed or its access changed");
+           "the driver refused a change of access, and to undo it: some memory has the requested "
+           "access until the resource is trimmed or its access is changed");
 }
 
 /* Every location that has rights in some list, once. How many there are at most without `entries`.
@@ -202,8 +202,8 @@ static gpumem_status find_chunks(const gpumem_buffer *buffer, const struct gm_ex
             return GPUMEM_OK;
     }
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                   "gpumem_buffer_set_access: access is given to whole chunks, and one ends at "
-                   "%zu, inside or behind the %zu bytes at offset %zu (gpumem_buffer_get_chunk)",
+                   "gpumem_buffer_set_access: access is set for whole chunks, and one ends at %zu, "
+                   "inside or after the %zu bytes at offset %zu (gpumem_buffer_get_chunk)",
                    at, bytes, offset);
 }
 
@@ -425,7 +425,7 @@ static enum look impossible(const char *why) {
 static enum look mark_streams(gpumem_buffer *buffer, struct points *points) {
     for (size_t i = 0; i < buffer->wait_count; i++) {
         if (add_point(buffer->resource->device, points, &buffer->waits[i]) != 0) {
-            (void)gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+            (void)gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
             return IMPOSSIBLE;
         }
     }
@@ -463,7 +463,7 @@ static enum look look_at_range(struct gm_range *range, uint64_t seen, struct poi
     }
     if (range->buffer)
         return look_at_buffer(range->buffer, range->handed > seen, points);
-    return impossible("another resource gives out memory of this one");
+    return impossible("another resource hands out memory of this one");
 }
 
 /* With the lock for writing. Streams are marked of what was handed out after `seen`. */
@@ -602,7 +602,7 @@ static gpumem_status change_resource(gpumem_resource *resource, CUmemAccessDesc 
     struct gm_current current;
     CUmemAccessDesc *scratch = calloc(count + 1, sizeof *scratch);
     if (!scratch)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     const struct gm_access_change change = {entries, count, scratch};
     gm_work_off(v->device);
     gpumem_status status = gm_current_enter(&current, v->device);
@@ -620,8 +620,8 @@ static gpumem_status check_resource(const gpumem_resource *resource, gpumem_acce
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
     if (gm_virtual_behind(resource))
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the %s resource is no virtual resource", call,
-                   resource->kind);
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the %s resource is not a virtual resource",
+                   call, resource->kind);
 }
 
 gpumem_status gpumem_virtual_resource_set_access(gpumem_resource *resource, int ordinal,
@@ -691,7 +691,7 @@ gpumem_status gpumem_virtual_resource_set_peers(gpumem_resource *resource, const
         return status;
     CUmemAccessDesc *entries = calloc((size_t)devices, sizeof *entries);
     if (!entries)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     size_t filled = 0;
     status = list_peers(resource, peers, count, access, call, entries, &filled);
     if (status == GPUMEM_OK && filled)

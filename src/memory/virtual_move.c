@@ -29,7 +29,7 @@ static gpumem_status make_remains(struct gm_virtual_resource *v, const gpumem_bu
         if (!made->waits) {
             made->waits = made->inline_waits;
             gm_buffer_discard(made);
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note streams");
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record streams");
         }
         made->wait_room = buffer->wait_count;
     }
@@ -66,7 +66,7 @@ static gpumem_status map_there(struct gm_extent *there, const struct gm_extent *
     if (extent->given) {
         there->given = malloc(extent->room * sizeof *there->given);
         if (!there->given)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
         memcpy(there->given, extent->given, extent->count * sizeof *there->given);
     }
     return gm_extent_double(there, extent);
@@ -119,9 +119,8 @@ static gpumem_status move_locked(struct gm_virtual_resource *v, gpumem_buffer *b
                                  size_t capacity, gpumem_buffer *remains) {
     struct gm_range *range = buffer->allocation.cookie, *old = NULL;
     if (range->extent.mirrors)
-        return gm_fail(
-            GPUMEM_ERROR_NOT_SUPPORTED,
-            "a buffer that is mapped for the CPU cannot be moved: its host pointer stays");
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer that is mapped for the CPU cannot be "
+                                                   "moved: its host pointer must not change");
     gpumem_status status = gm_buffer_not_held(buffer, "move");
     if (status == GPUMEM_OK)
         status = make_place(v, &range->extent, capacity, &old);
@@ -167,7 +166,8 @@ static gpumem_status check(const struct gm_virtual_resource *v, size_t bytes, si
                "gpumem_buffer_move_to_capacity: capacity %zu is less than the size %zu", *capacity,
                bytes);
     if (*capacity > SIZE_MAX - v->granularity)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "no address space has %zu bytes", *capacity);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "%zu bytes exceeds the address space",
+                       *capacity);
     *capacity = (*capacity + v->granularity - 1) / v->granularity * v->granularity;
     return GPUMEM_OK;
 }

@@ -168,7 +168,7 @@ static gpumem_status allocate_range(struct gm_virtual_resource *v, const gpumem_
         asked = request->bytes;
     size_t capacity = round_up(asked, v->granularity);
     if (!capacity)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "no address space has %zu bytes", asked);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "%zu bytes exceeds the address space", asked);
     size_t alignment = request->alignment > v->alignment ? request->alignment : v->alignment;
     *range = find_range(v, request, capacity, alignment);
     if (*range)
@@ -336,7 +336,7 @@ static gpumem_status share(const gpumem_allocation *allocation) {
         return GPUMEM_OK;
     return gm_fail(
         GPUMEM_ERROR_DRIVER,
-        "the driver does not say whether earlier work on this memory is done; try again");
+        "the driver does not report whether earlier work on this memory is done; try again");
 }
 
 static int is_whole(const gpumem_allocation *allocation, size_t offset, size_t bytes) {

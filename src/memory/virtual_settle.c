@@ -116,7 +116,7 @@ static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
         gm_vmm_unreserve(v->device, &v->device->meter, address, v->granularity);
     else if (refused(status) || status == GPUMEM_ERROR_OUT_OF_MEMORY)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "virtual resource: there are no addresses aligned to addr_align %zu",
+                       "virtual resource: no addresses are aligned to addr_align %zu",
                        v->alignment);
     return status;
 }
@@ -152,10 +152,10 @@ static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
                "virtual resource: chunk_minimum %zu is above chunk_maximum or give_back_bytes, %zu",
                o->chunk_minimum, o->chunk_maximum);
     GM_REQUIRE((o->addr_align & (o->addr_align - 1)) == 0,
-               "virtual resource: addr_align %zu is no power of two", o->addr_align);
+               "virtual resource: addr_align %zu is not a power of two", o->addr_align);
     v->alignment = o->addr_align > unit ? o->addr_align : unit;
     GM_REQUIRE(o->addr_hint % v->alignment == 0,
-               "virtual resource: addr_hint 0x%llx is no multiple of the alignment %zu",
+               "virtual resource: addr_hint 0x%llx is not a multiple of the alignment %zu",
                o->addr_hint, v->alignment);
     return check_alignment(v);
 }
@@ -173,7 +173,7 @@ static gpumem_status reaches(gpumem_device *device, int ordinal, CUdevice peer) 
     if (can)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "device %d cannot reach memory of device %d (no peer access)", ordinal,
+                   "device %d cannot access memory of device %d (no peer access)", ordinal,
                    device->ordinal);
 }
 

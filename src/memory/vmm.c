@@ -185,7 +185,7 @@ gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t b
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     const char *hint = result == CUDA_ERROR_NOT_SUPPORTED && names_cpu(access, count)
-                           ? "; the CPU reaches host memory only"
+                           ? "; the CPU can access only host memory"
                            : "";
     return gm_cu_fail(device->cu, result, "cuMemSetAccess",
                       "cannot give access to %zu bytes at 0x%llx%s", bytes,
@@ -199,10 +199,10 @@ gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHand
     CUresult result = cu->cuMemExportToShareableHandle(&made, handle,
                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result != CUDA_SUCCESS) {
-        gpumem_status status = gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
-                                          "device %d gives no file descriptor (a descriptor limit "
-                                          "shows like this too)",
-                                          device->ordinal);
+        gpumem_status status =
+            gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
+                       "device %d: no file descriptor (a descriptor limit has the same effect)",
+                       device->ordinal);
         if (made >= 0)
             close(made);
         return status;
@@ -221,8 +221,7 @@ gpumem_status gm_vmm_export_fabric(gpumem_device *device, CUmemGenericAllocation
     CUresult result = cu->cuMemExportToShareableHandle(&made, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
-                          "device %d gives no fabric handle%s", device->ordinal,
-                          fabric_hint(result));
+                          "device %d: no fabric handle%s", device->ordinal, fabric_hint(result));
     *fabric = made;
     return GPUMEM_OK;
 }
@@ -253,7 +252,7 @@ gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, in
     if (counted(device, meter, result, made, &(struct gm_held){.imported = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
-                      "device %d does not take descriptor %d as memory", device->ordinal, fd);
+                      "device %d does not accept descriptor %d as memory", device->ordinal, fd);
 }
 
 gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter,
@@ -266,7 +265,7 @@ gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter
     if (counted(device, meter, result, made, &(struct gm_held){.imported = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
-                      "device %d does not take the fabric handle as memory%s", device->ordinal,
+                      "device %d does not accept the fabric handle as memory%s", device->ordinal,
                       fabric_hint(result));
 }
 
@@ -279,7 +278,7 @@ gpumem_status gm_vmm_retain(gpumem_device *device, struct gm_meter *meter, CUdev
         return GPUMEM_OK;
     return gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_INVALID_ARGUMENT : gm_status_of(result),
-        cu, result, "cuMemRetainAllocationHandle", "no physical memory is mapped by hand at 0x%llx",
+        cu, result, "cuMemRetainAllocationHandle", "no memory of cuMemCreate is mapped at 0x%llx",
         (unsigned long long)address);
 }
 
@@ -289,7 +288,7 @@ gpumem_status gm_vmm_properties(const gpumem_device *device, CUmemGenericAllocat
     CUresult result = device->cu->cuMemGetAllocationPropertiesFromHandle(&found, handle);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
-                          "cannot tell what physical memory this is");
+                          "cannot get the properties of the physical memory");
     *prop = found;
     return GPUMEM_OK;
 }
@@ -303,9 +302,9 @@ gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationPro
                                            : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuMemGetAllocationGranularity",
-                          "no granularity for such memory (device %d)", device->ordinal);
+                          "cannot get the granularity of such memory (device %d)", device->ordinal);
     if (found == 0 || (found & (found - 1)))
-        return gm_fail(GPUMEM_ERROR_DRIVER, "the driver gives a granularity of %zu bytes", found);
+        return gm_fail(GPUMEM_ERROR_DRIVER, "the driver reports a granularity of %zu bytes", found);
     *bytes = found;
     return GPUMEM_OK;
 }
@@ -334,10 +333,10 @@ CUmemAccess_flags gm_vmm_access_flags(gpumem_access access) {
 
 gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what) {
     if (type == GPUMEM_ALLOCATION_MANAGED)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: managed memory cannot be mapped by hand, cuMemCreate makes none; "
-                       "gpumem_managed_resource_create gives it",
-                       what);
+        return gm_fail(
+            GPUMEM_ERROR_NOT_SUPPORTED,
+            "%s: cuMemCreate cannot create managed memory; use gpumem_managed_resource_create",
+            what);
     GM_REQUIRE(type == GPUMEM_ALLOCATION_PINNED, "%s: unknown allocation type %d", what, (int)type);
     return GPUMEM_OK;
 }
@@ -345,7 +344,7 @@ gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what) {
 gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what) {
     if (location == GPUMEM_LOCATION_HOST_NUMA)
         return gm_numa_check(numa_node, what);
-    GM_REQUIRE(!numa_node, "%s: numa_node is %d, and the location is not HOST_NUMA", what,
+    GM_REQUIRE(!numa_node, "%s: numa_node is %d, but the location is not HOST_NUMA", what,
                numa_node);
     return GPUMEM_OK;
 }

@@ -390,16 +390,16 @@ int gm_waits_are_events(const gpumem_buffer *buffer) {
 static const char *reason_of(const struct gm_wait *wait) {
     switch (wait->state) {
     case GM_WAIT_CAPTURING:
-        return "a stream that uses it captures; end the capture first";
+        return "a stream that uses it is capturing; end the capture first";
     case GM_WAIT_ELSEWHERE:
-        return "only the thread that named its per-thread default stream can tell; call "
+        return "only the thread that named its per-thread default stream can check it; call "
                "gpumem_device_trim there";
     default:
         return NULL;
     }
 }
 
-static const char no_answer[] = "the driver does not say whether queued work is done; try again";
+static const char no_answer[] = "the driver does not report whether queued work is done; try again";
 
 const char *gm_wait_reason(const struct gm_wait *wait) {
     const char *reason = reason_of(wait);

@@ -25,7 +25,7 @@ static gpumem_status open_event(gpumem_device *device, const unsigned char bytes
                                    ? GPUMEM_ERROR_DATA
                                    : gm_status_of(result),
                                cu, result, "cuIpcOpenEventHandle",
-                               "what was received is no event that can be opened here");
+                               "the received data is not an event that can be opened here");
         /* It may have been opened all the same: the driver reports earlier failures like this. */
         if (made && cu->cuEventDestroy_v2(made) != CUDA_SUCCESS)
             gm_meter_quarantine(&device->meter, 0);

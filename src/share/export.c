@@ -29,7 +29,7 @@ static gpumem_status place_of(const gpumem_device *device, CUresult why, unsigne
         int number = gm_device_attribute(device, numbers[i], -1);
         if (number < 0)
             return gm_cu_fail(device->cu, why, "cuDeviceGetUuid",
-                              "device %d has no UUID, and no place on a PCI bus", device->ordinal);
+                              "device %d has neither a UUID nor a PCI address", device->ordinal);
         memcpy(uuid + sizeof letters + i * sizeof number, &number, sizeof number);
     }
     return GPUMEM_OK;
@@ -59,7 +59,7 @@ static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffe
         inner->allocation.bytes < buffer->allocation.bytes)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "a buffer of the %s resource is a part of a buffer of the %s resource, and "
-                       "is not exported without the rest",
+                       "cannot be exported without the rest",
                        resource->kind, inner->resource->kind);
     return GPUMEM_OK;
 }
@@ -216,7 +216,7 @@ static gpumem_status check_open(const gpumem_export *exported, size_t index) {
     if (gm_kept_file_is_open(&exported->files[index]))
         return GPUMEM_OK;
     return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "fstat",
-                          "descriptor %d of the export was closed by somebody else",
+                          "descriptor %d of the export was closed by other code",
                           exported->fds[index]);
 }
 
@@ -226,8 +226,8 @@ static gpumem_status not_detached(const gpumem_export *exported) {
     if (!exported->detached)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                   "the export was detached: what was imported of it stays as it is, and to share "
-                   "the buffer again it has to be exported and imported anew");
+                   "the export was detached: imports remain as they are; to share the buffer "
+                   "again, export and import it again");
 }
 
 static gpumem_status copy_description(const gpumem_export *exported, size_t first,
@@ -362,7 +362,7 @@ static gpumem_status describe_pool(gpumem_export *made, struct gm_pool *pool,
     gpumem_status status = gpumem_pool_get_share_handle(pool->resource, handle);
     if (status == GPUMEM_OK && handle->type != GPUMEM_HANDLE_POSIX_FD)
         status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                         "a fabric handle is no descriptor: send the bytes of "
+                         "a fabric handle is not a descriptor: send the bytes of "
                          "gpumem_pool_share_handle and gpumem_pool_share_buffer");
     if (status == GPUMEM_OK)
         status = gpumem_pool_export_buffer(made->buffer, &shared);
@@ -430,7 +430,7 @@ gpumem_status gpumem_export_create(gpumem_buffer *buffer, gpumem_export **export
     GM_REQUIRE(!(buffer->freed & GM_FREED), "gpumem_export_create: the buffer was freed");
     if (is_imported(buffer->resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "an imported buffer is exported by the process that allocated it");
+                       "an imported buffer can only be exported by the process that allocated it");
     gpumem_export *made = NULL;
     gpumem_status status = make_export(buffer->resource->device, &made);
     if (status != GPUMEM_OK)
@@ -471,8 +471,8 @@ gpumem_status gpumem_export_detach(gpumem_export *exported) {
     GM_CHECK(exported, "gpumem_export_detach");
     if (!exported->grows)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "only mapped memory is detached: events and memory of pools stay until "
-                       "their importers have let go");
+                       "only mapped memory can be detached: events and memory of pools must exist "
+                       "until their importers have let go");
     gpumem_status status = GPUMEM_OK;
     pthread_mutex_lock(&exported->lock);
     if (exported->sending)

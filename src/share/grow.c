@@ -16,7 +16,7 @@
 /* ---- Adding to an import --------------------------------------------------------------------- */
 
 static gpumem_status contradicts(const char *what) {
-    return gm_fail(GPUMEM_ERROR_DATA, "what was sent contradicts what was sent before: %s", what);
+    return gm_fail(GPUMEM_ERROR_DATA, "the data contradicts what was sent before: %s", what);
 }
 
 /* Against what is known of the exporter. Where it ends was looked at when it was read. */
@@ -30,8 +30,8 @@ static gpumem_status check_growth(const gpumem_buffer *buffer, const struct gm_i
         return contradicts("the buffer has shrunk");
     if (head->committed > import->extent.capacity)
         return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                       "the buffer has grown to %llu bytes (%llu with what was rounded up), and "
-                       "was imported with a capacity of %zu",
+                       "the buffer has grown to %llu bytes (%llu rounded up), but was imported "
+                       "with a capacity of %zu",
                        (unsigned long long)head->bytes, (unsigned long long)head->committed,
                        import->extent.capacity);
     return gm_share_check_device(import->extent.device, head->device);
@@ -109,10 +109,10 @@ static gpumem_status check_beginning(const struct gm_import *import,
                                      const struct gm_description_head *head,
                                      const unsigned char *sizes) {
     if (head->chunk_count < import->extent.count)
-        return contradicts("handles that were there are missing");
+        return contradicts("earlier handles are missing");
     for (size_t i = 0; i < import->extent.count; i++)
         if (gm_description_chunk(sizes, i) != import->extent.chunks[i].bytes)
-            return contradicts("a handle that was there has another size");
+            return contradicts("an earlier handle has a different size");
     return GPUMEM_OK;
 }
 
@@ -142,10 +142,10 @@ gpumem_status gpumem_import_extend(gpumem_buffer *buffer, const void *descriptio
         return status;
     size_t known = import->extent.count;
     if (descriptor_count != head.chunk_count - known)
-        return gm_fail(GPUMEM_ERROR_DATA,
-                       "the description has %zu handles more than the import, %zu descriptors are "
-                       "given",
-                       head.chunk_count - known, descriptor_count);
+        return gm_fail(
+            GPUMEM_ERROR_DATA,
+            "the description has %zu more handles than the import, but %zu descriptors are given",
+            head.chunk_count - known, descriptor_count);
     return gm_import_grow(buffer, import, &head, sizes + known * sizeof(uint64_t), descriptors);
 }
 
@@ -156,7 +156,7 @@ static gpumem_status check_peer(const struct gm_import *import, const struct gm_
     if (gm_peer_equal(&import->peer, peer) || (!import->peer.pid && !peer->pid))
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_DATA,
-                   "another process (%d) sends growth than the one that the import came from (%d)",
+                   "the growth comes from process %d, but the import from process %d",
                    (int)peer->pid, (int)import->peer.pid);
 }
 
@@ -224,7 +224,7 @@ static gpumem_status check_connection(const struct gm_import *import, int socket
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(gm_connection_equal(&import->connection, &connection),
-               "gpumem_import_update: socket %d is not the connection that the import came over",
+               "gpumem_import_update: socket %d is not the connection that the import came from",
                socket);
     return GPUMEM_OK;
 }
@@ -254,7 +254,7 @@ gpumem_status gpumem_import_update(gpumem_buffer *buffer, int socket,
 /* ---- The exporter's side --------------------------------------------------------------------- */
 
 static gpumem_status stale(const char *what) {
-    return gm_fail(GPUMEM_ERROR_DATA, "%s: the buffer has to be imported anew", what);
+    return gm_fail(GPUMEM_ERROR_DATA, "%s: the buffer must be imported again", what);
 }
 
 /* Whether an importer that has this can go on from there. The export's own description is asked. */
@@ -269,10 +269,10 @@ static gpumem_status check_request(const struct gm_description_head *head,
         committed += gm_description_chunk(sizes, i);
     if (request->chunk_count > head->chunk_count || request->committed != committed ||
         request->bytes > head->bytes)
-        return gm_fail(GPUMEM_ERROR_DATA,
-                       "the other process says that it has %u handles of %llu bytes, which were "
-                       "never exported so",
-                       request->chunk_count, (unsigned long long)request->committed);
+        return gm_fail(
+            GPUMEM_ERROR_DATA,
+            "the other process claims %u handles of %llu bytes, which were never exported",
+            request->chunk_count, (unsigned long long)request->committed);
     return GPUMEM_OK;
 }
 

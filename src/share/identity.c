@@ -10,10 +10,11 @@
 static gpumem_status read_file(struct gm_file *file, int fd, uint64_t bytes) {
     struct stat about;
     if (fstat(fd, &about) != 0)
-        return gm_fail_system(GPUMEM_ERROR_DATA, errno, "fstat", "descriptor %d is none", fd);
+        return gm_fail_system(GPUMEM_ERROR_DATA, errno, "fstat", "descriptor %d does not exist",
+                              fd);
     *file = (struct gm_file){about.st_mode & S_IFMT, about.st_dev, about.st_ino, bytes};
     if (file->type != S_IFCHR && file->type != S_IFREG && file->type != 0)
-        return gm_fail(GPUMEM_ERROR_DATA, "descriptor %d is no memory: file type 0%o", fd,
+        return gm_fail(GPUMEM_ERROR_DATA, "descriptor %d is not memory: file type 0%o", fd,
                        (unsigned)file->type);
     return GPUMEM_OK;
 }

@@ -183,9 +183,9 @@ static gpumem_status one_location(const gpumem_device *device, const struct gm_c
         CUmemLocation other = {0};
         status = ask_location(device, chunk[i].handle, &other);
         if (status == GPUMEM_OK && (other.type != location->type || other.id != location->id))
-            status =
-                gm_fail(GPUMEM_ERROR_DATA,
-                        "handle %zu of %zu is memory of another place than the first", i, count);
+            status = gm_fail(GPUMEM_ERROR_DATA,
+                             "handle %zu of %zu is memory of a different location than the first",
+                             i, count);
     }
     return status;
 }
@@ -198,8 +198,7 @@ static gpumem_status settle_access(struct gm_import *import) {
     import->extent.access_count = 1;
     if (import->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         if (import->location.id != device->handle)
-            return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                           "the memory is on device %d, and is to be used on device %d",
+            return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the memory is on device %d, not on device %d",
                            import->location.id, device->handle);
         return GPUMEM_OK;
     }
@@ -222,7 +221,7 @@ static gpumem_status check_place(struct gm_import *import, const struct gm_chunk
     }
     if (location.type == import->location.type && location.id == import->location.id)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_DATA, "what was added is memory of another place than the rest");
+    return gm_fail(GPUMEM_ERROR_DATA, "the added memory is of a different location than the rest");
 }
 
 void gm_import_release(struct gm_import *import, const struct gm_chunk *chunk, size_t count) {
@@ -407,8 +406,9 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
         return status;
     size_t wanted = gm_incoming_descriptors(&incoming);
     if (descriptor_count != wanted)
-        return gm_fail(GPUMEM_ERROR_DATA, "the description names %zu descriptors, %zu are given",
-                       wanted, descriptor_count);
+        return gm_fail(GPUMEM_ERROR_DATA,
+                       "the description needs %zu descriptors, but %zu are given", wanted,
+                       descriptor_count);
     /* Who exported it is not known here: it is mapped anew. */
     const struct gm_import_terms terms = {.access = options.access, .capacity = options.capacity};
     gpumem_buffer *made;

@@ -165,8 +165,7 @@ static void attach(gpumem_buffer *buffer, const struct gm_pool_description *desc
 /* The driver gives the whole pool one access. */
 static gpumem_status check_terms(const struct gm_import_terms *terms) {
     if (terms->access != GPUMEM_ACCESS_READ_WRITE)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "memory of a pool cannot be imported for reading alone");
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "memory of a pool cannot be imported read-only");
     if (terms->capacity)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "memory of a pool does not grow: import it without a capacity");

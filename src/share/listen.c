@@ -87,14 +87,14 @@ static gpumem_status remove_stale(int folder, const char *path, const struct soc
                                                 "cannot listen at %s", path);
     if (!S_ISSOCK(about.st_mode))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EEXIST, "bind",
-                              "cannot listen at %s, which is a file and no socket", path);
+                              "cannot listen at %s, which is a file and not a socket", path);
     if (about.st_uid != geteuid())
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EADDRINUSE, "bind",
                               "cannot listen at %s, which is a socket of user %d", path,
                               (int)about.st_uid);
     if (!is_stale(address, length))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EADDRINUSE, "bind",
-                              "another process listens at %s", path);
+                              "another process is listening at %s", path);
     if (unlinkat(folder, name_in(path), 0) != 0 && errno != ENOENT)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, errno, "unlink",
                               "cannot replace the stale socket %s", path);
@@ -121,7 +121,7 @@ static gpumem_status note_file(gpumem_listener *made, int folder, const char *pa
     if (fstat(fd, &about) != 0)
         status = cannot("fstat", path);
     else if (!S_ISSOCK(about.st_mode) || about.st_uid != geteuid())
-        status = gm_fail(GPUMEM_ERROR_SYSTEM, "%s was replaced while it was made", path);
+        status = gm_fail(GPUMEM_ERROR_SYSTEM, "%s was replaced while it was created", path);
     else if ((about.st_mode & 0777) != permissions && chmod(link, permissions) != 0)
         status = cannot("chmod", path);
     made->device = about.st_dev;
@@ -177,7 +177,7 @@ static gpumem_status listen_at_name(gpumem_listener *made, const char *path, soc
         return start(made, path, options->backlog);
     if (errno == EADDRINUSE)
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EADDRINUSE, "bind",
-                              "another process listens at %s", path);
+                              "another process is listening at %s", path);
     return cannot("bind", path);
 }
 
@@ -283,7 +283,7 @@ static int let_in(const gpumem_listener *listener, int connection,
     gpumem_status status = GPUMEM_OK;
     if (!gm_users_have(&listener->users, user))
         status =
-            gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not let in", (int)user);
+            gm_fail(GPUMEM_ERROR_NOT_PERMITTED, "a process of user %d is not accepted", (int)user);
     else
         status = gm_greet_back(connection, &listener->users, &soon, other);
     if (status == GPUMEM_ERROR_NOT_PERMITTED)
@@ -329,7 +329,7 @@ gpumem_status gpumem_accept(gpumem_listener *listener, const gpumem_connect_opti
         return status;
     if (!gm_kept_file_is_open(&listener->socket))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "accept",
-                              "descriptor %d of the listener was closed by somebody else",
+                              "descriptor %d of the listener was closed by other code",
                               listener->socket.fd);
     const struct gm_deadline deadline = gm_deadline_start(options.timeout_ms);
     int made = -1;

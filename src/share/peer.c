@@ -46,7 +46,7 @@ gpumem_status gm_connection_of(int socket, struct gm_connection *connection) {
     struct stat about;
     if (fstat(socket, &about) != 0)
         return gm_fail_system(GPUMEM_ERROR_INVALID_ARGUMENT, errno, "fstat",
-                              "descriptor %d is no connected Unix socket", socket);
+                              "descriptor %d is not a connected Unix socket", socket);
     *connection = (struct gm_connection){about.st_dev, about.st_ino};
     return GPUMEM_OK;
 }

@@ -73,7 +73,7 @@ gpumem_status gpumem_pool_send(gpumem_resource *resource, int socket,
         return status;
     if (handle.type != GPUMEM_HANDLE_POSIX_FD)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "a fabric handle is no descriptor: send the bytes of "
+                       "a fabric handle is not a descriptor: send the bytes of "
                        "gpumem_pool_share_handle");
     struct pool_offer offer = {
         .version = PROTOCOL, .location = (int32_t)handle.location, .numa_node = handle.numa_node};
@@ -94,7 +94,7 @@ static gpumem_status make_resource(gpumem_device *device, const struct pool_offe
         return gm_fail(GPUMEM_ERROR_PEER, "the other process speaks version %u of the protocol",
                        offer->version);
     if (offer->location < 0 || offer->location > GPUMEM_LOCATION_HOST_NUMA || offer->numa_node < -1)
-        return gm_fail(GPUMEM_ERROR_DATA, "a pool at location %d, node %d cannot be",
+        return gm_fail(GPUMEM_ERROR_DATA, "a pool at location %d, node %d is impossible",
                        (int)offer->location, (int)offer->numa_node);
     gpumem_pool_share_handle handle = {
         .size = sizeof handle,

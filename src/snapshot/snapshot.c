@@ -185,7 +185,7 @@ static gpumem_status hand_over(char *text, size_t bytes, gpumem_write_fn write, 
     free(text);
     if (!refused)
         return GPUMEM_OK;
-    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "a snapshot cannot be written");
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "cannot write a snapshot");
 }
 
 gpumem_status gpumem_snapshot(gpumem_device *device, const gpumem_snapshot_options *options,

@@ -36,7 +36,7 @@ size_t gm_vkgdr_lost(void) {
 
 static void free_vulkan(struct gm_vulkan_memory *memory) {
     if (gm_vulkan_free(memory) != GPUMEM_OK)
-        gm_log(GPUMEM_LOG_ERROR, "mapped memory is not freed: %s", gpumem_last_error()->message);
+        gm_log(GPUMEM_LOG_ERROR, "mapped memory cannot be freed: %s", gpumem_last_error()->message);
 }
 
 static bool make_vulkan(struct vkgdr *g, size_t size, struct gm_vkgdr_block *block) {

@@ -13,7 +13,7 @@ static bool check_request(const struct vkgdr *g, size_t size, uint32_t flags) {
     else if (flags)
         gm_vkgdr_error_set("vkgdr_memory_alloc: flags are 0x%x and must be 0", flags);
     else if (!size)
-        gm_vkgdr_error_set("vkgdr_memory_alloc: 0 bytes were asked for");
+        gm_vkgdr_error_set("vkgdr_memory_alloc: 0 bytes were requested");
     else if (!gm_vkgdr_ours(g))
         gm_vkgdr_error_set("vkgdr_memory_alloc: the handle was opened by this process's parent");
     else
@@ -37,7 +37,8 @@ static bool find_context(const struct vkgdr *g, struct gm_vkgdr_context *context
     }
     *context = gm_vkgdr_context_current(g->cu);
     if (!context->handle)
-        gm_vkgdr_error_set("vkgdr_memory_alloc: the driver does not say which context is current");
+        gm_vkgdr_error_set(
+            "vkgdr_memory_alloc: the driver does not report which context is current");
     return context->handle != NULL;
 }
 

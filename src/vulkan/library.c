@@ -47,7 +47,7 @@ static gpumem_status negotiate(void *handle) {
     uint32_t version = DRIVER_INTERFACE;
     VkResult result = negotiate_version ? negotiate_version(&version) : VK_SUCCESS;
     if (result != VK_SUCCESS)
-        return gm_vulkan_fail(result, DRIVER_NEGOTIATE, "the driver refuses to be opened");
+        return gm_vulkan_fail(result, DRIVER_NEGOTIATE, "the driver cannot be opened");
     return GPUMEM_OK;
 }
 
@@ -73,7 +73,7 @@ gpumem_status gm_vulkan_library_open(const char *name, bool named,
         return status;
     if (!opened.find)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "neither a loader nor a driver of Vulkan: it has no vkGetInstanceProcAddr "
+                       "not a Vulkan loader or driver: it has no vkGetInstanceProcAddr "
                        "and no " DRIVER_FIND);
     *library = opened;
     return GPUMEM_OK;

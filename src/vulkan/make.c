@@ -22,7 +22,7 @@ static gpumem_status make_instance(struct gm_vulkan *vulkan,
     VkResult result = vulkan->table.vkCreateInstance(&info, NULL, &vulkan->instance);
     if (result != VK_SUCCESS) {
         vulkan->instance = VK_NULL_HANDLE;
-        return gm_vulkan_fail(result, "vkCreateInstance", "no instance of Vulkan 1.1");
+        return gm_vulkan_fail(result, "vkCreateInstance", "cannot create a Vulkan 1.1 instance");
     }
     return gm_vulkan_fill_instance(library, vulkan->instance, &vulkan->table);
 }
@@ -48,7 +48,7 @@ static gpumem_status list_devices(const struct gm_vulkan *vulkan, VkPhysicalDevi
     } while (result == VK_INCOMPLETE);
     if (result != VK_SUCCESS) {
         free(all);
-        return gm_vulkan_fail(result, "vkEnumeratePhysicalDevices", "the devices are not told");
+        return gm_vulkan_fail(result, "vkEnumeratePhysicalDevices", "cannot list the devices");
     }
     *list = all;
     *count = number;
@@ -118,7 +118,7 @@ static gpumem_status list_extensions(struct gm_vulkan *vulkan, struct extensions
     free(all);
     if (result != VK_SUCCESS)
         return gm_vulkan_fail(result, "vkEnumerateDeviceExtensionProperties",
-                              "the extensions of %s are not told", vulkan->name);
+                              "cannot list the extensions of %s", vulkan->name);
     if (!has->external_memory_fd)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s lacks the extension %s", vulkan->name,
                        VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);

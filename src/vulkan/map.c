@@ -7,8 +7,8 @@ static gpumem_status check_place(const struct gm_vulkan_memory *memory, const vo
     const struct gm_vulkan_facts *facts = &memory->vulkan->facts;
     if (!facts->placed)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s cannot map memory at an address of choice: it lacks %s, or what it has "
-                       "of it does not keep the range reserved",
+                       "%s cannot map memory at a chosen address: it lacks %s, or its version of "
+                       "it does not keep the range reserved",
                        facts->name, VK_EXT_MAP_MEMORY_PLACED_EXTENSION_NAME);
     uint64_t multiple = facts->place_multiple ? facts->place_multiple : 1;
     if ((uintptr_t)place % multiple == 0 && memory->size % multiple == 0)
@@ -39,14 +39,15 @@ static VkResult map_placed(const struct gm_vulkan_memory *memory, void *place, v
 
 static gpumem_status map_locked(struct gm_vulkan_memory *memory, void *place, void **host) {
     if (atomic_load(&memory->host))
-        return gm_fail(GPUMEM_ERROR_BUSY, "this Vulkan memory is mapped already: import it once "
-                                          "more to map it a second time");
+        return gm_fail(
+            GPUMEM_ERROR_BUSY,
+            "this Vulkan memory is already mapped: import it again to map it a second time");
     void *at = NULL;
     VkResult result = place ? map_placed(memory, place, &at) : map_anywhere(memory, &at);
     if (result != VK_SUCCESS)
         return gm_vulkan_fail(result, place ? "vkMapMemory2KHR" : "vkMapMemory",
                               "mapping %llu bytes%s", (unsigned long long)memory->size,
-                              place ? " at an address of choice" : "");
+                              place ? " at a chosen address" : "");
     memory->placed = place != NULL;
     atomic_store(&memory->host, at);
     if (place && at != place) {

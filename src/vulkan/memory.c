@@ -69,7 +69,7 @@ static gpumem_status begin(struct gm_vulkan *vulkan, const char *what, uint64_t 
     if (status == GPUMEM_OK && !size)
         status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: 0 bytes", what);
     if (status == GPUMEM_OK && size > type.heap_bytes)
-        status = gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%s: %llu bytes, and the heap has %llu", what,
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%s: %llu bytes, but the heap has %llu", what,
                          (unsigned long long)size, (unsigned long long)type.heap_bytes);
     return status;
 }
@@ -169,7 +169,7 @@ gpumem_status gm_vulkan_allocate(struct gm_vulkan *vulkan, uint64_t size, unsign
         return GPUMEM_OK;
     }
     end_memory(made, true);
-    return gm_vulkan_fail(result, "vkAllocateMemory", "allocating %llu bytes that can be exported",
+    return gm_vulkan_fail(result, "vkAllocateMemory", "allocating %llu exportable bytes",
                           (unsigned long long)size);
 }
 
@@ -179,9 +179,8 @@ gpumem_status gm_vulkan_export(struct gm_vulkan_memory *memory, int *fd) {
     if (status != GPUMEM_OK)
         return status;
     if (memory->imported)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "memory that was imported into Vulkan is not exported from it again: export "
-                       "it where it came from");
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "memory imported into Vulkan cannot be exported "
+                                                   "from it again: export it at its origin");
     const VkMemoryGetFdInfoKHR info = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR,
         .memory = memory->memory,

@@ -108,7 +108,7 @@ static void note_container(struct attempts *attempts) {
     size_t used = strlen(attempts->text);
     if (attempts->nvidia_missing && access(NVIDIA_MODULE, F_OK) == 0)
         snprintf(attempts->text + used, sizeof attempts->text - used,
-                 "; NVIDIA's driver is here without its part for Vulkan: a container needs the "
+                 "; NVIDIA's driver is present without its Vulkan part: a container needs the "
                  "capability graphics (NVIDIA_DRIVER_CAPABILITIES=compute,utility,graphics)");
 }
 

@@ -64,8 +64,8 @@ gpumem_status gm_vulkan_choose(struct gm_vulkan *vulkan, unsigned flags,
     char types[192];
     list_types(&vulkan->memory, types, sizeof types);
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "%s has no memory type in the device that the CPU can map%s (types %s)",
-                   vulkan->name, flags & GM_VULKAN_REQUIRE_COHERENT ? " coherently" : "", types);
+                   "%s has no device memory type that the CPU can map%s (types %s)", vulkan->name,
+                   flags & GM_VULKAN_REQUIRE_COHERENT ? " coherently" : "", types);
 }
 
 gpumem_status gm_vulkan_get_budget(struct gm_vulkan *vulkan, uint64_t *budget, uint64_t *usage) {

@@ -34,7 +34,7 @@ static size_t shift_for(const gpumem_buffer *from, size_t alignment) {
 }
 
 static gpumem_status too_large(size_t bytes) {
-    return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", bytes);
+    return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", bytes);
 }
 
 /* A buffer with `bytes` from a multiple of the alignment on. */
@@ -139,8 +139,8 @@ gpumem_status gpumem_alignment_resource_create(gpumem_resource *upstream,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(is_power(options.alignment) && is_power(options.size_multiple),
-               "gpumem_alignment_resource_create: alignment %zu or size_multiple %zu is no power "
-               "of two",
+               "gpumem_alignment_resource_create: alignment %zu or size_multiple %zu is not a "
+               "power of two",
                options.alignment, options.size_multiple);
     const gpumem_resource_ops ops = {
         .size = sizeof ops,

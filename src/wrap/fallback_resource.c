@@ -34,7 +34,7 @@ static gpumem_status take_second(const struct fallback_resource *f, const gpumem
     struct gm_error_record why;
     gm_error_save(&why);
     if (request->capacity > request->bytes && !can_grow(f->second))
-        return gm_fail(first, "%.300s; and buffers of the %s resource, which is next, cannot grow",
+        return gm_fail(first, "%.300s; and buffers of the next resource, %s, cannot grow",
                        why.message, f->second->kind);
     gpumem_status status = take(f->second, request, buffer);
     if (status == GPUMEM_OK)

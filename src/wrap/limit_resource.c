@@ -17,7 +17,7 @@ static gpumem_status take(struct limit_resource *limit, size_t bytes) {
     do {
         if (taken > limit->maximum || bytes > limit->maximum - taken)
             return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                           "%zu bytes more would go over the limit of %llu: %llu are in use", bytes,
+                           "%zu more bytes would exceed the limit of %llu: %llu are in use", bytes,
                            (unsigned long long)limit->maximum, (unsigned long long)taken);
     } while (!atomic_compare_exchange_weak(&limit->taken, &taken, taken + bytes));
     return GPUMEM_OK;

@@ -129,7 +129,7 @@ gpumem_status gpumem_trace_note(gpumem_resource *resource, const char *text) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_trace_note");
     struct trace_resource *t = trace_of(resource);
-    GM_REQUIRE(t, "gpumem_trace_note: a %s resource writes no trace", resource->kind);
+    GM_REQUIRE(t, "gpumem_trace_note: a %s resource does not trace", resource->kind);
     GM_REQUIRE(text, "gpumem_trace_note: text is NULL");
     gm_trace_add(&t->file,
                  &(struct gm_trace_line){.event = "note", .thread = gm_thread_id(), .note = text});
@@ -140,7 +140,7 @@ gpumem_status gpumem_trace_flush(gpumem_resource *resource) {
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_trace_flush");
     struct trace_resource *t = trace_of(resource);
-    GM_REQUIRE(t, "gpumem_trace_flush: a %s resource writes no trace", resource->kind);
+    GM_REQUIRE(t, "gpumem_trace_flush: a %s resource does not trace", resource->kind);
     int error = gm_trace_write(&t->file);
     if (!error)
         return GPUMEM_OK;
@@ -216,6 +216,6 @@ gpumem_status gpumem_trace_resource_create(gpumem_resource *upstream,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(!options.path != !options.write,
-               "gpumem_trace_resource_create: give a path or a function that writes, one of them");
+               "gpumem_trace_resource_create: give either a path or a write function");
     return make(upstream, &options, resource);
 }

@@ -180,7 +180,7 @@ gpumem_status gpumem_tracking_visit(gpumem_resource *resource, gpumem_tracked_fn
     GM_UNCANCELLED;
     GM_CHECK(resource, "gpumem_tracking_visit");
     GM_REQUIRE(resource->ops.allocate == allocate,
-               "gpumem_tracking_visit: a %s resource tracks nothing", resource->kind);
+               "gpumem_tracking_visit: a %s resource does not track", resource->kind);
     GM_REQUIRE(fn, "gpumem_tracking_visit: fn is NULL");
     gm_work_off(resource->device);
     struct gm_tracking_list list;
@@ -236,7 +236,7 @@ gpumem_status gpumem_tracking_resource_create(gpumem_resource *upstream,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(options.frames <= GM_FRAMES_MOST,
-               "gpumem_tracking_resource_create: %u frames; %d are the most", options.frames,
+               "gpumem_tracking_resource_create: %u frames; the maximum is %d", options.frames,
                GM_FRAMES_MOST);
     struct tracking_resource *t = calloc(1, sizeof *t);
     if (!t || gm_ledger_init(&t->ledger) != 0) {

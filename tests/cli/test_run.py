@@ -129,9 +129,9 @@ def test_exit_status(_):
 
 def test_wrong_usage(_):
     for arguments, text in [
-            (["true"], "say --softgpu"),
-            (["--softgpu"], "which command?"),
-            (["--driver", "nvidia", "true"], "run knows only softgpu"),
+            (["true"], "give --softgpu"),
+            (["--softgpu"], "give a COMMAND"),
+            (["--driver", "nvidia", "true"], "run supports only softgpu"),
             (["--softgpu", "--devices", "9", "true"], "a number from 0 to 8"),
             (["--softgpu", "--devices", "-1", "true"], "a number from 0 to 8"),
             (["--softgpu", "--memory", "lots", "true"], "wanted bytes"),

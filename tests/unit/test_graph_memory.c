@@ -67,7 +67,7 @@ static void what_is_wrong_is_said(void **state) {
           gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, NULL));
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
-    SAYS("only read");
+    SAYS("read-only");
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
     SAYS("set to 0");

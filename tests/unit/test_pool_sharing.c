@@ -253,7 +253,7 @@ static void the_handle_is_exported_once_and_kept(void **state) {
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
-    SAYS("closed by somebody else");
+    SAYS("closed by other code");
     int mine = open("/dev/null", O_RDONLY);
     assert_int_equal(mine, first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));

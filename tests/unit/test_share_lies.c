@@ -286,8 +286,8 @@ static void descriptors_that_are_not_the_growth_are_refused(void **state) {
     LIE(DATA, "the same memory", lie.fds[1] = lie.fds[0]);
     LIE(DATA, "the same memory", lie.fds[0] = first); /* what the import has already */
     LIE(DATA, "no memory", lie.fds[0] = ends[0]);
-    LIE(DATA, "another place", lie.fds[1] = hosts_fd);
-    LIE(DATA, "another place", lie.fds[0] = hosts_fd; lie.fds[1] = strange);
+    LIE(DATA, "a different location", lie.fds[1] = hosts_fd);
+    LIE(DATA, "a different location", lie.fds[0] = hosts_fd; lie.fds[1] = strange);
     LIE(DATA, "fewer descriptors", lie.count = 1);
     LIE(DATA, "fewer descriptors", lie.count = 0);
     LIE(DATA, "more descriptors", lie.fds[2] = strange; lie.count = 3);
@@ -353,11 +353,11 @@ static void requests_that_cannot_be_are_refused(void **state) {
     memcpy(good.buffer, head.buffer, sizeof good.buffer);
     ASK(DATA, "another buffer", 1, request.buffer[0] ^= 1);
     ASK(DATA, "given memory back", 1, request.epoch++);
-    ASK(DATA, "never exported so", 1, request.chunk_count = 4);
-    ASK(DATA, "never exported so", 1, request.chunk_count = UINT32_MAX);
-    ASK(DATA, "never exported so", 1, request.chunk_count = 0);
-    ASK(DATA, "never exported so", 1, request.committed = 2 * CHUNK);
-    ASK(DATA, "never exported so", 1, request.bytes = 3 * CHUNK);
+    ASK(DATA, "never exported", 1, request.chunk_count = 4);
+    ASK(DATA, "never exported", 1, request.chunk_count = UINT32_MAX);
+    ASK(DATA, "never exported", 1, request.chunk_count = 0);
+    ASK(DATA, "never exported", 1, request.committed = 2 * CHUNK);
+    ASK(DATA, "never exported", 1, request.bytes = 3 * CHUNK);
     ASK(PEER, "version 9", 0, request.version = 9);
     ASK(PEER, "another protocol", 0, request.magic[1] = 0);
     /* What has it all is told so; what stays silent costs the timeout and nothing else. */

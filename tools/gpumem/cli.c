@@ -116,8 +116,8 @@ static void refuse_option(const char *command, char **argv, const struct option 
         cli_error(CLI_USAGE, "%s: option '%.*s' takes no value", command, (int)strcspn(word, "="),
                   word);
     else if (count_matches(options, word + 2, strcspn(word + 2, "=")) > 1)
-        cli_error(CLI_USAGE, "%s: option '%s' could be several; try 'gpumem help %s'", command,
-                  word, command);
+        cli_error(CLI_USAGE, "%s: option '%s' is ambiguous; try 'gpumem help %s'", command, word,
+                  command);
     else
         cli_error(CLI_USAGE, "%s: unknown option '%s'; try 'gpumem help %s'", command, word,
                   command);

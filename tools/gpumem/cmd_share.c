@@ -18,23 +18,26 @@
 const char cmd_share_usage[] =
     "usage: gpumem share [OPTION...]\n"
     "\n"
-    "Shows memory that processes share while it grows. This process, the owner, makes a buffer\n"
-    "and listens; others attach to it by path and import it. The owner grows the buffer, and each\n"
-    "of them asks for what is new: its address stays. One is killed; the owner and the rest go\n"
-    "on. The owner detaches its export and shrinks, which takes nothing from the others. When all\n"
-    "have let go, the device has its memory back. Every step is checked by bytes that all of them\n"
-    "write.\n"
+    "Demonstrates memory that processes share while it grows. This process, the owner, allocates "
+    "a\n"
+    "buffer and listens; others connect by path and import it. The owner grows the buffer, and "
+    "each\n"
+    "importer requests the growth, which leaves its address unchanged. One is killed; the owner "
+    "and\n"
+    "the rest go on. The owner detaches its export and shrinks, which takes nothing from the\n"
+    "others. When all have let go, the device has its memory back. Every step is checked with "
+    "bytes\n"
+    "that all of them write.\n"
     "\n"
     "  --driver CHOICE  nvidia, softgpu, or a path\n"
     "  --device N       device number (0)\n"
-    "  --size SIZE      bytes of the buffer at first, such as 64M, which is the default; it grows\n"
-    "                   to twice as much\n"
-    "  --processes N    that attach, 2 to 32 (3)\n"
-    "  --at PATH        where they meet: a socket file, or @NAME (@gpumem-share- and this pid)\n"
+    "  --size SIZE      initial bytes of the buffer, default 64M; it grows to twice as much\n"
+    "  --processes N    that import, 2 to 32 (3)\n"
+    "  --at PATH        where they connect: a socket file, or @NAME (@gpumem-share- and this pid)\n"
     "  --json           print one JSON object\n"
     "\n"
-    "Exit status: 0 shown, 2 wrong usage, 3 no driver or device, 6 too little memory, 7 bytes are\n"
-    "not what they should be, 8 another process failed, 130 interrupted, 1 anything else.\n";
+    "Exit status: 0 every step succeeded, 2 wrong usage, 3 no driver or device, 6 too little\n"
+    "memory, 7 bytes are wrong, 8 another process failed, 130 interrupted, 1 anything else.\n";
 
 enum step { BEFORE, SHARED, GROWN, KILLED, SHRUNK, AFTER, STEPS };
 static const char *const step_names[STEPS] = {"before", "shared", "grown",
@@ -84,7 +87,7 @@ static int ask(struct show *show, unsigned i, const struct share_command *comman
 static int hear(struct show *show, unsigned i) {
     struct share_reply reply;
     if (!share_receive(show->processes[i].connection, &reply, sizeof reply))
-        return cli_error(CLI_PEER, "share: process %d is gone, or silent", show->pids[i]);
+        return cli_error(CLI_PEER, "share: process %d is gone or does not answer", show->pids[i]);
     if (!reply.good)
         return cli_error(CLI_PEER, "share: process %d failed", show->pids[i]);
     if (show->addresses[i] && reply.address != show->addresses[i])
@@ -218,7 +221,8 @@ static int end_others(struct show *show) {
         int status = 0;
         if (!share_send(show->processes[i].connection, &quit, sizeof quit) ||
             waitpid(show->processes[i].pid, &status, 0) != show->processes[i].pid || status)
-            result = cli_error(CLI_PEER, "share: process %d did not end well", show->pids[i]);
+            result =
+                cli_error(CLI_PEER, "share: process %d did not exit successfully", show->pids[i]);
         else
             show->processes[i].pid = 0;
         share_kill(&show->processes[i]);
@@ -283,19 +287,19 @@ static void print_text(const struct show *show) {
     unsigned count = show->arguments->processes;
     cli_format_size(show->arguments->bytes, once);
     cli_format_size(2 * show->arguments->bytes, twice);
-    cli_line(stdout, "shared    %s with %u processes (%s), who met at %s", once, count,
+    cli_line(stdout, "shared    %s with %u processes (%s), connected at %s", once, count,
              list_pids(show, text, sizeof text), show->path);
-    cli_line(stdout, "grown     to %s; each asked for what was new, and kept its address", twice);
+    cli_line(stdout, "grown     to %s; each imported the growth, at an unchanged address", twice);
     cli_line(stdout, "killed    process %d; the owner and the %u others go on",
              show->pids[show->victim], count - 1);
     cli_line(stdout, "shrunk    to %s after a detach; the others still have %s", once, twice);
     for (int step = BEFORE; step < STEPS; step++) {
         char free_text[32], own[32];
-        cli_line(stdout, "memory    %-7s %10s free on the device, %10s of it the owner's",
+        cli_line(stdout, "memory    %-7s %10s free on the device, %10s held by the owner",
                  step_names[step], cli_format_size(show->free_bytes[step], free_text),
                  cli_format_size(show->stats[step].committed_bytes, own));
     }
-    cli_line(stdout, "done      all was given back");
+    cli_line(stdout, "done      all memory was given back");
 }
 
 static int print_json(const struct show *show) {
@@ -391,11 +395,11 @@ static int parse(int argc, char **argv, struct share_arguments *arguments) {
                              optarg);
     }
     if (optind < argc)
-        return cli_error(CLI_USAGE, "share: '%s' is not expected; try 'gpumem help share'",
+        return cli_error(CLI_USAGE, "share: unexpected argument '%s'; try 'gpumem help share'",
                          argv[optind]);
     if (arguments->bytes < (SHARE_MOST_PROCESSES + 1) * SHARE_PART || arguments->bytes > (uint64_t)1
                                                                                              << 38)
-        return cli_error(CLI_USAGE, "share: the size is 132K at least, and 256G at most");
+        return cli_error(CLI_USAGE, "share: the size is 132K to 256G");
     if (arguments->path && strlen(arguments->path) > 107)
         return cli_error(CLI_USAGE, "share: the path of a socket has at most 107 bytes");
     return CLI_OK;

@@ -28,7 +28,7 @@ static int make_notes(void) {
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
     if (fd >= 0 && setenv("SOFTGPU_JOB", path, 1) == 0)
         return fd;
-    cli_error(CLI_FAILED, "cannot make the file for the notes of the job: %s", strerror(errno));
+    cli_error(CLI_FAILED, "cannot create the file for the job's notes: %s", strerror(errno));
     if (fd >= 0)
         close(fd);
     return -1;
@@ -122,12 +122,12 @@ static int judge(const struct notes *notes) {
     int result = CLI_OK;
     if (fault && fault[0] && !notes->fault) {
         cli_error(0, "the fault %s was never reached%s", fault,
-                  notes->process ? "" : ": nothing that was run called softgpu");
+                  notes->process ? "" : ": no process of the job called softgpu");
         if (fails_on("fault"))
             result = CLI_JUDGED;
     }
     if (notes->leak && fails_on("leaks")) {
-        cli_error(0, "objects were left: softgpu has told which");
+        cli_error(0, "objects were not freed: softgpu has listed them");
         result = CLI_JUDGED;
     }
     return result;

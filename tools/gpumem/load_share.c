@@ -84,7 +84,7 @@ static int judge(int wait_status) {
                          WTERMSIG(wait_status), strsignal(WTERMSIG(wait_status)));
     int status = WEXITSTATUS(wait_status);
     if (status == CLI_MISMATCH)
-        return cli_error(CLI_MISMATCH, "the second process found other bytes");
+        return cli_error(CLI_MISMATCH, "the second process found different bytes");
     if (status != CLI_OK)
         return cli_error(CLI_PEER, "the second process failed with exit status %d", status);
     return CLI_OK;

@@ -28,7 +28,9 @@ static int read_stream(FILE *file, const char *path, struct map_text *text) {
     text->text[text->size] = 0;
     if (!ferror(file) && text->size && !memchr(text->text, 0, text->size))
         return CLI_OK;
-    const char *why = ferror(file) ? strerror(errno) : text->size ? "it is no text" : "it is empty";
+    const char *why = ferror(file) ? strerror(errno)
+                      : text->size ? "it is not text"
+                                   : "it is empty";
     int status = cli_error(CLI_FILE, "%s: %s", path, why);
     free(text->text);
     *text = (struct map_text){0};
