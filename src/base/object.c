@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Some tens of KiB at most. A use that comes too late mostly follows soon. */
+/* Some tens of KiB at most. A use after destruction mostly follows soon. */
 #define GRAVES 128u
 
 static _Atomic(void *) graves[GRAVES];

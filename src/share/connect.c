@@ -29,7 +29,7 @@ static gpumem_status refused(const char *path, int error) {
     }
 }
 
-/* Where as many wait already as may, a connect waits for as long as a send does. */
+/* If the listener's queue is full, a connect waits as long as a send would. */
 static void bound_sends(int connection, int milliseconds) {
     struct timeval most = {0};
     if (milliseconds >= 0) {
@@ -53,7 +53,7 @@ static gpumem_status open_path(int connection, const char *path, const struct so
     return result == 0 ? GPUMEM_OK : refused(path, error);
 }
 
-/* Before a word is said to who listens. */
+/* Checked before anything is sent to the listener. */
 static gpumem_status check_listener(int connection, const char *path,
                                     const struct gm_users *users) {
     unsigned user = gm_connection_user(connection);

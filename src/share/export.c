@@ -1,4 +1,4 @@
-/* Exports: what is shared, made by the owner. */
+/* Exports: the owner's side of sharing. */
 #include "base/cancel.h"
 #include "base/descriptor.h"
 #include "base/object.h"
@@ -16,8 +16,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Where it sits, behind letters that begin no UUID of a version: what is left to tell devices of
- * one machine apart. Instances of one GPU have one place; the driver refuses memory of another one.
+/* The PCI address, after letters with which no UUID of a version begins: all that is left to tell
+ * the devices of a machine apart. Instances of one GPU have the same address; the driver refuses
+ * memory of another instance.
  */
 static gpumem_status place_of(const gpumem_device *device, CUresult why, unsigned char uuid[16]) {
     static const unsigned char letters[4] = {'p', 'c', 'i', 0xff};
@@ -47,7 +48,7 @@ gpumem_status gm_device_uuid(const gpumem_device *device, unsigned char uuid[16]
     return GPUMEM_OK;
 }
 
-/* `inner` has the memory. A wrapper of the user's gives away whole buffers or none. */
+/* `inner` has the memory. A user's wrapper exports whole buffers or none. */
 static gpumem_status check_inner(const gpumem_buffer *buffer, const gpumem_buffer *inner) {
     const gpumem_resource *resource = buffer->resource;
     if (!inner || inner->freed & GM_FREED)
@@ -82,7 +83,8 @@ static gpumem_status check_chunks(const gpumem_buffer *buffer, const gpumem_buff
                    resource->properties.note);
 }
 
-/* Exports of one buffer bear one name, by which an importer knows what it has already. */
+/* All exports of a buffer have the same name, by which an importer recognises what it already
+ * has. */
 static gpumem_status name_buffer(gpumem_buffer *buffer) {
     static const unsigned char unnamed[16];
     gpumem_status status = GPUMEM_OK;
@@ -105,7 +107,7 @@ static void hold(gpumem_export *made, gpumem_buffer *buffer, gpumem_buffer *inne
     gm_meter_add(&inner->resource->meter, GM_EXPORTS, 1);
 }
 
-/* What is complete is listed, for snapshots. */
+/* Complete exports are listed, for snapshots. */
 static void list(gpumem_export *made) {
     gpumem_device *device = made->device;
     pthread_mutex_lock(&device->lock);
@@ -128,8 +130,8 @@ static void unlist(gpumem_export *made) {
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Gives the buffer up, and the descriptors. The wrapper that holds the inner buffer may free it in
- * the last line. */
+/* Releases the buffer and the descriptors. The last line may make a wrapper free the inner
+ * buffer. */
 static void let_go(gpumem_export *made) {
     gpumem_buffer *buffer = made->buffer, *inner = made->inner;
     unlist(made);
@@ -183,7 +185,7 @@ static gpumem_status make_room(gpumem_export *made, size_t count) {
     return GPUMEM_OK;
 }
 
-/* The next one, which becomes the export's; there is room. */
+/* Adds a descriptor, which the export then owns; there is room. */
 static gpumem_status keep(gpumem_export *made, int fd) {
     if (fd < 0 || !gm_kept_file_set(fd, &made->files[made->count])) {
         int error = errno;
@@ -201,7 +203,7 @@ static gpumem_status add_chunk(gpumem_export *made, CUmemGenericAllocationHandle
     return status == GPUMEM_OK ? keep(made, fd) : status;
 }
 
-/* Those from made->count on; on failure none more than before. */
+/* Adds those from made->count on; on failure none are added. */
 static gpumem_status add_chunks(gpumem_export *made, const struct gm_chunk *chunks, size_t count) {
     size_t before = made->count;
     gpumem_status status = make_room(made, count);
@@ -290,7 +292,7 @@ void gm_export_put(gpumem_export *exported, struct gm_outgoing *out) {
 
 /* ---- Memory in chunks ------------------------------------------------------------------------ */
 
-/* Memory that others will map is all there, and no work of former users is left on it. */
+/* Memory that others will map must be complete, with no work of former users left on it. */
 static gpumem_status prepare_memory(const gpumem_buffer *inner) {
     const struct gm_mapped *mapped = inner->resource->mapped;
     const gpumem_allocation *allocation = &inner->allocation;
@@ -301,7 +303,7 @@ static gpumem_status prepare_memory(const gpumem_buffer *inner) {
     return mapped->share(allocation);
 }
 
-/* The export as the buffer is now: at first, and when it has grown. Whole or nothing. */
+/* Makes or updates the export for the buffer as it is now. All or nothing. */
 static gpumem_status take_in(gpumem_export *made) {
     gpumem_buffer *inner = made->inner;
     unsigned char uuid[16];
@@ -482,7 +484,7 @@ gpumem_status gpumem_export_detach(gpumem_export *exported) {
         exported->detached = 1;
     pthread_mutex_unlock(&exported->lock);
     if (status == GPUMEM_OK)
-        let_go(exported); /* nobody begins to send any more */
+        let_go(exported); /* no new send can begin */
     return status;
 }
 

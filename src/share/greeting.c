@@ -1,7 +1,7 @@
 /*
- * The one who connects greets first, and the other greets back or turns it away. Each asks the
- * kernel to write its credentials to what it sends: so the receiver gets them also of a message
- * that was sent before the receiver could ask for them.
+ * The connecting side greets first, and the other greets back or rejects it. Each makes the kernel
+ * add its credentials to what it sends, so that the receiver gets them even for a message sent
+ * before the receiver could ask for them.
  */
 #include "share/greeting.h"
 
@@ -141,7 +141,7 @@ gpumem_status gm_greet_first(int connection, const struct gm_users *users,
                              const struct gm_deadline *deadline, struct gm_sender *other) {
     int before = gm_socket_name_senders(connection, 1);
     gpumem_status status = say(connection, HELLO, deadline);
-    /* Who turns us away may have done so, and closed, before this was sent. */
+    /* The other side may have rejected us, and closed, before this was sent. */
     if (status == GPUMEM_OK || status == GPUMEM_ERROR_PEER)
         status = hear_welcome(connection, users, deadline, other);
     gm_socket_name_senders(connection, before);

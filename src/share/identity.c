@@ -28,8 +28,8 @@ static int compare_files(const void *a, const void *b) {
     return x->inode < y->inode ? -1 : x->inode > y->inode;
 }
 
-/* One memory at two places of a buffer is no buffer that anybody exported. Of devices and anonymous
- * inodes nothing tells two memories from one. */
+/* A buffer with the same memory in two places is one that nobody exported. For devices and
+ * anonymous inodes two memories cannot be told from one. */
 static gpumem_status check_distinct(const struct gm_file *files, size_t count) {
     struct gm_file *sorted = malloc(count * sizeof *sorted);
     if (!sorted)
@@ -45,7 +45,7 @@ static gpumem_status check_distinct(const struct gm_file *files, size_t count) {
                : GPUMEM_OK;
 }
 
-/* Files of the chunks from identity->count on, behind those that are there. */
+/* Adds the files of the chunks from identity->count on, after the present ones. */
 static gpumem_status read_files(struct gm_identity *identity, struct gm_file *files, size_t count,
                                 const unsigned char *chunks, const int *fds) {
     for (size_t i = identity->count; i < count; i++) {
@@ -101,7 +101,7 @@ void gm_identity_destroy(struct gm_identity *identity) {
     identity->files = NULL;
 }
 
-/* Devices of one number may still be two memories. */
+/* Devices of the same number may still be two memories. */
 static int may_be_equal(const struct gm_file *a, const struct gm_file *b) {
     return a->type == b->type && a->bytes == b->bytes && a->device == b->device &&
            a->inode == b->inode;

@@ -1,4 +1,4 @@
-/* Imports: another process's memory, mapped once in this one however often it is received. */
+/* Imports: another process's memory, mapped once in this process however often it is received. */
 #include "share/import.h"
 #include "base/cancel.h"
 #include "base/options.h"
@@ -33,7 +33,7 @@ static void end_import(struct gm_import *import) {
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     gpumem_device *device = user;
-    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    (void)stream; /* the memory is no longer in use: this resource is not stream-ordered */
     struct gm_import *import = allocation->cookie;
     pthread_mutex_lock(&device->lock);
     int last = --import->references == 0;
@@ -67,7 +67,7 @@ static const gpumem_resource_ops ops = {
     .properties = properties,
 };
 
-/* The import is as it was made, and lives as long as a buffer of it. */
+/* The import does not change once made, and lives as long as a buffer of it. */
 static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
     const struct gm_import *import = buffer->allocation.cookie;
     if (!import->identity.peer.pid)
@@ -123,7 +123,7 @@ static struct gm_import *find(gpumem_device *device, const struct gm_identity *i
     return found;
 }
 
-/* Adds a new import; or, if another thread was faster, ends it and answers the other's. */
+/* Adds a new import; or, if another thread was faster, destroys it and returns the other's. */
 static struct gm_import *publish(gpumem_device *device, struct gm_import *import) {
     if (!import->identity.peer.pid)
         return import;
@@ -165,7 +165,7 @@ static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) 
 
 /* ---- Mapping --------------------------------------------------------------------------------- */
 
-/* Where the memory is: asked of the driver, not of the other process. */
+/* Where the memory is, according to the driver and not to the other process. */
 static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAllocationHandle handle,
                                   CUmemLocation *location) {
     CUmemAllocationProp prop;
@@ -175,7 +175,7 @@ static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAlloc
     return status;
 }
 
-/* What was received as one buffer has one location: access is given, and a host pointer, to all. */
+/* Memory received as one buffer has one location: access and a host pointer are for all of it. */
 static gpumem_status one_location(const gpumem_device *device, const struct gm_chunk *chunk,
                                   size_t count, CUmemLocation *location) {
     gpumem_status status = ask_location(device, chunk[0].handle, location);
@@ -208,7 +208,7 @@ static gpumem_status settle_access(struct gm_import *import) {
     return GPUMEM_OK;
 }
 
-/* Of the first chunks it decides who has access, and how; later ones must lie there too. */
+/* The location of the first chunks decides the access; later chunks must have the same location. */
 static gpumem_status check_place(struct gm_import *import, const struct gm_chunk *chunk,
                                  size_t count) {
     CUmemLocation location = {0};
@@ -250,7 +250,7 @@ gpumem_status gm_import_handles(struct gm_import *import, const struct gm_file *
     return status;
 }
 
-/* Growth may be as far away as the reserved addresses reach. */
+/* Growth may extend as far as the reserved addresses. */
 static size_t reserve_for(const struct gm_import *import, size_t capacity) {
     size_t unit = import->extent.device->granularity, committed = import->identity.committed;
     if (capacity > SIZE_MAX - unit)
@@ -259,7 +259,7 @@ static size_t reserve_for(const struct gm_import *import, size_t capacity) {
     return capacity > committed ? capacity : committed;
 }
 
-/* The chunks become the import's; on failure they are given back. */
+/* The import takes over the chunks; on failure they are given back. */
 static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk, size_t count,
                          size_t capacity) {
     gpumem_status status = gm_extent_init(&import->extent, reserve_for(import, capacity),
@@ -279,8 +279,9 @@ static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk,
 }
 
 /*
- * Imports the descriptors, and maps them unless what they are is mapped already. The cache is asked
- * after they were imported, never instead: it would answer for descriptors that nobody looked at.
+ * Imports the descriptors, and maps them unless their memory is already mapped. The cache is
+ * consulted after the import, never instead of it: it would otherwise vouch for unchecked
+ * descriptors.
  */
 static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_t capacity,
                                  int *mapped, struct gm_import **out) {
@@ -304,7 +305,7 @@ static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_
     return status;
 }
 
-/* One that can grow is nobody else's, and so its identity has no peer. */
+/* An import that can grow is not shared, so its identity has no peer. */
 static void note_growth(struct gm_import *import, const struct gm_description_head *head,
                         const struct gm_import_terms *terms) {
     import->grows = terms->capacity != 0;
@@ -409,7 +410,7 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
         return gm_fail(GPUMEM_ERROR_DATA,
                        "the description needs %zu descriptors, but %zu are given", wanted,
                        descriptor_count);
-    /* Who exported it is not known here: it is mapped anew. */
+    /* The exporter is not known here, so it is mapped separately. */
     const struct gm_import_terms terms = {.access = options.access, .capacity = options.capacity};
     gpumem_buffer *made;
     status = gm_incoming_map(device, &incoming, descriptors, &terms, &made);

@@ -1,4 +1,5 @@
-/* What another process offers: read, checked, and handed to whoever maps that kind of memory. */
+/* Reads and checks what another process offers, and passes it to the code that maps that kind of
+ * memory. */
 #include "memory/driver_error.h"
 #include "memory/vmm.h"
 #include "share/import.h"

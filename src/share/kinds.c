@@ -72,7 +72,7 @@ void *gm_event_description_write(const unsigned char device[16], const unsigned 
     return copy_of(&made, sizeof made, bytes);
 }
 
-/* What both begin with. */
+/* The beginning of both. */
 static gpumem_status check(const void *data, size_t bytes, size_t wanted, enum gm_kind kind) {
     if (gm_kind_of(data, bytes) != kind)
         return gm_fail(GPUMEM_ERROR_DATA, "not a description of %s: it does not begin like one",

@@ -1,6 +1,6 @@
 /*
- * The allocation handle of a pool over a socket: one message with one descriptor, and the answer of
- * the other side when it has made a resource of it.
+ * Sends the share handle of a pool over a socket: one message with one descriptor, and the answer
+ * of the other side when it has created a resource from it.
  */
 #include "base/cancel.h"
 #include "base/socket.h"
@@ -114,7 +114,7 @@ static void send_answer(int socket, const struct gm_deadline *deadline, gpumem_s
         strncpy(answer.message, gpumem_last_error()->message, sizeof answer.message - 1);
     struct gm_error_record saved;
     gm_error_save(&saved);
-    /* Who is gone by now takes nothing away. */
+    /* If it is gone by now, nothing is lost. */
     (void)gm_socket_send(socket, &answer, sizeof answer, deadline);
     gm_error_restore(&saved);
 }
@@ -138,7 +138,7 @@ gpumem_status gpumem_pool_receive(gpumem_device *device, int socket,
         status = make_resource(device, &offer, fd, resource);
         close(fd);
     } else if (status == GPUMEM_ERROR_PEER) {
-        return status; /* nobody is there to be told */
+        return status; /* nobody is left to inform */
     }
     send_answer(socket, &deadline, status);
     return status;

@@ -74,7 +74,7 @@ vkgdr_memory_t vkgdr_memory_alloc(vkgdr_t g, size_t size, uint32_t flags) {
 
 void vkgdr_memory_free(vkgdr_memory_t mem) {
     GM_UNCANCELLED;
-    /* A forked child leaves its parent's drivers alone. */
+    /* A forked child must not touch its parent's drivers. */
     if (mem && gm_vkgdr_ours(mem->owner)) {
         if (mem->slab)
             gm_vkgdr_slab_give(mem->owner, mem->slab, mem->offset, mem->size);
@@ -113,8 +113,8 @@ size_t vkgdr_memory_non_coherent_atom_size(vkgdr_memory_t mem) {
 
 /* ---- Flush and invalidate -------------------------------------------------------------------- */
 
-/* Other buffers lie behind the end, so a range is cut there. Atoms are not shared: a unit has whole
- * ones. */
+/* Other buffers follow after the end, so a range is cut off there. Atoms are not shared: a unit has
+ * whole ones. */
 static void apply(const struct vkgdr_memory *memory, size_t offset, size_t size, const char *what,
                   gpumem_status (*act)(struct gm_vulkan_memory *, uint64_t, uint64_t)) {
     if (offset >= memory->size || !size || memory->owner->coherent)

@@ -1,4 +1,4 @@
-/* Mappings of memory objects, and what makes writes visible where it is not coherent. */
+/* Mappings of memory objects, and flush and invalidate for non-coherent memory. */
 #include "vulkan/internal.h"
 
 /* ---- Map and unmap --------------------------------------------------------------------------- */
@@ -108,7 +108,7 @@ gpumem_status gm_vulkan_unmap(struct gm_vulkan_memory *memory) {
 
 /* ---- Flush and invalidate -------------------------------------------------------------------- */
 
-/* Whole atoms; of the last one, which the memory may end in, what there is. */
+/* Whole atoms; the last one may be cut off by the end of the memory. */
 static VkMappedMemoryRange widen(const struct gm_vulkan_memory *memory, uint64_t offset,
                                  uint64_t size) {
     uint64_t atom = memory->type.atom;
@@ -152,8 +152,8 @@ static gpumem_status pass(struct gm_vulkan_memory *memory, uint64_t offset, uint
                           (unsigned long long)offset);
 }
 
-/* Without the lock: flushing is no use of the memory object that Vulkan wants for one thread alone,
- * and who unmaps meanwhile would break the caller's stores as well. */
+/* Without the lock: flushing is not a use of the memory object that Vulkan restricts to one thread,
+ * and unmapping meanwhile would break the caller's stores as well. */
 gpumem_status gm_vulkan_flush(struct gm_vulkan_memory *memory, uint64_t offset, uint64_t size) {
     gpumem_status status = gm_vulkan_enter(memory->vulkan, "flushing memory");
     if (status != GPUMEM_OK)

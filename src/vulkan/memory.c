@@ -26,7 +26,7 @@ static void count_out(struct gm_vulkan *vulkan) {
 
 /* ---- The object ------------------------------------------------------------------------------ */
 
-/* One that holds the device and counts, without a VkDeviceMemory yet. */
+/* An object that holds the device and counts, without a VkDeviceMemory yet. */
 static gpumem_status new_memory(struct gm_vulkan *vulkan, uint64_t size, bool imported,
                                 struct gm_vulkan_memory **memory) {
     struct gm_vulkan_memory *made = calloc(1, sizeof *made);
@@ -90,7 +90,7 @@ static VkResult ask(struct gm_vulkan_memory *memory, const void *next) {
 
 /* ---- Import ---------------------------------------------------------------------------------- */
 
-/* A descriptor of this process that is Vulkan's after success, and ours to close otherwise. */
+/* A duplicate descriptor, which Vulkan owns after success and we must close otherwise. */
 static gpumem_status import_as(struct gm_vulkan_memory *memory, int fd, VkResult *result) {
     int given = gm_fd_duplicate(fd);
     if (given < 0)
@@ -111,8 +111,8 @@ static gpumem_status import_as(struct gm_vulkan_memory *memory, int fd, VkResult
                           (unsigned long long)memory->size, fd, memory->type.index);
 }
 
-/* Which type a descriptor may have cannot be asked for this kind: a type that is refused may leave
- * another. The first refusal is reported. */
+/* The possible types of a descriptor of this kind cannot be queried: if one type is refused,
+ * another may be accepted. The first refusal is reported. */
 static gpumem_status import_any(struct gm_vulkan_memory *memory, int fd, unsigned flags) {
     struct gm_error_record first = {.call = ""};
     gpumem_status status = GPUMEM_OK;
@@ -208,7 +208,7 @@ gpumem_status gm_vulkan_free(struct gm_vulkan_memory *memory) {
         return status;
     const struct gm_vulkan *vulkan = memory->vulkan;
     pthread_mutex_lock(&memory->lock);
-    /* Freeing alone would unmap too, and leave a hole in the caller's range. */
+    /* Freeing would unmap too, but leave a hole in the caller's range. */
     if (atomic_load(&memory->host))
         status = gm_vulkan_unmap_locked(memory);
     pthread_mutex_unlock(&memory->lock);

@@ -1,4 +1,4 @@
-/* Which memory type: in the device, visible to the host, coherent or not. */
+/* Chooses the memory type: in the device, visible to the host, coherent or not. */
 #include "vulkan/internal.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@ static bool is_coherent(VkMemoryPropertyFlags flags) {
     return flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
 }
 
-/* 0 is best, -1 unfit. Types of one rank come in Vulkan's order, which is by speed. */
+/* 0 is best, -1 unfit. Types of one rank are in Vulkan's order, which is by speed. */
 static int rank_of(VkMemoryPropertyFlags type, unsigned flags) {
     if ((type & WANTED) != WANTED)
         return -1;
