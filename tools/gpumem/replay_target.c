@@ -111,7 +111,7 @@ static gpumem_status refused(struct replay_target *target, CUresult result, cons
     const char *name = "?";
     char text[160];
     (void)target->cu->cuGetErrorName(result, &name);
-    snprintf(text, sizeof text, "%s returned %s", call, name);
+    snprintf(text, sizeof text, "%s answered %s", call, name);
     return gpumem_resource_fail(result == CUDA_ERROR_OUT_OF_MEMORY ? GPUMEM_ERROR_OUT_OF_MEMORY
                                                                    : GPUMEM_ERROR_DRIVER,
                                 text);
