@@ -3,7 +3,7 @@
 #include "memory/capture.h"
 #include "memory/copy.h"
 
-/* To synchronize would spoil the capture, and what was queued would be part of a graph. */
+/* Synchronizing would invalidate the capture, and the queued work would be part of a graph. */
 static gpumem_status can_wait(gpumem_buffer *buffer, CUstream stream, const char *call) {
     GM_CHECK(buffer, call);
     gpumem_device *device = buffer->resource->device;

@@ -55,7 +55,7 @@ static gpumem_status retain_context(gpumem_device *device) {
     CUresult result = cu->cuDevicePrimaryCtxRetain(&device->context, device->handle);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    /* It may have taken effect: the driver reports earlier failures like this. */
+    /* It may have taken effect: the driver reports earlier failures in this way. */
     if (device->context && cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->library->meter, 0);
     return gm_cu_fail(cu, result, "cuDevicePrimaryCtxRetain", "device %d: no context",
@@ -200,7 +200,7 @@ static gpumem_status not_busy(gpumem_device *device) {
                    device->ordinal, text);
 }
 
-/* Other resources waited for their frees when they were destroyed. */
+/* Other resources waited for their frees when destroyed. */
 static gpumem_status has_ended(gpumem_device *device, const gpumem_resource *hidden) {
     size_t held_back = hidden ? atomic_load(&hidden->live) : 0;
     if (!held_back)
@@ -237,7 +237,7 @@ static gpumem_status close_last(gpumem_device *device) {
     return GPUMEM_OK;
 }
 
-/* Without the library's lock: other devices can be opened and closed while work goes on here. */
+/* Without the library's lock, so that other devices can be opened and closed meanwhile. */
 static void wait_for_hidden(gpumem_device *device) {
     const gpumem_resource *hidden[GM_HIDDEN_COUNT + 1];
     pthread_mutex_lock(&device->lock);

@@ -9,14 +9,14 @@
 #include <gpumem/dlpack_abi.h>
 #include <stdlib.h>
 
-#define MOST_DIMENSIONS 64 /* NumPy's, the most that any consumer takes */
+#define MOST_DIMENSIONS 64 /* NumPy's, the most that any consumer accepts */
 
-/* A tensor with all that it points to. One of the two heads is used. */
+/* A tensor with everything it points to. One of the two heads is used. */
 struct exported {
     union {
         DLManagedTensor plain;
         DLManagedTensorVersioned versioned;
-    } head; /* first: what is handed out is its address */
+    } head; /* first: its address is handed out */
     gpumem_buffer *buffer;
     int64_t dimensions[]; /* shape, then strides */
 };
@@ -58,12 +58,11 @@ static void close_together(const int64_t *shape, int64_t *strides, int ndim) {
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = step;
         if (shape[i] > 0 && __builtin_mul_overflow(step, shape[i], &step))
-            step = INT64_MAX; /* found out by reach */
+            step = INT64_MAX; /* computed by reach */
     }
 }
 
-/* Elements from the first to behind the last that the tensor reaches; SIZE_MAX: more than there can
- * be. */
+/* Elements from the first to the end of the last that the tensor reaches; SIZE_MAX: too many. */
 static uint64_t reach(const int64_t *shape, const int64_t *strides, int ndim) {
     uint64_t last = 0, step;
     int empty = 0;
@@ -149,7 +148,7 @@ static gpumem_status fill(gpumem_buffer *buffer, const gpumem_dlpack_options *op
     return status;
 }
 
-/* With the hold taken first, so that no shrink takes what was checked. */
+/* Takes the hold first, so that no shrink removes what was checked. */
 static gpumem_status make(gpumem_buffer *buffer, const gpumem_dlpack_options *given, int versioned,
                           int *read_only, struct exported **out) {
     gpumem_dlpack_options options;

@@ -13,7 +13,7 @@ static void delete_plain(void *tensor, CUdeviceptr pointer, size_t bytes, CUstre
     (void)bytes;
     (void)stream;
     DLManagedTensor *managed = tensor;
-    if (managed->deleter) /* none: the producer keeps it for ever */
+    if (managed->deleter) /* may be NULL: the producer keeps it for ever */
         managed->deleter(managed);
 }
 
@@ -26,8 +26,8 @@ static void delete_versioned(void *tensor, CUdeviceptr pointer, size_t bytes, CU
         managed->deleter(managed);
 }
 
-/* Rows close together in any order of dimensions would be as good; what producers hand out without
- * gaps is in this one. */
+/* Contiguous elements in another order of dimensions would do as well, but producers hand out this
+ * one. */
 static gpumem_status count_elements(const DLTensor *tensor, uint64_t *elements) {
     *elements = 1;
     GM_REQUIRE(tensor->ndim >= 0 && (!tensor->ndim || tensor->shape),
@@ -81,7 +81,7 @@ static gpumem_status check_device(const gpumem_device *device, const DLDevice *g
     }
 }
 
-/* What the producer says is not believed: it decides how the memory is used. */
+/* The producer's claim is checked, because it decides how the memory is used. */
 static gpumem_status check_truth(const DLDevice *given, const struct gm_pointer *known) {
     int type = known->managed ? kDLCUDAManaged : known->on_host ? kDLCUDAHost : kDLCUDA;
     if (type == (int)given->device_type)

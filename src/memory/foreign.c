@@ -1,4 +1,4 @@
-/* Buffers over memory that the library did not take. */
+/* Buffers over memory that the library did not allocate. */
 #include "memory/foreign.h"
 
 #include "base/cancel.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* The cookie of an allocation that has to be given back. */
+/* The cookie of an allocation that must be given back. */
 struct owner {
     gpumem_deleter_fn deleter;
     void *user;

@@ -1,4 +1,4 @@
-/* The driver's pools of host memory: which one a pinned resource uses. */
+/* Chooses the driver's pool of host memory for a pinned resource. */
 #include "memory/device.h"
 #include "memory/driver_error.h"
 #include "memory/numa.h"
@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* H200: a device has no access to a host pool by itself, neither to a new one nor to the default.
+/* On an H200 a device has no access to a host pool by default, neither to a new one nor to the
+ * default pool.
  */
 gpumem_status gm_pool_open_to_device(gpumem_device *device, CUmemoryPool pool) {
     CUmemAccessDesc access = {
@@ -28,7 +29,7 @@ gpumem_status gm_pool_open_to_device(gpumem_device *device, CUmemoryPool pool) {
 
 /* ---- Whether there are any ------------------------------------------------------------------- */
 
-/* 1 or 0, or -1 of a driver that knows no such attribute or does not answer. */
+/* 1 or 0, or -1 if the driver does not know the attribute or fails. */
 static int attribute_says(const gpumem_device *device, const gpumem_pinned_options *options) {
     return gm_device_attribute(device,
                                options->numa_bind
@@ -37,8 +38,8 @@ static int attribute_says(const gpumem_device *device, const gpumem_pinned_optio
                                -1);
 }
 
-/* A driver that is older than host pools says that the value is wrong, and one that is younger that
- * the attribute is 0. Everything else is no statement about pools as such. */
+/* A driver older than host pools reports an invalid value, a newer one the attribute as 0. Other
+ * errors say nothing about pools as such. */
 static int is_absent(const gpumem_device *device, const gpumem_pinned_options *options) {
     int code = gpumem_last_error()->driver_code;
     if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_FOUND)
@@ -80,7 +81,7 @@ static gpumem_status find(gpumem_device *device, gpumem_pool_choice choice,
                       "the driver has no current pool of host memory");
 }
 
-/* Drivers before 13.0 have host pools, and no current one. */
+/* Drivers before 13.0 have host pools, but no current one. */
 static gpumem_status find_or_create(gpumem_device *device, const gpumem_pinned_options *options,
                                     struct gm_pool_settings *settings) {
     gpumem_status status = find(device, options->pool, settings);
@@ -92,13 +93,13 @@ static gpumem_status find_or_create(gpumem_device *device, const gpumem_pinned_o
     return create_own(device, options, settings);
 }
 
-/* Wishes that only a pool of one's own can have. */
+/* Options that only a new pool can have. */
 static int is_special(const gpumem_pinned_options *options) {
     return options->numa_bind || options->ipc || options->maximum_bytes || options->keep_bytes ||
            options->keep_nothing;
 }
 
-/* What is to be shared needs a node: location HOST with descriptors is refused, on H200. */
+/* A shared pool needs a node: an H200 refuses location HOST with descriptors. */
 static gpumem_status settle_node(const gpumem_device *device, gpumem_pinned_options *options) {
     if (!options->ipc || options->numa_bind)
         return GPUMEM_OK;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* From linux/mman.h, which not every libc has: the size's logarithm beside the flag. */
+/* From linux/mman.h, which not every libc has: the logarithm of the size, next to the flag. */
 #ifndef MAP_HUGE_SHIFT
 #define MAP_HUGE_SHIFT 26
 #endif
@@ -37,7 +37,7 @@ void *gm_huge_map(size_t bytes, char *reason, size_t room) {
     return base;
 }
 
-/* "always [madvise] never": the brackets are around what holds. */
+/* "always [madvise] never": the brackets mark the current value. */
 int gm_huge_transparent(char *reason, size_t room) {
     char path[PATH_MAX], line[64] = "";
     snprintf(path, sizeof path, "%s/sys/kernel/mm/transparent_hugepage/enabled", root);

@@ -1,4 +1,4 @@
-/* What the driver is told of ranges of managed memory, and what it tells. */
+/* Advice, prefetch and discard for ranges of managed memory, and queries. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/copy.h"
@@ -64,7 +64,7 @@ static gpumem_status check_advice(gpumem_advice advice, gpumem_location location
     return GPUMEM_OK;
 }
 
-/* As drivers before 12.2 name a place; nodes they do not know. */
+/* A place in the form of drivers before 12.2, which do not know nodes. */
 static gpumem_status old_place(const CUmemLocation *place, const char *call, CUdevice *device) {
     *device = place->type == CU_MEM_LOCATION_TYPE_DEVICE ? place->id : CU_DEVICE_CPU;
     if (place->type == CU_MEM_LOCATION_TYPE_DEVICE || place->type == CU_MEM_LOCATION_TYPE_HOST)
@@ -129,11 +129,11 @@ struct move {
     CUdeviceptr at;
     size_t bytes;
     int discards;
-    const CUmemLocation *to; /* NULL: stays where it is */
+    const CUmemLocation *to; /* NULL: is not moved */
     CUstream stream;
 };
 
-/* The driver refuses both, and would spoil the capture that the first is part of. */
+/* The driver refuses both, and would invalidate the capture that the first is part of. */
 static gpumem_status stream_allows(const struct move *move) {
     const gpumem_driver_api *cu = move->buffer->resource->device->cu;
     switch (gm_capture_state(cu, move->stream, NULL)) {
@@ -291,7 +291,7 @@ static CUresult ask(const gpumem_driver_api *cu, CUdeviceptr at, size_t bytes,
     return cu->cuMemRangeGetAttributes(data, sizes, which, QUESTIONS, at, bytes);
 }
 
-/* A place as older drivers tell it: an ordinal, the CPU, or none. */
+/* A place as reported by older drivers: an ordinal, the CPU, or none. */
 static void split(int device, int *type, int *id) {
     *type = device == CU_DEVICE_CPU       ? CU_MEM_LOCATION_TYPE_HOST
             : device == CU_DEVICE_INVALID ? CU_MEM_LOCATION_TYPE_INVALID
@@ -313,7 +313,7 @@ static CUresult ask_older(const gpumem_driver_api *cu, CUdeviceptr at, size_t by
     return result;
 }
 
-/* Whether there is one place for all. */
+/* Whether all have the same place. */
 static int place_of(int type, int id, gpumem_location *location, int *number) {
     *location = GPUMEM_LOCATION_DEVICE;
     *number = -1;
@@ -362,7 +362,7 @@ static gpumem_status ask_range(gpumem_buffer *buffer, CUdeviceptr at, size_t byt
     status = require_managed(buffer, call);
     if (status == GPUMEM_OK) {
         CUresult result = ask(cu, at, bytes, answers);
-        if (result == CUDA_ERROR_INVALID_VALUE) /* or it knows no types and numbers */
+        if (result == CUDA_ERROR_INVALID_VALUE) /* or it does not know types and numbers */
             result = ask_older(cu, at, bytes, answers);
         if (result != CUDA_SUCCESS)
             status =

@@ -1,4 +1,4 @@
-/* The managed resource: each buffer is an allocation of its own, which the driver moves about. */
+/* The managed resource: each buffer is an allocation of its own, whose pages the driver moves. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the driver aligns allocations to. */
+/* The driver's alignment of allocations. */
 #define MANAGED_ALIGNMENT ((size_t)256)
 
 struct managed_resource {
@@ -58,7 +58,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     if (result != CUDA_SUCCESS) {
         gpumem_status status =
             gm_cu_fail(cu, result, what, "cannot get %zu bytes of managed memory", bytes);
-        /* It may have taken effect: the driver reports earlier failures like this. */
+        /* It may have taken effect: the driver reports earlier failures in this way. */
         give_back(m, base, bytes);
         return status;
     }
@@ -140,7 +140,7 @@ static gpumem_status create_allocated(gpumem_device *device, const gpumem_manage
     return GPUMEM_OK;
 }
 
-/* The driver's pool; or allocations, which say so, where there is none. */
+/* The driver's pool, or, if there is none, allocations with a note. */
 static gpumem_status create_pool(gpumem_device *device, const gpumem_managed_options *options,
                                  gpumem_resource **resource) {
     int absent = 0;

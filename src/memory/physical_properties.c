@@ -1,4 +1,4 @@
-/* What the driver knows of physical memory, and the memory behind an address. */
+/* Properties of physical memory, and the memory mapped at an address. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -80,8 +80,8 @@ gpumem_status gpumem_physical_get_properties(gpumem_physical *physical,
 
 /* ---- By address ------------------------------------------------------------------------------ */
 
-/* Handles do not say how large they are; cuMemGetAddressRange names one mapping, that is a whole
- * handle. On an H200 it knows a mapping only while someone has access. */
+/* Handles do not reveal their size; cuMemGetAddressRange reports one mapping, that is, a whole
+ * handle. An H200 knows a mapping only while some device has access. */
 static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_t *bytes) {
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, device);
@@ -101,7 +101,7 @@ static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_
     return status;
 }
 
-/* A size that the caller names is believed only where the driver knows none. */
+/* A size given by the caller is trusted only if the driver knows none. */
 static gpumem_status check_size(gpumem_device *device, CUdeviceptr address, size_t bytes) {
     size_t size = 0;
     GM_REQUIRE(bytes <= SIZE_MAX / 2, "gpumem_physical_from_address: no memory has %zu bytes",

@@ -1,4 +1,4 @@
-/* Physical memory between processes: descriptors and handles of the fabric. */
+/* Sharing physical memory between processes: descriptors and fabric handles. */
 #include "base/cancel.h"
 #include "memory/driver_error.h"
 #include "memory/virtual.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The driver's INVALID_VALUE means that imported memory is not handed on. */
+/* The driver's INVALID_VALUE means that imported memory cannot be exported again. */
 static gpumem_status explain_export(const gpumem_physical *physical, gpumem_status status,
                                     const char *call) {
     if (status == GPUMEM_ERROR_DRIVER && physical->origin == GM_RECEIVED &&

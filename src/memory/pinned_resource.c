@@ -36,7 +36,7 @@ struct pinned_resource {
     size_t empty;          /* of slabs without a piece in use */
     char huge_reason[160]; /* of the latest slab that did not get reserved huge pages */
     unsigned warming;      /* threads that pin ahead */
-    int ends;              /* these are to stop */
+    int ends;              /* tells these to stop */
 };
 
 /* ---- Slabs; the lock is held but where said -------------------------------------------------- */
@@ -69,7 +69,7 @@ static struct gm_span *take_from_slabs(struct pinned_resource *p, size_t bytes, 
     return NULL;
 }
 
-/* Takes empty slabs out until at most `keep` bytes of them are left; the caller ends them. */
+/* Takes out empty slabs until at most `keep` bytes of them are left; the caller destroys them. */
 static struct gm_slab *take_empty(struct pinned_resource *p, size_t keep) {
     struct gm_slab *taken = NULL, **at = &p->slabs;
     while (*at && p->empty > keep) {
@@ -106,8 +106,8 @@ static size_t round_up(size_t bytes, size_t unit) {
 }
 
 /*
- * The size of a slab that has room for `bytes`, taken from what the maximum leaves: whole huge
- * pages where they fit, else what is left of it. 0 when it leaves too little.
+ * The size of a slab with room for `bytes`, within what the maximum leaves: whole huge pages if
+ * they fit, else all that is left. 0 if that is too little.
  */
 static size_t take_room(struct pinned_resource *p, size_t bytes) {
     size_t least = p->options.slab_bytes,
@@ -124,9 +124,8 @@ static size_t take_room(struct pinned_resource *p, size_t bytes) {
 }
 
 /*
- * A piece of a slab, or room for a new one in *size. Where the maximum is taken by slabs that
- * others are making, these are waited for: there may be room in them. Both 0: there is none. Takes
- * the lock.
+ * A piece of a slab, or room for a new slab in *size. If slabs that others are making take up the
+ * maximum, waits for them: they may have room. Both 0: there is none. Takes the lock.
  */
 static struct gm_span *find_place(struct pinned_resource *p, size_t bytes, size_t alignment,
                                   size_t slack, size_t *size) {
@@ -140,7 +139,8 @@ static struct gm_span *find_place(struct pinned_resource *p, size_t bytes, size_
     return span;
 }
 
-/* The end of what find_place gave room for; `slab` NULL: there is none after all. Takes the lock.
+/* Completes a slab for which find_place reserved room; `slab` NULL: it could not be made. Takes the
+ * lock.
  */
 static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t size, int is_empty) {
     pthread_mutex_lock(&p->lock);
@@ -158,8 +158,8 @@ static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t si
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A piece of a slab of `size` bytes. Without the lock: pinning takes long, and others can go on
- * with the slabs that there are. */
+/* A piece of a new slab of `size` bytes. Without the lock: pinning takes long, and others can use
+ * the existing slabs meanwhile. */
 static gpumem_status make_slab(struct pinned_resource *p, size_t size, size_t bytes,
                                size_t alignment, struct gm_span **span) {
     struct gm_slab *slab;
@@ -208,7 +208,8 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct pinned_resource *p = user;
     size_t bytes = request->bytes, alignment = request->alignment, size;
-    /* What is registered starts at a huge page; of what the driver allocates, a page is sure. */
+    /* Registered memory starts at a huge page; memory allocated by the driver at least at a
+     * page. */
     size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
     size_t slack = alignment > sure ? alignment : 0;
     if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
@@ -226,7 +227,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct pinned_resource *p = user;
-    (void)stream; /* not stream-ordered: nothing uses the memory any more */
+    (void)stream; /* not stream-ordered: the memory is no longer in use */
     struct gm_span *span = allocation->cookie;
     struct gm_slab *slab = span->owner->user;
     gm_meter_add(&p->resource->meter, GM_COMMITTED, span->bytes);
@@ -294,7 +295,7 @@ static void say_that_it_ended(void) {
     gm_log(GPUMEM_LOG_WARNING, "pinning ahead ended: %s", gpumem_last_error()->message);
 }
 
-/* One slab more, of at most `bytes` unless slabs are larger; 0 where there is no room. */
+/* One more slab, of at most `bytes` unless slabs are larger; 0 if there is no room. */
 static size_t warm_slab(struct pinned_resource *p, size_t bytes) {
     struct gm_slab *slab;
     size_t most = p->options.slab_bytes;
@@ -464,7 +465,7 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
     return GPUMEM_OK;
 }
 
-/* The driver's pool; or slabs, which say so, where there is none. Slabs cannot be shared. */
+/* The driver's pool, or, if there is none, slabs with a note. Slabs cannot be shared. */
 static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_options *given,
                                  gpumem_resource **resource) {
     int absent = 0;

@@ -3,7 +3,7 @@
 #include "memory/current.h"
 #include "memory/driver_error.h"
 
-/* The handle behind a mapping, to be released; 0 in *handle where the address is of no mapping. */
+/* The handle of a mapping, to be released; *handle is 0 if the address is not in a mapping. */
 static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
                             CUmemGenericAllocationHandle *handle) {
     const gpumem_driver_api *cu = device->cu;
@@ -11,7 +11,7 @@ static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
     CUresult result = cu->cuMemRetainAllocationHandle(handle, (void *)(uintptr_t)pointer);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    /* It may have taken effect: the driver reports earlier failures like this. */
+    /* It may have taken effect: the driver reports earlier failures in this way. */
     if (*handle && cu->cuMemRelease(*handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
     *handle = 0;
@@ -21,8 +21,8 @@ static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
                       "cannot get the location of 0x%llx", pointer);
 }
 
-/* Host memory that was mapped by hand has no host pointer in the driver's eyes, whatever the CPU
- * may do there (recorded on an H200): its handle tells where it is, and its mapping who may. */
+/* The driver reports no host pointer for host memory mapped by hand, even if the CPU has access
+ * (recorded on an H200): its handle has the location, and its mapping the access. */
 static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
                                  struct gm_pointer *out) {
     const gpumem_driver_api *cu = device->cu;
@@ -92,7 +92,8 @@ static gpumem_status ask_known(gpumem_device *device, CUdeviceptr pointer, struc
     return status;
 }
 
-/* Where what the driver has as one piece ends: for what it does not tell, the end of all. */
+/* The end of the driver's piece of memory; the end of the range if the driver does not report
+ * it. */
 static CUdeviceptr piece_end(const gpumem_device *device, CUdeviceptr at, CUdeviceptr end) {
     CUdeviceptr base = 0;
     size_t bytes = 0;
@@ -107,7 +108,8 @@ static int same_kind(const struct gm_pointer *a, const struct gm_pointer *b) {
            (a->on_host || a->ordinal == b->ordinal) && !a->host_pointer == !b->host_pointer;
 }
 
-/* Each piece by its first byte and, since not all tell their end, the last byte of all. */
+/* Checks the first byte of each piece and, because the end of some is unknown, the last byte of the
+ * range. */
 static gpumem_status ask_pieces(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                                 struct gm_pointer *out) {
     const CUdeviceptr end = pointer + bytes;

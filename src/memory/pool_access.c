@@ -1,4 +1,4 @@
-/* Who may use a pool of the driver, while it lives; and giving back what it keeps. */
+/* Access to a pool of the driver during its life, and trimming it. */
 #include "base/cancel.h"
 #include "memory/current.h"
 #include "memory/driver_error.h"
@@ -21,8 +21,8 @@ static gpumem_status cannot_tell(const struct gm_pool *p, CUresult result, int o
                       p->resource->kind, p->device->ordinal);
 }
 
-/* A device as the driver names it. What is the device's own must be reached by who gets access;
- * host and managed memory everybody reaches. */
+/* A device as the driver names it. A device that is given access must be able to reach the memory
+ * of another; host and managed memory is within reach of all. */
 static gpumem_status locate(const struct gm_pool *p, int ordinal, int gives, const char *call,
                             CUmemLocation *location) {
     int asks = gives && !p->settings.host && !p->settings.managed;
@@ -31,8 +31,8 @@ static gpumem_status locate(const struct gm_pool *p, int ordinal, int gives, con
 
 /* ---- Changing -------------------------------------------------------------------------------- */
 
-/* In one call, which is whole or nothing; a refusal that did its work, since the driver reports
- * earlier failures like that, is undone. */
+/* In one call, which is all or nothing; a refusal that took effect (the driver reports earlier
+ * failures in this way) is undone. */
 static gpumem_status change(struct gm_pool *p, const CUmemAccessDesc *wanted,
                             CUmemAccessDesc *before, size_t count) {
     const gpumem_driver_api *cu = p->device->cu;
@@ -114,7 +114,7 @@ static gpumem_status list_peers(const struct gm_pool *p, const int *peers, size_
     return GPUMEM_OK;
 }
 
-/* A device that is reached by no link has no access to lose, and the driver refuses to hear of it.
+/* A device without a link has no access to lose, and the driver refuses to set it.
  */
 static gpumem_status drop_unchanged(struct gm_pool *p, CUmemAccessDesc *wanted, size_t *count) {
     size_t kept = 0;

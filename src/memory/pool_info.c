@@ -1,4 +1,4 @@
-/* What a pool of the driver is, and its numbers. */
+/* Information about a pool of the driver, and its attributes. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"

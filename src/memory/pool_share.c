@@ -30,7 +30,7 @@ static gpumem_status export_descriptor(struct gm_pool *p) {
         &made, p->settings.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result != CUDA_SUCCESS) {
         gpumem_status status = refused(p, result);
-        if (made >= 0) /* it was made all the same */
+        if (made >= 0) /* it was created nevertheless */
             close(made);
         return status;
     }
@@ -142,8 +142,8 @@ static gpumem_status import_from(gpumem_device *device, void *handle,
     return status;
 }
 
-/* The driver sees a duplicate: of its own accord it may keep or close what it is given. One that it
- * closed is not closed a second time, since the number may be somebody else's by then. */
+/* The driver gets a duplicate, because it may keep or close what it is given. One that it closed is
+ * not closed a second time: the number may belong to other code by then. */
 static gpumem_status import_descriptor(gpumem_device *device, int fd, CUmemoryPool *pool) {
     struct gm_kept_file file = GM_NO_KEPT_FILE;
     int own = gm_fd_duplicate(fd);
@@ -169,14 +169,13 @@ static gpumem_status import_pool(gpumem_device *device, const gpumem_pool_share_
     return import_from(device, &fabric, CU_MEM_HANDLE_TYPE_FABRIC, pool);
 }
 
-/* What the driver says of the thing that was asked, in contrast to memory that has run out, or a
- * device that is lost. */
+/* Errors about the request itself, in contrast to running out of memory, or a lost device. */
 static int is_verdict(int code) {
     return code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_INVALID_DEVICE ||
            code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_PERMITTED;
 }
 
-/* Without access for the device the CPU still has the memory. */
+/* Without access for the device the CPU can still use the memory. */
 static gpumem_status open_import(gpumem_device *device, struct gm_pool_settings *settings) {
     if (!settings->host)
         return GPUMEM_OK;
@@ -240,7 +239,7 @@ gpumem_status gpumem_pool_from_share_handle(gpumem_device *device,
 
 /* ---- Exporting a buffer ---------------------------------------------------------------------- */
 
-/* A cache cuts the pool's allocations; the library's wrappers hand them on as they are. */
+/* A cache divides the pool's allocations; the library's wrappers pass them on unchanged. */
 struct gm_pool *gm_pool_behind(const gpumem_buffer *buffer) {
     const gpumem_resource *resource = buffer->resource;
     while (resource->upstream && !resource->apart && !resource->fast)
@@ -274,7 +273,7 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
                        buffer->resource->kind);
     CUdeviceptr base = (CUdeviceptr)(uintptr_t)inner->allocation.cookie;
     CUmemPoolPtrExportData data = {{0}};
-    gpumem_status status = export_pool(p); /* which the driver wants before */
+    gpumem_status status = export_pool(p); /* which the driver requires first */
     if (status == GPUMEM_OK)
         status = export_pointer(p, base, &data);
     if (status != GPUMEM_OK)
@@ -292,7 +291,7 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
 
 /* ---- Importing a buffer ---------------------------------------------------------------------- */
 
-/* Its size is the other process's word until the driver says more. */
+/* Its size is only the other process's claim, to be checked with the driver. */
 static gpumem_status check_size(const struct gm_pool *p, CUdeviceptr base, uint64_t wanted) {
     const gpumem_driver_api *cu = p->device->cu;
     size_t bytes = 0;
@@ -307,7 +306,7 @@ static gpumem_status check_size(const struct gm_pool *p, CUdeviceptr base, uint6
                    (unsigned long long)wanted, bytes);
 }
 
-/* Where it is, too. */
+/* So is its location. */
 static gpumem_status check_place(const struct gm_pool *p, CUdeviceptr base) {
     const gpumem_driver_api *cu = p->device->cu;
     unsigned type = 0;
@@ -327,9 +326,9 @@ static gpumem_status check_place(const struct gm_pool *p, CUdeviceptr base) {
                       "cannot get the location of received memory");
 }
 
-/* Nothing uses the address any more, and nothing else is on the stream: there is no work to wait
- * for. Afterwards it is gone, so that the same buffer can be imported anew, and the other process
- * may free it. The pool's lock is held. */
+/* The address is no longer in use, and nothing else is on the stream: there is no work to wait for.
+ * Afterwards it is gone, so the same buffer can be imported again, and the other process may free
+ * it. The pool's lock is held. */
 static void give_back(struct gm_pool *p, CUdeviceptr base) {
     const gpumem_driver_api *cu = p->device->cu;
     if (cu->cuMemFreeAsync(base, p->stream) != CUDA_SUCCESS)
@@ -349,7 +348,7 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
         *base = made;
         return GPUMEM_OK;
     }
-    /* A host pool's pointer is imported once on an H200, a device pool's as often as one likes. */
+    /* An H200 imports a host pool's pointer only once, a device pool's any number of times. */
     struct gm_pool_import *same = result == CUDA_ERROR_ALREADY_MAPPED ? p->imports : NULL;
     while (same && memcmp(&same->data, &data, sizeof data) != 0)
         same = same->next;
@@ -360,7 +359,7 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
     gpumem_status status = gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_DATA : gm_status_of(result), cu, result,
         "cuMemPoolImportPointer", "the received data is not an exported buffer of this pool");
-    /* Where it took effect all the same, another buffer may be over the address. */
+    /* If it took effect nevertheless, another buffer may be at the address. */
     struct gm_pool_import *known = p->imports;
     while (known && known->base != made)
         known = known->next;
@@ -369,8 +368,8 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
     return status;
 }
 
-/* Counts one more buffer over what is imported. The pool's lock is held; `fresh` becomes part of
- * the list or stays the caller's. */
+/* Counts one more buffer at an imported address. The pool's lock is held; `fresh` becomes part of
+ * the list or remains the caller's. */
 static gpumem_status attach(struct gm_pool *p, const gpumem_pool_share_buffer *shared,
                             struct gm_pool_import **fresh, CUdeviceptr *base) {
     gpumem_status status = import_pointer(p, shared, base);
@@ -441,7 +440,7 @@ gpumem_status gm_pool_import(struct gm_pool *p, const gpumem_pool_share_buffer *
     return status;
 }
 
-/* A pool that does not know its own name takes all. */
+/* A pool with an unknown UUID accepts all. */
 static int is_other_pool(struct gm_pool *p, const unsigned char uuid[16]) {
     pthread_mutex_lock(&p->lock);
     int other = p->settings.has_uuid && memcmp(uuid, p->settings.uuid, 16) != 0;

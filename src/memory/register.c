@@ -1,4 +1,4 @@
-/* Memory that the program has already, pinned for as long as a buffer of it lives. */
+/* Memory that the program already has, pinned while a buffer of it lives. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/current.h"
@@ -9,13 +9,13 @@
 #include <gpumem/foreign.h>
 #include <stdlib.h>
 
-/* What the end of the buffer needs. */
+/* Needed at the end of the buffer. */
 struct registered {
     gpumem_device *device;
     void *address;
 };
 
-/* The device's context is current. Where the driver does not take it back, it stays pinned. */
+/* The device's context is current. If the driver refuses, it stays pinned. */
 static void end(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
     struct registered *registered = user;
     (void)pointer, (void)stream;
@@ -51,7 +51,7 @@ static gpumem_status refuse(const gpumem_driver_api *cu, CUresult result, size_t
     return gm_cu_fail_as(status, cu, result, "cuMemHostRegister", "cannot pin %zu bytes", bytes);
 }
 
-/* A refusal may have done its work, but not one that says whose the memory is. */
+/* A refusal may have taken effect, but not one that says the memory is already registered. */
 static gpumem_status pin(gpumem_device *device, void *address, size_t bytes, int read_only,
                          CUdeviceptr *pointer) {
     const gpumem_driver_api *cu = device->cu;

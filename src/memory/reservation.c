@@ -1,4 +1,4 @@
-/* Reservations: addresses, and what is mapped there. */
+/* Reservations: address ranges, and their mappings. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/device.h"

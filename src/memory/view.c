@@ -1,6 +1,6 @@
 /*
- * Views. What waits for streams, and what goes back, is the buffer: a view names its streams there,
- * so that its own end has nothing to wait for.
+ * Views. The buffer waits for streams and is given back; a view names its streams there, so its own
+ * end has nothing to wait for.
  */
 #include "memory/view.h"
 
@@ -48,7 +48,7 @@ static void describe(const gpumem_buffer *view, struct gm_json *json) {
 
 static const struct gm_describe_ops description = {.buffer = describe};
 
-/* The range is looked at with the hold in one step, so that no shrink comes between them. */
+/* Checks the range and takes the hold in one step, so that no shrink comes in between. */
 static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gpumem_buffer *view) {
     pthread_mutex_lock(&root->lock);
     gpumem_status status = gm_buffer_range(root, offset, bytes, "gpumem_buffer_view");

@@ -1,4 +1,4 @@
-/* A buffer that outran its capacity gets another place in the address space; its memory stays. */
+/* A buffer that has outgrown its capacity gets new addresses; its memory stays. */
 #include "base/cancel.h"
 #include "memory/buffer.h"
 #include "memory/current.h"
@@ -15,8 +15,8 @@
 /* ---- What is left at the old address --------------------------------------------------------- */
 
 /*
- * A freed buffer of the same resource that has the mappings and none of the memory: it ends when
- * the streams that used the buffer have passed this point.
+ * A freed buffer of the same resource that has the old mappings but no memory: it ends when the
+ * streams that used the buffer have passed this point.
  */
 static gpumem_status make_remains(struct gm_virtual_resource *v, const gpumem_buffer *buffer,
                                   gpumem_buffer **remains) {
@@ -85,7 +85,7 @@ static gpumem_status make_place(struct gm_virtual_resource *v, const struct gm_e
     there->access = extent->access;
     there->access_count = extent->access_count;
     there->cache = extent->cache;
-    /* An alignment that the address has by chance is not kept. */
+    /* An alignment that the address has by chance need not be kept. */
     gpumem_status status = gm_extent_init(there, capacity, v->alignment, 0);
     if (status != GPUMEM_OK) {
         free(range);
@@ -155,7 +155,7 @@ static gpumem_status move(struct gm_virtual_resource *v, gpumem_buffer *buffer, 
         gm_buffer_discard(remains);
         return status;
     }
-    /* Before the old address can be somebody else's. */
+    /* Before the old address can be reused. */
     tell_wrappers(buffer, remains->allocation.pointer);
     leave(v, remains);
     return GPUMEM_OK;
@@ -184,7 +184,7 @@ gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer, size_t capac
     gpumem_status status = check(v, buffer->allocation.bytes, &capacity);
     const struct gm_extent *extent = &((struct gm_range *)buffer->allocation.cookie)->extent;
     if (status == GPUMEM_OK && capacity < extent->committed)
-        capacity = extent->committed; /* what came with growth ahead moves too */
+        capacity = extent->committed; /* memory from growth in advance moves too */
     if (status == GPUMEM_OK && stream)
         status = gpumem_buffer_use(buffer, stream);
     gpumem_buffer *remains = NULL;

@@ -1,4 +1,4 @@
-/* What a virtual resource's options come to on this machine. */
+/* Turns a virtual resource's options into what this machine provides. */
 #include "base/options.h"
 #include "memory/device.h"
 #include "memory/driver_error.h"
@@ -13,7 +13,7 @@
 #define EXPORTED_CHUNK_MAXIMUM ((size_t)512 << 20)
 #define DEFAULT_GROWTH_PERCENT 50u
 
-/* No address of 57 bits, the most that processors have, is a multiple of more. */
+/* No 57-bit address, the largest that processors have, is a multiple of more. */
 #define MOST_ALIGNMENT ((size_t)1 << 56)
 
 static void add_note(struct gm_virtual_resource *v, const char *text) {
@@ -102,8 +102,7 @@ static gpumem_status check_enumerations(const gpumem_virtual_options *o) {
     return gm_vmm_check_node(o->location, o->numa_node, "virtual resource");
 }
 
-/* Of what can be asked for nothing tells which alignments there are addresses for: one granule is
- * reserved and given back. */
+/* No query reports the possible alignments: one granule is reserved and given back. */
 static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
     CUdeviceptr address;
     if (v->alignment == v->granularity)
@@ -121,7 +120,7 @@ static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
     return status;
 }
 
-/* What nobody exports may be as large as it is wanted. */
+/* Memory that is not exported may be of any size. */
 static size_t default_maximum(const struct gm_virtual_resource *v) {
     const gpumem_virtual_options *o = &v->options;
     if (v->handle_type == GPUMEM_HANDLE_NONE)
@@ -165,7 +164,7 @@ static gpumem_status reaches(gpumem_device *device, int ordinal, CUdevice peer) 
     gpumem_status status = gpumem_device_can_access_peer(device, ordinal, &can);
     if (status != GPUMEM_OK)
         return status;
-    /* Asked of the peer, which is the one that will read this device's memory. */
+    /* Queried for the peer, which will read this device's memory. */
     CUresult result = device->cu->cuDeviceCanAccessPeer(&can, peer, device->handle);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuDeviceCanAccessPeer", "devices %d and %d", ordinal,

@@ -48,7 +48,7 @@ void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr
     }
 }
 
-/* Of a call that failed and may have made it nevertheless; not counted as a chunk. */
+/* After a call that failed but may have created it nevertheless; not counted as a chunk. */
 static void discard_handle(gpumem_device *device, struct gm_meter *meter,
                            CUmemGenericAllocationHandle handle, size_t bytes) {
     if (handle && device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
@@ -61,8 +61,8 @@ static const char *fabric_hint(CUresult result) {
                : "";
 }
 
-/* Two refusals of an H200 that mean something else than their code says: no memory of location HOST
- * has a handle type (INVALID_VALUE), and fabric handles need a channel (NOT_PERMITTED). */
+/* Two refusals of an H200 that do not mean what their code says: memory of location HOST has no
+ * handle types (INVALID_VALUE), and fabric handles need a channel (NOT_PERMITTED). */
 static gpumem_status explain_refusal(CUresult result, const CUmemAllocationProp *prop,
                                      const char **hint) {
     *hint = "";
@@ -143,7 +143,7 @@ gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdevice
     }
     gpumem_status status = gm_cu_fail(cu, result, "cuMemMap", "cannot map %zu bytes at 0x%llx",
                                       bytes, (unsigned long long)address);
-    /* If it did map; where nothing is mapped, an H200 answers success and does nothing. */
+    /* If it did map; where nothing is mapped, an H200 reports success and does nothing. */
     (void)cu->cuMemUnmap(address, bytes);
     return status;
 }
@@ -157,8 +157,8 @@ gpumem_status gm_vmm_unmap_all(gpumem_device *device, struct gm_meter *meter, CU
                                size_t bytes, size_t count) {
     const gpumem_driver_api *cu = device->cu;
     CUresult result = cu->cuMemUnmap(address, bytes);
-    /* Once more: it may have been done, or not, and doing it again is harmless. The range is
-     * reserved by us, so that nobody else can have mapped there. */
+    /* Again: it may or may not have been done, and repeating it is harmless. The range is reserved
+     * by us, so nobody else can have mapped there. */
     if (result != CUDA_SUCCESS && cu->cuMemUnmap(address, bytes) == CUDA_SUCCESS)
         result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
@@ -226,7 +226,7 @@ gpumem_status gm_vmm_export_fabric(gpumem_device *device, CUmemGenericAllocation
     return GPUMEM_OK;
 }
 
-/* A handle that a call of the driver has given, or has not. `held`: what is known of it. */
+/* A handle that a driver call has returned, or not. `held`: what is known of it. */
 static int counted(gpumem_device *device, struct gm_meter *meter, CUresult result,
                    CUmemGenericAllocationHandle made, const struct gm_held *held,
                    CUmemGenericAllocationHandle *handle) {
