@@ -1,4 +1,4 @@
-/* The caching resource as the rest of the library sees it. */
+/* The caching resource's interface to the rest of the library. */
 #include "cache/cache.h"
 
 #include "base/cancel.h"
@@ -32,7 +32,7 @@ static gpumem_buffer *hand_out(struct gm_block *block, size_t bytes, CUstream st
     return buffer;
 }
 
-/* Of two names of one stream, the one that slots and lanes know. */
+/* The canonical name of a stream with two names, as used by slots and lanes. */
 static inline CUstream canonical(CUstream stream) {
     return stream == GPUMEM_STREAM_LEGACY ? NULL : stream;
 }
@@ -41,13 +41,13 @@ static inline struct gm_block *at_hand(struct gm_cache *cache, size_t bytes, CUs
                                        int counted) {
     if (bytes - 1 >= cache->small_maximum)
         return NULL;
-    /* Memory that the CPU writes has one lane for all streams, captured ones too. */
+    /* Memory that the CPU writes has one lane for all streams, including captured ones. */
     if (cache->host && atomic_load_explicit(&cache->capturing, memory_order_relaxed))
         return NULL;
     return gm_magazine_pop(cache, bytes, stream, counted);
 }
 
-/* What needs no more than a magazine; NULL for everything else, also for what is wrong. */
+/* The case that needs only a magazine; NULL in every other case, including errors. */
 static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
                                    const gpumem_buffer_options *given) {
     struct gm_cache *cache = resource->user;
@@ -170,7 +170,7 @@ static gpumem_status allocate(void *user, const gpumem_request *given,
     return GPUMEM_OK;
 }
 
-/* In the order of `stream`, or for memory that the CPU writes when nothing uses it any more. */
+/* In the order of `stream`, or, for memory that the CPU writes, when it is no longer in use. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct gm_cache *cache = user;
     struct gm_block *block = allocation->cookie;
@@ -234,7 +234,7 @@ gpumem_status gpumem_caching_get_info(gpumem_resource *resource, gpumem_caching_
     return gm_result_write("gpumem_caching_info", info, &filled, sizeof filled);
 }
 
-/* What the meter does not know: what is free. */
+/* Adds what the meter does not know: the free bytes. */
 static void stats(void *user, gpumem_stats *out) {
     struct gm_cache *cache = user;
     gpumem_caching_info info;
@@ -284,8 +284,8 @@ void gm_cache_trim(struct gm_cache *cache, size_t keep, int wait) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* What goes back in order of a stream is the upstream's to trim when that has got there; nothing
- * but memory's coming and going is on it. */
+/* The upstream can trim memory freed in order of a stream once that stream has reached the free;
+ * only allocations and frees are queued on it. */
 static void trim(void *user, size_t keep_bytes) {
     struct gm_cache *cache = user;
     gm_cache_trim(cache, keep_bytes, 0);
@@ -349,7 +349,7 @@ static void free_blocks(struct gm_cache *cache) {
     }
 }
 
-/* Memory of a lane at this time is in use by a device that does not answer any more. */
+/* Memory that is still in a lane is in use by a device that no longer responds. */
 static void free_lanes(struct gm_cache *cache) {
     struct gm_lane *lane;
     while ((lane = cache->lanes) != NULL) {
@@ -457,7 +457,7 @@ gpumem_status gpumem_caching_resource_create(gpumem_resource *upstream,
         destroy_cache(cache);
         return status;
     }
-    cache->resource->chunks = NULL; /* blocks share handles: none can be exported by itself */
+    cache->resource->chunks = NULL; /* blocks share handles: none can be exported separately */
     cache->resource->mapped = NULL;
     cache->resource->fast = &fast;
     gm_cache_describe(cache);

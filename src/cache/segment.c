@@ -9,15 +9,15 @@
 
 #define SMALLEST_SEGMENT ((size_t)2 << 20)
 
-/* Up to this many times a lane's memory is asked for at once, so that the number of segments grows
- * with its logarithm only. */
+/* Requests grow with a lane's memory, up to this factor, so that the number of segments grows only
+ * with its logarithm. */
 #define GROWTH_DIVISOR 4
 
 static size_t round_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
-/* What is worth asking for; `bytes` at least. */
+/* The size worth requesting; at least `bytes`. */
 static size_t wanted(const struct gm_cache *cache, const struct gm_lane *lane, int small,
                      size_t bytes) {
     size_t most = cache->segment_bytes;
@@ -52,7 +52,7 @@ static void unreserve(struct gm_cache *cache, size_t bytes) {
     pthread_mutex_unlock(&cache->lock);
 }
 
-/* The stream in whose order a stream-ordered resource is asked: nobody else's work is on it. */
+/* The stream for requests to a stream-ordered resource: it has no other work. */
 static gpumem_status own_stream(struct gm_cache *cache) {
     if (cache->stream || !cache->upstream->properties.stream_ordered)
         return GPUMEM_OK;
@@ -81,7 +81,7 @@ static void count(struct gm_cache *cache, const gpumem_allocation *allocation, i
     }
 }
 
-/* Memory of a stream-ordered resource is there for others once its stream has passed. */
+/* Memory of a stream-ordered resource is usable on other streams once its stream has passed. */
 static gpumem_status ask(struct gm_cache *cache, size_t bytes, gpumem_allocation *allocation) {
     gpumem_resource *upstream = cache->upstream;
     gpumem_request request = {.size = sizeof request,
@@ -142,7 +142,7 @@ gpumem_status gm_segment_take(struct gm_cache *cache, const struct gm_lane *lane
     if (status != GPUMEM_OK)
         return status;
     status = take(cache, size, segment);
-    /* When memory is short, what is needed may still be there. */
+    /* When memory is short, the bytes actually needed may still be available. */
     if (status != GPUMEM_OK && size > least)
         status = take(cache, least, segment);
     if (status == GPUMEM_OK)
@@ -169,7 +169,7 @@ void gm_segments_release(struct gm_cache *cache, struct gm_segment *list) {
     while (list) {
         struct gm_segment *segment = list;
         list = segment->next;
-        /* Where the driver does not say whether a stream has passed, the memory stays. */
+        /* If the driver does not report whether a stream has passed, the memory is kept. */
         if (gm_wait_passed(cache->device, &segment->idle, 1)) {
             release(cache, segment);
             continue;

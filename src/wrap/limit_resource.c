@@ -1,4 +1,4 @@
-/* A wrapper that refuses what goes over a number of bytes. */
+/* A wrapper that refuses allocations above a number of bytes. */
 #include "base/cancel.h"
 #include "memory/driver_error.h"
 #include "memory/resource.h"
@@ -23,8 +23,8 @@ static gpumem_status take(struct limit_resource *limit, size_t bytes) {
     return GPUMEM_OK;
 }
 
-/* What was handed out, in place of what was taken for it. Differences may be negative, which adds
- * up all the same. */
+/* Counts the bytes handed out instead of those requested. Differences may be negative, and still
+ * add up. */
 static void settle(struct limit_resource *limit, size_t taken, size_t handed_out) {
     atomic_fetch_add(&limit->taken, (uint64_t)handed_out - taken);
 }

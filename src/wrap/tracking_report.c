@@ -1,4 +1,4 @@
-/* What is alive, as text: by call site, and named only now. */
+/* Live allocations as text, by call site; names are looked up only now. */
 #include "base/cancel.h"
 #include "memory/deferred.h"
 #include "memory/driver_error.h"
@@ -82,7 +82,7 @@ static int by_bytes(const void *x, const void *y) {
     return (a->first > b->first) - (a->first < b->first);
 }
 
-/* `sites` has room for one an allocation. */
+/* `sites` has room for one per allocation. */
 static size_t find_sites(struct gm_tracking_list *list, struct site *sites) {
     size_t count = 0;
     qsort(list->entries, list->count, sizeof *list->entries, by_stack);
@@ -106,7 +106,7 @@ struct place {
     size_t function_offset, file_offset;
 };
 
-/* The call lies before the address to which it returns, which may be another function's. */
+/* The call is before its return address, which may belong to another function. */
 static struct place find_place(const void *address) {
     struct place place = {.function = NULL};
     uintptr_t at = (uintptr_t)address;
@@ -123,7 +123,7 @@ static struct place find_place(const void *address) {
 
 /* ---- Text ------------------------------------------------------------------------------------ */
 
-/* "function+0x12 (file)", or as much of that as is known. */
+/* "function+0x12 (file)", as far as known. */
 static void name_frame(const void *address, char *text, size_t room) {
     struct place place = find_place(address);
     if (place.function)
