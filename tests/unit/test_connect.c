@@ -407,7 +407,7 @@ static void wrong_arguments_are_told(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_listen("", NULL, &none));
     FAILS(INVALID_ARGUMENT, gpumem_listen("@", NULL, &none));
     FAILS(INVALID_ARGUMENT, gpumem_listen(longest, NULL, &none));
-    SAYS("at most 107");
+    SAYS("maximum for a socket is 107");
     FAILS(INVALID_ARGUMENT, gpumem_connect(longest, NULL, &connection, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_listen("/x", NULL, NULL));
     FAILS(INVALID_ARGUMENT,

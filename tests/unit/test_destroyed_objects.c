@@ -7,7 +7,7 @@
 #define DESTROYED(call)                                                                            \
     do {                                                                                           \
         FAILS(INVALID_ARGUMENT, call);                                                             \
-        SAYS("was destroyed before");                                                              \
+        SAYS("was destroyed earlier");                                                              \
     } while (0)
 
 static void libraries_and_devices(void **state) {
@@ -127,7 +127,7 @@ static void what_is_no_object(void **state) {
     static unsigned char bytes[4096] __attribute__((aligned(16)));
     memset(bytes, 0x5a, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
-    SAYS("`resource` is no object of this library");
+    SAYS("`resource` is not an object of this library");
     memset(bytes, 0, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
 }

@@ -171,7 +171,7 @@ static void it_is_told_when_transparent_ones_are_off(void **state) {
     gm_huge_for_tests(take_from_reserve, "/nowhere");
     info = info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
-    assert_non_null(strstr(info.transparent_reason, "does not say"));
+    assert_non_null(strstr(info.transparent_reason, "does not report"));
     OK(gpumem_resource_destroy(resource));
 }
 

@@ -314,7 +314,7 @@ static void where_memory_is_is_asked_of_the_driver(void **state) {
         handle.numa_node = -1;
         OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
         FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
-        SAYS("and is not");
+        SAYS("but is not");
         assert_null(none);
         OK(gpumem_resource_destroy(mapped));
         OK(gpumem_buffer_free(buffer, NULL));

@@ -245,7 +245,7 @@ static void descriptions_that_contradict_are_refused(void **state) {
     LIE(DATA, "do not add up", head_of(&lie)->bytes = 3 * CHUNK + 1);
     LIE(DATA, "do not add up", head_of(&lie)->committed = 2 * CHUNK);
     LIE(DATA, "do not add up", head_of(&lie)->committed += CHUNK);
-    LIE(NO_DEVICE, "another", head_of(&lie)->device[0] ^= 1);
+    LIE(NO_DEVICE, "which is not device", head_of(&lie)->device[0] ^= 1);
     /* It overlaps what there is, leaves a gap, begins anew, has fewer than there were. */
     LIE(DATA, "where the import ends", head_of(&lie)->first = 0);
     LIE(DATA, "where the import ends", head_of(&lie)->first = 2);
@@ -285,7 +285,7 @@ static void descriptors_that_are_not_the_growth_are_refused(void **state) {
     OK(gpumem_export_get_descriptor(hosts, 0, &hosts_fd));
     LIE(DATA, "the same memory", lie.fds[1] = lie.fds[0]);
     LIE(DATA, "the same memory", lie.fds[0] = first); /* what the import has already */
-    LIE(DATA, "no memory", lie.fds[0] = ends[0]);
+    LIE(DATA, "is not memory", lie.fds[0] = ends[0]);
     LIE(DATA, "a different location", lie.fds[1] = hosts_fd);
     LIE(DATA, "a different location", lie.fds[0] = hosts_fd; lie.fds[1] = strange);
     LIE(DATA, "fewer descriptors", lie.count = 1);
@@ -391,7 +391,7 @@ static void growth_from_another_process_is_refused(void **state) {
         _exit(lie.refused && !lie.early ? 0 : 1);
     }
     FAILS(DATA, gpumem_import_update(import, sockets[1], NULL));
-    SAYS("another process");
+    SAYS("the growth comes from process");
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     SAME_STATE(before);
