@@ -227,7 +227,7 @@ GPUMEM_API void *gpumem_buffer_host_pointer(const gpumem_buffer *buffer); /* or 
 GPUMEM_API size_t gpumem_buffer_size(const gpumem_buffer *buffer);
 GPUMEM_API size_t gpumem_buffer_capacity(const gpumem_buffer *buffer);
 GPUMEM_API size_t gpumem_buffer_committed(const gpumem_buffer *buffer); /* mapped memory */
-GPUMEM_API size_t gpumem_buffer_chunks(const gpumem_buffer *buffer); /* physical handles, or 1 */
+GPUMEM_API size_t gpumem_buffer_chunks(const gpumem_buffer *buffer);    /* physical handles, or 1 */
 GPUMEM_API gpumem_device *gpumem_buffer_device(const gpumem_buffer *buffer);
 GPUMEM_API gpumem_resource *
 gpumem_buffer_resource(const gpumem_buffer *buffer); /* NULL: imported or foreign */

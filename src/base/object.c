@@ -15,8 +15,8 @@ gpumem_status gm_object_check(unsigned generation, const char *name, const char 
     if (generation == gm_fork_generation())
         return GPUMEM_OK;
     if (generation == GM_DESTROYED)
-        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: `%s` was destroyed earlier (freed, closed)",
-                       call, name);
+        return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
+                       "%s: `%s` was destroyed earlier (freed, closed)", call, name);
     if (gm_fork_was_before(generation))
         return gm_fail(GPUMEM_ERROR_FORKED,
                        "%s: the object was made before fork, by the parent; a child must use exec "

@@ -7,7 +7,7 @@
 #define DESTROYED(call)                                                                            \
     do {                                                                                           \
         FAILS(INVALID_ARGUMENT, call);                                                             \
-        SAYS("was destroyed earlier");                                                              \
+        SAYS("was destroyed earlier");                                                             \
     } while (0)
 
 static void libraries_and_devices(void **state) {
