@@ -69,18 +69,15 @@ GPUMEM_API GPUMEM_MUST_CHECK gpumem_status gpumem_export_update(gpumem_export *e
  * destroyed. What this guarantees, and what it does not:
  *
  * - Nothing is taken from importers. Their mappings stay readable and writable until they free them
- * or their processes end; the owner cannot revoke them or see when they end.
- *   until they free it, or their processes end; the owner cannot revoke it or see that it is over.
+ *   or their processes end; the owner cannot revoke them or see when they end.
  * - While the owner keeps a chunk, it is the same memory on both sides. A chunk that it gives up by
- * a shrink, a decommit or a free belongs to the importers alone from then on.
- *   shrink, a decommit or its end is the importers' alone from then on.
+ *   a shrink, a decommit or a free belongs to the importers alone from then on.
  * - The device gets such memory back only when the last importer has let go.
  * - Memory that the owner grows into afterwards is never memory that an importer still maps.
  * - From now on importers' updates are refused, and leave their imports unchanged. The owner
- * exports again, and the importer receives a new buffer, at another address. If nothing was given
- * back in between (the buffer only grew), the former import can be updated from the new export.
- *   anew, and the importer receives a new buffer, at another address. Where nothing was given back
- *   in between (the buffer only grew), the former import can be updated from the new export.
+ *   exports again, and the importer receives a new buffer, at another address. If nothing was
+ *   given back in between (the buffer only grew), the former import can be updated from the new
+ *   export.
  *
  * BUSY: another thread is sending it. NOT_SUPPORTED: events and memory of pools, which the driver
  * requires to exist until their importers have let go. Does not block. No driver call.

@@ -32,7 +32,7 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
  *
  *     gpumem_buffer_allocate(resource, bytes, GPUMEM_BUFFER_OPTIONS(.stream = stream), &buffer);
  *
- * Each struct has such a macro beside it, for C and C++20 (gpumem/options.h).
+ * Each struct has such a macro, for C and C++20 (gpumem/options.h).
  *
  * Result structs begin with `size` too: the caller sets it to sizeof, and the library fills no more
  * than that, even when it is newer than the caller.

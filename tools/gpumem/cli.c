@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The first error, for --json; what follows from it is only said. */
+/* The first error, for --json; later ones are only printed. */
 static struct {
     char *text;
     bool of_library; /* the rest holds */
@@ -103,7 +103,7 @@ static size_t count_matches(const struct option *options, const char *word, size
     return count;
 }
 
-/* getopt does not say what was wrong, only of which kind it may have been. */
+/* getopt does not report what was wrong, only which kind of error it may have been. */
 static void refuse_option(const char *command, char **argv, const struct option *options,
                           bool value_missing) {
     const char *word = argv[optind - 1];

@@ -1,4 +1,4 @@
-/* gpumem doctor: what of this machine decides how well gpumem works, each with what to do. */
+/* gpumem doctor: checks what on this machine affects gpumem, and says what to do. */
 #include "cli.h"
 #include "descriptor.h"
 #include "json.h"
@@ -145,7 +145,7 @@ static void check_vulkan_of(gpumem_library *library, int ordinal) {
             info.placed ? "" : "; not at chosen addresses, so such memory does not grow in place");
 }
 
-/* What maps device memory for the CPU. A machine can do without. */
+/* The driver that maps device memory for the CPU, which is optional. */
 static void check_vulkan(const char *choice) {
     gpumem_library *library = NULL;
     int count = 0;
@@ -157,7 +157,7 @@ static void check_vulkan(const char *choice) {
     gpumem_close(library);
 }
 
-/* Whatever was chosen: it is what there is to use on a machine without a GPU. */
+/* Checked whatever was chosen: it is the driver for a machine without a GPU. */
 static void check_softgpu(void) {
     gpumem_driver *driver = NULL;
     if (gpumem_driver_open("softgpu", &driver) != GPUMEM_OK) {

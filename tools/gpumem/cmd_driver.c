@@ -1,4 +1,5 @@
-/* gpumem driver: the table of the driver API, as the opened driver answers it. */
+/* gpumem driver: the table of the driver API, and the state of each function in the opened
+ * driver. */
 #include "cli.h"
 #include "json.h"
 #include "terminal.h"
@@ -103,7 +104,7 @@ static bool is_asked_for(gpumem_driver_fn fn, char *const *names) {
     return any;
 }
 
-/* A name that is none would else be a short list. */
+/* Otherwise an unknown name would only give a shorter list. */
 static int check_names(char *const *names) {
     for (; *names; names++) {
         unsigned i = 0;

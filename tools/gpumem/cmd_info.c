@@ -1,4 +1,4 @@
-/* gpumem info: driver, devices, and what each can do or why not. */
+/* gpumem info: driver, devices, their capabilities, and why some are missing. */
 #include "cli.h"
 #include "json.h"
 #include "terminal.h"

@@ -1,4 +1,4 @@
-/* gpumem load: stream a file into device memory and prove that it arrived. */
+/* gpumem load: streams a file into device memory and verifies it there. */
 #include "cli.h"
 #include "load.h"
 #include "progress.h"
@@ -53,7 +53,7 @@ bool load_interrupted(void) {
 
 void load_pass_signals_to(pid_t group) {
     second_process = group;
-    /* One that came before this was noted has told nobody. */
+    /* A signal that came before this was set has been passed on to nobody. */
     if (group && interrupted)
         kill(-group, SIGTERM);
 }
@@ -68,7 +68,7 @@ static void catch_unless_ignored(int number) {
 void load_catch_signals(void) {
     catch_unless_ignored(SIGINT);
     catch_unless_ignored(SIGTERM);
-    /* Who starts this may ignore it, and the second process's verdict would be lost with it. */
+    /* The parent may have it ignored, and the second process's exit status would then be lost. */
     signal(SIGCHLD, SIG_DFL);
 }
 
@@ -81,7 +81,7 @@ static struct progress view_of(const struct load_arguments *arguments, const cha
     return progress_begin(verb, arguments->quiet || arguments->json);
 }
 
-/* What failed in the file's part of the work has exit statuses of its own. */
+/* Failures that concern the file have their own exit statuses. */
 static int fail_load(gpumem_status status) {
     int result = cli_fail(status);
     const char *call = gpumem_last_error()->call;

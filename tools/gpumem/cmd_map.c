@@ -1,4 +1,4 @@
-/* gpumem map: draws a snapshot as a page of HTML that needs nothing else. */
+/* gpumem map: draws a snapshot as a self-contained HTML page. */
 #include "cli.h"
 #include "map.h"
 
@@ -11,7 +11,7 @@
 
 #define SCHEMA       "gpumem.snapshot"
 #define VERSION      1
-#define HISTORY_MOST ((size_t)256 << 20) /* browsers take no string of 512 MiB */
+#define HISTORY_MOST ((size_t)256 << 20) /* browsers do not accept a string of 512 MiB */
 
 const char cmd_map_usage[] =
     "usage: gpumem map [OPTION...] SNAPSHOT\n"
@@ -55,8 +55,8 @@ static void put_json(FILE *out, const char *text) {
     }
 }
 
-/* Any bytes as a string of JSON. What is no ASCII is written as it is: a reader of the page makes
- * U+FFFD of what is no UTF-8. */
+/* Any bytes as a JSON string. Other than ASCII is written unchanged: readers of the page turn
+ * invalid UTF-8 into U+FFFD. */
 static void put_string(FILE *out, const char *text) {
     fputc('"', out);
     for (; *text; text++) {
@@ -83,7 +83,7 @@ static void put_part(FILE *out, const char *name, const struct map_text *snapsho
         fputs("null", out);
 }
 
-/* Lines of the page such as @STYLE@ stand for its parts. */
+/* Lines of the page such as @STYLE@ are replaced by its parts. */
 static void put_page(FILE *out, const struct map_text *snapshot, const struct map_text *history) {
     for (const char *at = map_page_html; *at;) {
         size_t length = strcspn(at, "\n");

@@ -1,4 +1,4 @@
-/* gpumem replay: a program's allocations, run again on the resources that it could have used. */
+/* gpumem replay: repeats a program's allocations on the resources that it could have used. */
 #include "cli.h"
 #include "json.h"
 #include "replay.h"

@@ -168,7 +168,7 @@ static int apply(size_t index, const char *value) {
     return path ? set_path(setting->variable, value) : set(setting->variable, value);
 }
 
-/* Applies the options; *command is the index of the first word that is none. */
+/* Applies the options; *command is the index of the first word that is not one. */
 static int parse(int argc, char **argv, int *command) {
     bool softgpu = false;
     int option;
@@ -215,7 +215,7 @@ static bool cut_name(char *path) {
     return slash != NULL;
 }
 
-/* Beside libgpumem, as gpumem itself looks for it; else by the place of this program. */
+/* Next to libgpumem, where gpumem itself searches; else relative to this program. */
 static int find_softgpu(char found[PATH_MAX]) {
     char folder[PATH_MAX];
     Dl_info info;
@@ -245,8 +245,8 @@ static int put_on_library_path(const char *folder) {
     return status;
 }
 
-/* softgpu reads its variables itself; so it is asked, before anything is started, whether it will
- * understand them. Those that were set already count too. */
+/* softgpu reads its variables itself, so before anything is started it is asked to check them,
+ * including those that were already set. */
 static int check_settings(const char *folder) {
     char path[2 * PATH_MAX], text[8192];
     snprintf(path, sizeof path, "%s/libsoftgpu.so.0", folder);
@@ -265,8 +265,8 @@ static int check_settings(const char *folder) {
     return CLI_USAGE;
 }
 
-/* Drawn here and printed before anything else: what softgpu prints later, a test runner may
- * capture. One seed holds for all processes of the job. */
+/* Chosen here and printed before anything else, because a test runner may capture what softgpu
+ * prints later. All processes of the job use this seed. */
 static int settle_seed(void) {
     const char *schedule = getenv("SOFTGPU_SCHEDULE"), *given = getenv("SOFTGPU_SEED");
     if (!schedule || strcmp(schedule, "random") != 0)

@@ -96,7 +96,7 @@ static int hear(struct show *show, unsigned i) {
     return CLI_OK;
 }
 
-/* All who run do it, one after the other. */
+/* All running processes do it, one after another. */
 static int tell_all(struct show *show, const struct share_command *command) {
     int result = CLI_OK;
     for (unsigned i = 0; i < show->arguments->processes && result == CLI_OK; i++) {
@@ -109,7 +109,7 @@ static int tell_all(struct show *show, const struct share_command *command) {
     return result;
 }
 
-/* Everybody writes its part, and then everybody reads those of all others. */
+/* Each process writes its part, and then reads the parts of all others. */
 static int exchange(struct show *show, size_t offset) {
     struct share_command command = {
         .word = SHARE_WRITE, .round = ++show->round, .offset = offset, .writers = 1};
@@ -133,7 +133,7 @@ static int take_in(struct show *show, int connection, int pid) {
         return cli_error(CLI_PEER, "share: process %d was not started here", pid);
     }
     show->processes[i].connection = connection;
-    /* One that hangs does not keep the others waiting for ever. */
+    /* A process that hangs does not keep the others waiting for ever. */
     const struct timeval most = {.tv_sec = SHARE_MOST_SECONDS};
     (void)setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     gpumem_status status = gpumem_export_send(show->exported, connection, NULL);
@@ -182,7 +182,7 @@ static int grow(struct show *show) {
     return result == CLI_OK ? note(show, GROWN) : result;
 }
 
-/* In the middle of things: without a word. */
+/* In the middle of an operation, without warning. */
 static int kill_one(struct show *show) {
     show->victim = show->arguments->processes / 2;
     int status = share_kill(&show->processes[show->victim]);
@@ -195,7 +195,7 @@ static int kill_one(struct show *show) {
     return result == CLI_OK ? note(show, KILLED) : result;
 }
 
-/* The others keep all, and share the first half with the owner. */
+/* The others keep all of it, and share the first half with the owner. */
 static int detach_and_shrink(struct show *show) {
     size_t bytes = (size_t)show->arguments->bytes;
     struct share_command last = {.word = SHARE_CHECK, .round = show->round, .offset = bytes};

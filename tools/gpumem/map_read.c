@@ -1,4 +1,4 @@
-/* Reads a snapshot, and looks whether it is one. */
+/* Reads a snapshot, and checks whether it is one. */
 #include "cli.h"
 #include "descriptor.h"
 #include "map.h"
@@ -62,7 +62,7 @@ int map_write(const char *path, const char *text, size_t size) {
     }
     if (written)
         return CLI_OK;
-    if (regular) /* a device or a pipe stays what it is */
+    if (regular) /* a device or a pipe is not removed */
         (void)remove(path);
     return cli_error(CLI_FAILED, "%s: %s", path, strerror(error));
 }

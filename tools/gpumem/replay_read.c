@@ -1,4 +1,4 @@
-/* Reads the log of a trace resource: CSV as RFC 4180 has it, checked line by line. */
+/* Reads the log of a trace resource: CSV according to RFC 4180, checked line by line. */
 #include "cli.h"
 #include "descriptor.h"
 #include "replay.h"
@@ -195,7 +195,8 @@ static uint32_t index_of(struct list *list, uint64_t value) {
     return (uint32_t)list->count++;
 }
 
-/* Handles are compared by value; those that stand for no stream of their own are the default's. */
+/* Handles are compared by value; those that do not denote a separate stream are the default
+ * stream's. */
 static uint32_t stream_index(struct reader *r, uint64_t handle) {
     if (handle <= LEGACY_STREAM || handle == (uint64_t)(uintptr_t)GPUMEM_STREAM_NONE)
         handle = 0;
@@ -218,7 +219,7 @@ static int check_allocate(struct reader *r, const uint64_t v[COLUMNS]) {
     return CLI_OK;
 }
 
-/* Buffers come, change and go in an order that can be. */
+/* Checks that buffers are allocated, resized and freed in a possible order. */
 static int check_event(struct reader *r, enum replay_kind kind, const uint64_t v[COLUMNS]) {
     if (kind == REPLAY_ALLOCATE) {
         int result = check_allocate(r, v);
