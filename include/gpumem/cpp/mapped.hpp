@@ -1,6 +1,6 @@
 /*
  * Device memory that the CPU writes, and CPU mappings of virtual buffers. Contracts:
- * gpumem/mapped.h, of the call that a function is named after.
+ * gpumem/mapped.h, under the C call of the same name.
  */
 #ifndef GPUMEM_CPP_MAPPED_HPP
 #define GPUMEM_CPP_MAPPED_HPP
@@ -18,7 +18,7 @@ inline result<resource> try_mapped_resource(device_ref device,
         [&](auto *made) { return gpumem_mapped_resource_create(device.get(), &in_c, made); });
 }
 
-/* Of the resource itself, not of a wrapper around it. */
+/* For the resource itself, not a wrapper around it. */
 inline result<gpumem_mapped_info> try_mapped_info(resource_ref mapped) noexcept {
     return detail::fetched<gpumem_mapped_info>(
         [&](auto *info) { return gpumem_mapped_get_info(mapped.get(), info); });
@@ -51,7 +51,7 @@ inline result<void> try_mapped_invalidate(buffer_ref buffer, std::size_t offset,
     return detail::checked(gpumem_mapped_invalidate(buffer.get(), offset, bytes));
 }
 
-/* The payload first, then `value` to the word at `flag_offset`. */
+/* Writes the payload first, then `value` to the word at `flag_offset`. */
 inline result<void> try_mapped_publish(buffer_ref buffer, std::size_t offset,
                                        std::span<const std::byte> payload, std::size_t flag_offset,
                                        std::uint32_t value) noexcept {
@@ -59,7 +59,7 @@ inline result<void> try_mapped_publish(buffer_ref buffer, std::size_t offset,
                                                  payload.size(), flag_offset, value));
 }
 
-/* Owns a CPU mapping of a virtual buffer, which it holds. */
+/* Owns a CPU mapping of a virtual buffer, and holds the buffer. */
 class host_view : public owner<host_view, borrowed<gpumem_host_view>> {
   public:
     static result<host_view> try_create(buffer_ref buffer,

@@ -1,6 +1,6 @@
 /*
  * The options of the C interface for C++20's designated initialisers: same names, same order, same
- * defaults, without `size`. What each member means is said at the struct of the C interface.
+ * defaults, without `size`. The structs of the C interface document the members.
  *
  *     memory.allocate(bytes, {.stream = stream, .capacity = most});
  */
@@ -218,7 +218,8 @@ struct dlpack_options {
 
 namespace detail {
 
-/* The struct of the C interface. Each member is named on both sides: the tests compare the lists.
+/* Converts to the struct of the C interface. Each member is named on both sides: the tests compare
+ * the lists.
  */
 inline gpumem_open_options in_c(const open_options &from) noexcept {
     gpumem_open_options to{};
@@ -448,7 +449,7 @@ inline gpumem_dlpack_options in_c(const dlpack_options &from) noexcept {
     to.code = from.code;
     to.bits = from.bits;
     to.lanes = from.lanes;
-    /* Strides of another number than the shape's would be read past their end: -1 is refused. */
+    /* If the numbers of strides and shape differ, C would read past the end: -1 is refused. */
     const bool fits = from.shape.size() <= INT_MAX &&
                       (from.strides.empty() || from.strides.size() == from.shape.size());
     to.ndim = fits ? static_cast<int>(from.shape.size()) : -1;
