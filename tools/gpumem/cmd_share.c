@@ -393,8 +393,8 @@ static int parse(int argc, char **argv, struct share_arguments *arguments) {
                          argv[optind]);
     if (arguments->bytes < (SHARE_MOST_PROCESSES + 1) * SHARE_PART || arguments->bytes > (uint64_t)1
                                                                                              << 38)
-        return cli_error(CLI_USAGE, "share: the size is 132K to 256G");
-    if (arguments->path && strlen(arguments->path) > 107)
+        return cli_error(CLI_USAGE, "share: the size is 132K at least, and 256G at most");
+    if (arguments->place.path && strlen(arguments->place.path) > 107)
         return cli_error(CLI_USAGE, "share: the path of a socket has at most 107 bytes");
     return CLI_OK;
 }
