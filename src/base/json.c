@@ -47,7 +47,8 @@ char *gm_json_end(struct gm_json *json, size_t *bytes) {
     return text;
 }
 
-/* Quotes, and what a terminal would take for a command: the RFC asks it of C0 only. */
+/* Quotes, and characters that a terminal would take for a command; the RFC requires it only for
+ * C0. */
 static void append_character(struct gm_json *json, const char *text, size_t length,
                              unsigned value) {
     char escaped[8];
@@ -88,7 +89,7 @@ static void begin_value(struct gm_json *json, const char *key) {
 
 void gm_json_open(struct gm_json *json, const char *key, char bracket) {
     begin_value(json, key);
-    /* A line for each object of a list: people read it, and diff works. */
+    /* A line for each object of a list, for readers and for diff. */
     if (!key && bracket == '{' && json->used)
         append(json, "\n", 1);
     append(json, &bracket, 1);

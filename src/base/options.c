@@ -3,7 +3,8 @@
 #include <gpumem/gpumem.h>
 #include <string.h>
 
-/* No struct will ever be this large: a member that was not set is not to be read along. */
+/* No struct will ever be this large; guards against reading far beyond one whose size was never
+ * set. */
 #define MOST_BYTES ((size_t)64 << 10)
 
 #define GM_STRUCT(name, bytes)                                                                     \

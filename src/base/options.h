@@ -1,7 +1,8 @@
 /*
- * Versioned structs: options that callers pass in, results that they have filled. A caller's struct
- * may be that of an older header, as small as when it was first released (struct_sizes.def), or
- * that of a newer one. A struct without a row in that table does not compile here.
+ * Versioned structs: options that callers pass in, and results that are filled in for them. A
+ * caller's struct may be that of an older header, as small as when it was first released
+ * (struct_sizes.def), or that of a newer one. A struct without a row in that table does not compile
+ * here.
  */
 #ifndef GM_BASE_OPTIONS_H
 #define GM_BASE_OPTIONS_H
@@ -39,7 +40,8 @@ struct gm_versioned {
 #define GM_RESULT_CHECK(type, result)                                                              \
     gm_result_check(GM_VERSIONED(type), GM_POINTER_TO(const type, result))
 
-/* Copies a filled result out, as much as the caller's struct holds, and leaves its size alone. */
+/* Copies a result to the caller, as much as the caller's struct holds, without changing its
+ * size. */
 #define GM_RESULT_WRITE(type, result, filled)                                                      \
     gm_result_write(GM_VERSIONED(type), GM_POINTER_TO(type, result),                               \
                     GM_POINTER_TO(const type, filled))

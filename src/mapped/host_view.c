@@ -166,3 +166,42 @@ gpumem_status gpumem_host_view_invalidate(gpumem_host_view *view, size_t offset,
     return status == GPUMEM_OK ? gm_incoherent_invalidate(view->range->base + offset, bytes)
                                : status;
 }
+
+/* ---- Copies ---------------------------------------------------------------------------------- */
+
+static gpumem_status find(gpumem_host_view *view, size_t offset, size_t bytes, const char *call,
+                          struct gm_place *place) {
+    GM_CHECK(view, call);
+    gpumem_status status = gm_buffer_range(view->buffer, offset, bytes, call);
+    if (status != GPUMEM_OK)
+        return status;
+    *place =
+        (struct gm_place){view->range->base + offset, view->buffer->allocation.pointer + offset};
+    return GPUMEM_OK;
+}
+
+gpumem_status gpumem_host_view_write(gpumem_host_view *view, size_t offset, const void *data,
+                                     size_t bytes) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_host_view_write";
+    struct gm_place to;
+    gpumem_status status = find(view, offset, bytes, call, &to);
+    if (status != GPUMEM_OK || !bytes)
+        return status;
+    GM_REQUIRE(data, "%s: data is NULL", call);
+    if (view->buffer->read_only)
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the memory is read-only", call);
+    return gm_engine_write(&view->mapper.engine, to, data, bytes);
+}
+
+gpumem_status gpumem_host_view_read(gpumem_host_view *view, size_t offset, void *data,
+                                    size_t bytes) {
+    GM_UNCANCELLED;
+    static const char call[] = "gpumem_host_view_read";
+    struct gm_place from;
+    gpumem_status status = find(view, offset, bytes, call, &from);
+    if (status != GPUMEM_OK || !bytes)
+        return status;
+    GM_REQUIRE(data, "%s: data is NULL", call);
+    return gm_engine_read(&view->mapper.engine, data, from, bytes);
+}

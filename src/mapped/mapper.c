@@ -93,6 +93,8 @@ static gpumem_status open_first(struct gm_mapper *mapper, CUstream stream) {
         if (method < wishes->method || (wishes->views && !all[i]->map))
             continue;
         gpumem_status status = open_one(mapper, all[i], stream);
+        if (status == GPUMEM_OK)
+            gm_engine_open(&mapper->engine, mapper->device, method, mapper->coherent);
         if (status == GPUMEM_OK || is_of_the_machine(status))
             return status;
         refuse(mapper, method, gpumem_last_error()->message);
@@ -134,6 +136,7 @@ void gm_mapper_open_host(struct gm_mapper *mapper, gpumem_device *device) {
 }
 
 void gm_mapper_close(struct gm_mapper *mapper) {
+    gm_engine_close(&mapper->engine);
     shut(mapper);
 }
 
@@ -142,6 +145,8 @@ gpumem_status gm_mapper_info(const struct gm_mapper *mapper, gpumem_mapped_info 
                                  .method = mapper->ops->method,
                                  .coherent = mapper->coherent,
                                  .atom = mapper->atom};
+    if (mapper->engine.plans)
+        info->copy_measured = gm_plan_now(mapper->engine.plans)->measured;
     memcpy(info->refusals, mapper->refusals, sizeof info->refusals);
     if (mapper->vulkan && gm_vulkan_get_facts(mapper->vulkan)->has_budget)
         return gm_vulkan_get_budget(mapper->vulkan, &info->budget_bytes, &info->budget_used);

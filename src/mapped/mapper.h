@@ -5,6 +5,7 @@
 #ifndef GM_MAPPED_MAPPER_H
 #define GM_MAPPED_MAPPER_H
 
+#include "mapped/engine.h"
 #include "memory/core/objects.h"
 
 #include <gpumem/mapped.h>
@@ -53,6 +54,7 @@ struct gm_mapper {
     struct gm_vulkan *vulkan; /* of the methods that have it */
     bool coherent;
     size_t atom;
+    struct gm_engine engine;
     char refusals[sizeof(((gpumem_mapped_info *)0)->refusals)];
 };
 

@@ -144,6 +144,8 @@ static gpumem_status create(gpumem_device *device, const gpumem_mapped_options *
         end(mapped);
         return status;
     }
+    if (mapped->mapper.engine.plans)
+        made->engine = &mapped->mapper.engine; /* before what is made over it and inherits it */
     status = complete(made, o, mapped);
     if (status == GPUMEM_OK)
         *resource = made;

@@ -1,13 +1,12 @@
 /* The way of a chunk through a ring: acquired, filled, committed, consumed. */
 #include "base/cancel.h"
 #include "base/options.h"
+#include "mapped/engine.h"
 #include "mapped/incoherent.h"
 #include "mapped/mapper.h"
 #include "mapped/ring.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
-
-#include <string.h>
 
 /* How often a waiting producer asks for the oldest chunk's events: at first, and after a while. An
  * event cannot wake a thread within a time-out. */
@@ -169,7 +168,7 @@ gpumem_status gpumem_ring_write(gpumem_ring *ring, uint64_t sequence, size_t off
     if (status != GPUMEM_OK || !bytes)
         return status;
     GM_REQUIRE(data, "gpumem_ring_write: data is NULL");
-    memcpy(begin, data, bytes);
+    gm_engine_store(gm_engine_of(ring->buffer), begin, data, bytes);
     return flush(begin, bytes);
 }
 

@@ -1,4 +1,4 @@
-/* Imports: another process's memory, mapped once in this one however often it is received. */
+/* Imports: another process's memory, mapped once in this process however often it is received. */
 #include "share/import.h"
 #include "base/cancel.h"
 #include "base/options.h"
@@ -34,7 +34,7 @@ static void end_import(struct gm_import *import) {
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     gpumem_device *device = user;
-    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    (void)stream; /* the memory is no longer in use: this resource is not stream-ordered */
     struct gm_import *import = allocation->cookie;
     struct gm_shared_lists *lists = gm_device_shared_lock(device);
     int last = --import->references == 0;
@@ -68,7 +68,7 @@ static const gpumem_resource_ops ops = {
     .properties = properties,
 };
 
-/* The import is as it was made, and lives as long as a buffer of it. */
+/* The import does not change once made, and lives as long as a buffer of it. */
 static void describe(const gpumem_buffer *buffer, struct gm_json *json) {
     const struct gm_import *import = buffer->allocation.cookie;
     if (!import->identity.peer.pid)
@@ -100,7 +100,7 @@ static struct gm_import *find(gpumem_device *device, const struct gm_identity *i
     return found;
 }
 
-/* Adds a new import; or, if another thread was faster, ends it and answers the other's. */
+/* Adds a new import; or, if another thread was faster, destroys it and returns the other's. */
 static struct gm_import *publish(gpumem_device *device, struct gm_import *import) {
     if (!import->identity.peer.pid)
         return import;
@@ -139,7 +139,7 @@ static gpumem_status make_buffer(gpumem_device *device, gpumem_buffer **buffer) 
 
 /* ---- Mapping --------------------------------------------------------------------------------- */
 
-/* Where the memory is: asked of the driver, not of the other process. */
+/* Where the memory is, according to the driver and not to the other process. */
 static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAllocationHandle handle,
                                   CUmemLocation *location) {
     CUmemAllocationProp prop;
@@ -149,7 +149,7 @@ static gpumem_status ask_location(const gpumem_device *device, CUmemGenericAlloc
     return status;
 }
 
-/* What was received as one buffer has one location: access is given, and a host pointer, to all. */
+/* Memory received as one buffer has one location: access and a host pointer are for all of it. */
 static gpumem_status one_location(const gpumem_device *device, const struct gm_chunk *chunk,
                                   size_t count, CUmemLocation *location) {
     gpumem_status status = ask_location(device, chunk[0].handle, location);
@@ -157,9 +157,9 @@ static gpumem_status one_location(const gpumem_device *device, const struct gm_c
         CUmemLocation other = {0};
         status = ask_location(device, chunk[i].handle, &other);
         if (status == GPUMEM_OK && (other.type != location->type || other.id != location->id))
-            status =
-                gm_fail(GPUMEM_ERROR_DATA,
-                        "handle %zu of %zu is memory of another place than the first", i, count);
+            status = gm_fail(GPUMEM_ERROR_DATA,
+                             "handle %zu of %zu is memory of a different location than the first",
+                             i, count);
     }
     return status;
 }
@@ -172,8 +172,7 @@ static gpumem_status settle_access(struct gm_import *import) {
     gm_extent_give(&import->extent, import->access, 1);
     if (import->location.type == CU_MEM_LOCATION_TYPE_DEVICE) {
         if (import->location.id != device->handle)
-            return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                           "the memory is on device %d, and is to be used on device %d",
+            return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the memory is on device %d, not on device %d",
                            import->location.id, device->handle);
         return GPUMEM_OK;
     }
@@ -183,7 +182,7 @@ static gpumem_status settle_access(struct gm_import *import) {
     return GPUMEM_OK;
 }
 
-/* Of the first chunks it decides who has access, and how; later ones must lie there too. */
+/* The location of the first chunks decides the access; later chunks must have the same location. */
 static gpumem_status check_place(struct gm_import *import, const struct gm_chunk *chunk,
                                  size_t count) {
     CUmemLocation location = {0};
@@ -196,7 +195,7 @@ static gpumem_status check_place(struct gm_import *import, const struct gm_chunk
     }
     if (location.type == import->location.type && location.id == import->location.id)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_DATA, "what was added is memory of another place than the rest");
+    return gm_fail(GPUMEM_ERROR_DATA, "the added memory is of a different location than the rest");
 }
 
 void gm_import_release(struct gm_import *import, const struct gm_chunk *chunk, size_t count) {
@@ -225,7 +224,7 @@ gpumem_status gm_import_handles(struct gm_import *import, const struct gm_file *
     return status;
 }
 
-/* Growth may be as far away as the reserved addresses reach. */
+/* Growth may extend as far as the reserved addresses. */
 static size_t reserve_for(const struct gm_import *import, size_t capacity) {
     size_t unit = import->extent.device->granularity, committed = import->identity.committed;
     if (capacity > SIZE_MAX - unit)
@@ -234,7 +233,7 @@ static size_t reserve_for(const struct gm_import *import, size_t capacity) {
     return capacity > committed ? capacity : committed;
 }
 
-/* The chunks become the import's; on failure they are given back. */
+/* The import takes over the chunks; on failure they are given back. */
 static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk, size_t count,
                          size_t capacity) {
     gpumem_status status = gm_extent_init(&import->extent, reserve_for(import, capacity),
@@ -254,8 +253,9 @@ static gpumem_status map(struct gm_import *import, const struct gm_chunk *chunk,
 }
 
 /*
- * Imports the descriptors, and maps them unless what they are is mapped already. The cache is asked
- * after they were imported, never instead: it would answer for descriptors that nobody looked at.
+ * Imports the descriptors, and maps them unless their memory is already mapped. The cache is
+ * consulted after the import, never instead of it: it would otherwise vouch for unchecked
+ * descriptors.
  */
 static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_t capacity,
                                  int *mapped, struct gm_import **out) {
@@ -279,7 +279,7 @@ static gpumem_status find_or_map(struct gm_import *import, const int *fds, size_
     return status;
 }
 
-/* One that can grow is nobody else's, and so its identity has no peer. */
+/* An import that can grow is not shared, so its identity has no peer. */
 static void note_growth(struct gm_import *import, const struct gm_description_head *head,
                         const struct gm_import_terms *terms) {
     import->grows = terms->capacity != 0;
@@ -379,9 +379,10 @@ gpumem_status gpumem_import_create(gpumem_device *device, const void *descriptio
         return status;
     size_t wanted = gm_incoming_descriptors(&incoming);
     if (descriptor_count != wanted)
-        return gm_fail(GPUMEM_ERROR_DATA, "the description names %zu descriptors, %zu are given",
-                       wanted, descriptor_count);
-    /* Who exported it is not known here: it is mapped anew. */
+        return gm_fail(GPUMEM_ERROR_DATA,
+                       "the description needs %zu descriptors, but %zu are given", wanted,
+                       descriptor_count);
+    /* The exporter is not known here, so it is mapped separately. */
     const struct gm_import_terms terms = {.access = options.access, .capacity = options.capacity};
     gpumem_buffer *made;
     status = gm_incoming_map(device, &incoming, descriptors, &terms, &made);

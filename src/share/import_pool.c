@@ -1,7 +1,7 @@
 /*
- * Buffers of other processes' pools, received one by one. The pool of a buffer is mapped with the
- * first of them, and unmapped with the last. Of one peer it is mapped once: the driver gives a pool
- * one handle in a process however often it is imported, and some pointers only once.
+ * Buffers of other processes' pools, received one by one. The pool is mapped with the first of its
+ * buffers and unmapped with the last. A peer's pool is mapped once: the driver gives a pool one
+ * handle in a process however often it is imported, and some pointers only once.
  */
 #include "memory/core/driver_error.h"
 #include "memory/object/buffer.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Linked and counted under `making`, as it is made and ended. */
+/* Linked and counted under `making`, which also guards creation and destruction. */
 struct gm_shared_pool {
     struct gm_peer peer;
     unsigned char uuid[16];
@@ -27,8 +27,8 @@ struct pool_import {
     CUdeviceptr base;
 };
 
-/* One pool is not mapped while it is being unmapped: by the driver's handle both are the same.
- * Comes before all locks of the device and of its resources. */
+/* A pool must not be mapped while it is being unmapped: both have the same driver handle. Taken
+ * before all locks of the device and of its resources. */
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- Pools ----------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ static gpumem_status map_pool(gpumem_device *device, const struct gm_peer *peer,
     return GPUMEM_OK;
 }
 
-/* Gives up a reference; `making` is held. */
+/* Drops a reference; `making` is held. */
 static void release_pool(gpumem_device *device, struct gm_shared_pool *pool) {
     if (--pool->references)
         return;
@@ -99,7 +99,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     gpumem_device *device = user;
-    (void)stream; /* nothing uses the memory any more: this resource is not stream-ordered */
+    (void)stream; /* the memory is no longer in use: this resource is not stream-ordered */
     struct pool_import *import = allocation->cookie;
     pthread_mutex_lock(&making);
     gm_pool_import_end(gm_pool_of(import->pool->resource), import->base);
@@ -161,11 +161,10 @@ static void attach(gpumem_buffer *buffer, const struct gm_pool_description *desc
     gm_buffer_attach(buffer, &allocation);
 }
 
-/* The driver gives the whole pool one access. */
+/* The driver sets access for the whole pool. */
 static gpumem_status check_terms(const struct gm_import_terms *terms) {
     if (terms->access != GPUMEM_ACCESS_READ_WRITE)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "memory of a pool cannot be imported for reading alone");
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "memory of a pool cannot be imported read-only");
     if (terms->capacity)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "memory of a pool does not grow: import it without a capacity");

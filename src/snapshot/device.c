@@ -1,4 +1,4 @@
-/* What belongs to a device beside its resources: frees held back, exports, virtual memory. */
+/* What a device has besides its resources: deferred frees, exports, virtual memory. */
 #include "memory/object/device.h"
 #include "memory/core/describe.h"
 #include "memory/core/inventory.h"
@@ -37,8 +37,8 @@ void gm_snapshot_exports(struct gm_json *json, gpumem_device *device) {
 
 /* ---- Virtual memory -------------------------------------------------------------------------- */
 
-/* Which resource counts it; null: it was made by hand, or the resource is gone. The device's lock
- * is held. */
+/* The resource that counts it; null: made by hand, or the resource is gone. The device's lock is
+ * held. */
 static void write_owner(struct gm_json *json, const gpumem_device *device,
                         const struct gm_meter *owner) {
     const gpumem_resource *resource = device->resources;
@@ -56,7 +56,7 @@ static void write_owner(struct gm_json *json, const gpumem_device *device,
 static void write_location(struct gm_json *json, const struct gm_held *held) {
     const char *name = NULL;
     if (held->imported || held->retained)
-        gm_json_null(json, "location"); /* asking the driver for it would take a call each */
+        gm_json_null(json, "location"); /* asking the driver would take a call for each */
     else if (held->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
         name = "device";
     else if (held->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)

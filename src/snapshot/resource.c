@@ -46,8 +46,8 @@ static void write_properties(struct gm_json *json, const gpumem_resource *resour
     gm_json_close(json, '}');
 }
 
-/* "live"; "held" by holds or exports after its owner freed it; "deferred" by queued work, or going
- * back just now. */
+/* "live"; "held" by holds or exports after its owner freed it; "deferred" by queued work, or just
+ * going back. */
 static const char *state_of(const gpumem_buffer *buffer) {
     if (atomic_load(&buffer->references) == 0)
         return "deferred";
@@ -61,7 +61,7 @@ static const char *state_of(const gpumem_buffer *buffer) {
     }
 }
 
-/* Whose buffers are ranges of mappings; parts of such a buffer need not be mapped. */
+/* Resources whose buffers are ranges of mappings, of which parts need not be mapped. */
 static int is_mapped(const gpumem_resource *resource) {
     return resource->mapped || (gm_resource_is_imported(resource) && resource->chunks);
 }
@@ -161,7 +161,7 @@ void gm_snapshot_resource(struct gm_json *json, gpumem_resource *resource,
         gm_json_number(json, "upstream", resource->upstream->serial);
     else
         gm_json_null(json, "upstream");
-    /* Whether the buffers' memory is counted by the upstream as well, under another object. */
+    /* Whether the upstream also counts the buffers' memory, under another object. */
     gm_json_bool(json, "takes_buffers", resource->apart);
     write_properties(json, resource);
     size_t watches = atomic_load(&resource->watched);

@@ -1,4 +1,4 @@
-/* The snapshot of a device or a library: which parts it has, and what of it each of them tells. */
+/* The snapshot of a device or a library: its parts, and what each of them reports. */
 #include "snapshot/snapshot.h"
 
 #include "base/cancel.h"
@@ -62,7 +62,7 @@ static void write_resource(gpumem_resource *resource, void *data) {
     gm_snapshot_resource(part->json, resource, part->options, part->memory);
 }
 
-/* The device's own resources are made when they are first needed, and live as long as the device.
+/* The device's own resources are created when first needed, and live as long as the device.
  */
 static void write_hidden(gpumem_device *device, const struct part *part) {
     gpumem_resource *hidden[GM_HIDDEN_COUNT];
@@ -95,7 +95,7 @@ static void write_device(struct gm_json *json, gpumem_device *device,
     gm_json_open(json, NULL, '{');
     write_identity(json, device);
     write_memory(json, device);
-    write_statistics(json, device); /* what threads count by themselves comes in with it */
+    write_statistics(json, device); /* this adds what threads count by themselves */
     write_resources(json, device, options, &memory);
     gm_snapshot_deferred(json, device);
     gm_snapshot_exports(json, device);
@@ -138,7 +138,7 @@ static void write_head(struct gm_json *json, gpumem_library *library) {
 /* `device` is NULL for all of them. */
 static char *make_text(gpumem_library *library, gpumem_device *device,
                        const gpumem_snapshot_options *options, size_t *bytes) {
-    struct gm_error_record saved; /* what a device refuses to tell is no failure of the call */
+    struct gm_error_record saved; /* what a device refuses to report is not a failure of the call */
     struct gm_json json;
     gm_error_save(&saved);
     gm_json_begin(&json);
@@ -183,7 +183,7 @@ static gpumem_status hand_over(char *text, size_t bytes, gpumem_write_fn write, 
     free(text);
     if (!refused)
         return GPUMEM_OK;
-    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "a snapshot cannot be written");
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, refused, "write", "cannot write a snapshot");
 }
 
 gpumem_status gpumem_snapshot(gpumem_device *device, const gpumem_snapshot_options *options,

@@ -49,7 +49,7 @@ static atomic_int warned;
 
 static void hear(void *user, gpumem_log_level level, const char *text) {
     (void)user, (void)level;
-    if (strstr(text, "pinning ahead of need ended"))
+    if (strstr(text, "pinning ahead ended"))
         atomic_store(&warned, 1);
 }
 

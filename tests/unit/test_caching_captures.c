@@ -143,7 +143,7 @@ static void a_resource_with_a_pool_stays(void **state) {
     SAYS("capture pools");
     OK(gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_capture_pool_destroy(captured, GPUMEM_STREAM_NONE));
-    SAYS("destroyed before");
+    SAYS("destroyed earlier");
     OK(gpumem_resource_destroy(cache));
     OK(gpumem_resource_destroy(pool));
 }
@@ -160,7 +160,7 @@ static void a_resource_whose_memory_a_capture_uses_stays(void **state) {
     OK(gpumem_buffer_use(buffer, stream));
     OK(gpumem_buffer_free(buffer, NULL));
     FAILS(BUSY, gpumem_resource_destroy(cache));
-    SAYS("captures");
+    SAYS("capturing");
     CUgraph graph = NULL;
     assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);

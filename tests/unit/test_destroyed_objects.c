@@ -7,7 +7,7 @@
 #define DESTROYED(call)                                                                            \
     do {                                                                                           \
         FAILS(INVALID_ARGUMENT, call);                                                             \
-        SAYS("was destroyed before");                                                              \
+        SAYS("was destroyed earlier");                                                             \
     } while (0)
 
 static void closed_libraries_and_devices_are_refused_by_name(void **state) {
@@ -127,7 +127,7 @@ static void memory_that_was_never_an_object_is_refused(void **state) {
     static unsigned char bytes[4096] __attribute__((aligned(16)));
     memset(bytes, 0x5a, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
-    SAYS("`resource` is no object of this library");
+    SAYS("`resource` is not an object of this library");
     memset(bytes, 0, sizeof bytes);
     FAILS(INVALID_ARGUMENT, gpumem_resource_trim((gpumem_resource *)(void *)bytes, 0));
 }

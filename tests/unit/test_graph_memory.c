@@ -67,7 +67,7 @@ static void wrong_arguments_are_refused_with_their_reason(void **state) {
           gpumem_graph_memory_get_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, NULL));
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_CURRENT, 0));
-    SAYS("only read");
+    SAYS("read-only");
     FAILS(INVALID_ARGUMENT,
           gpumem_graph_memory_set_attribute(device, GPUMEM_GRAPH_MEMORY_USED_HIGH, 5));
     SAYS("set to 0");

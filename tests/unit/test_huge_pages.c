@@ -94,7 +94,7 @@ static void reserved_pages_are_used_while_there_are_some(void **state) {
     assert_int_equal(info.slabs, 2);
     assert_int_equal(info.huge_bytes, 4 * MIB);
     assert_int_equal(info.pinned_bytes, 8 * MIB);
-    assert_non_null(strstr(info.reserved_reason, "mmap gave no 2 reserved huge pages"));
+    assert_non_null(strstr(info.reserved_reason, "mmap did not get 2 reserved huge pages"));
     assert_non_null(strstr(info.reserved_reason, "Cannot allocate memory"));
     assert_int_equal(info.transparent_huge_pages, 1);
     assert_string_equal(info.transparent_reason, "");
@@ -139,7 +139,7 @@ static void slabs_of_no_number_of_huge_pages_have_none(void **state) {
                                                     .huge_pages = GPUMEM_HUGE_PAGES_RESERVED),
                                      &resource));
     gpumem_buffer *buffer = take(resource, MIB);
-    assert_non_null(strstr(info_of(resource).reserved_reason, "no number of huge pages"));
+    assert_non_null(strstr(info_of(resource).reserved_reason, "not a whole number of huge pages"));
     assert_int_equal(mapped, 0);
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_resource_destroy(resource));
@@ -171,7 +171,7 @@ static void it_is_told_when_transparent_ones_are_off(void **state) {
     gm_huge_for_tests(take_from_reserve, "/nowhere");
     info = info_of(resource);
     assert_int_equal(info.transparent_huge_pages, 0);
-    assert_non_null(strstr(info.transparent_reason, "does not say"));
+    assert_non_null(strstr(info.transparent_reason, "does not report"));
     OK(gpumem_resource_destroy(resource));
 }
 

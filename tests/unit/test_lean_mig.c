@@ -19,7 +19,7 @@ static void a_device_without_a_uuid_says_so(void **state) {
     OK(gpumem_device_get_info(device, &info));
     assert_memory_equal(info.uuid, zeros, sizeof zeros);
     FAILS(NO_DEVICE, gpumem_device_open_uuid(library, zeros, &none));
-    SAYS("tells no UUID");
+    SAYS("reports no UUID");
     SAYS("by ordinal");
 }
 

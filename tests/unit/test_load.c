@@ -257,7 +257,7 @@ static void staging_that_the_cpu_cannot_reach_is_refused(void **state) {
         device, GPUMEM_OPTIONS(gpumem_device_pool_options, .pool = GPUMEM_POOL_OWN), &pool));
     write_file(10, 1);
     REFUSED(INVALID_ARGUMENT, memory, path, GPUMEM_OPTIONS(gpumem_load_options, .pinned = pool));
-    SAYS("(device_pool) gives memory that the CPU cannot reach");
+    SAYS("(device_pool) provides memory that the CPU cannot access");
     OK(gpumem_resource_destroy(pool));
 }
 

@@ -200,9 +200,9 @@ static void wrong_arguments_are_refused_with_their_reason(void **state) {
     OK(gpumem_buffer_allocate(plain, MIB, NULL, &other));
     char *before = soft->state_dump();
     FAILS(INVALID_ARGUMENT, gpumem_buffer_advise(other, 0, MIB, mostly, here, 0));
-    SAYS("no managed memory");
+    SAYS("not managed memory");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_prefetch(other, 0, MIB, here, 0, stream));
-    SAYS("no managed memory");
+    SAYS("not managed memory");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_discard(other, 0, MIB, stream));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_get_managed_range(other, 0, MIB, &range));
     SAME_STATE(before);
@@ -220,7 +220,7 @@ static void captures_are_left_whole(void **state) {
     assert_int_equal(cu->cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL),
                      CUDA_SUCCESS);
     FAILS(NOT_SUPPORTED, gpumem_buffer_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
-    SAYS("captured");
+    SAYS("capturing");
     FAILS(NOT_SUPPORTED, gpumem_buffer_discard(buffer, 0, MIB, stream));
     FAILS(NOT_SUPPORTED,
           gpumem_buffer_discard_and_prefetch(buffer, 0, MIB, GPUMEM_LOCATION_HOST, 0, stream));
@@ -308,7 +308,7 @@ static void a_captured_stream_gets_no_pool_memory(void **state) {
     FAILS(NOT_SUPPORTED,
           gpumem_buffer_allocate(resource, MIB,
                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = stream), &none));
-    SAYS("captured");
+    SAYS("capturing");
     assert_int_equal(cu->cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
     assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);
     end();

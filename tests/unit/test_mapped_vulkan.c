@@ -227,7 +227,7 @@ static void what_is_lacking_is_named_and_gone_round(void **state) {
     setenv("VULKAN_ICD_PLACED", "no", 1);
     expect(GPUMEM_MAPPED_VULKAN_EXPORT, "vulkan-import: Vulkan lacks VK_EXT_map_memory_placed");
     setenv("VULKAN_ICD_COHERENT", "none", 1);
-    expect(GPUMEM_MAPPED_DESCRIPTOR, "no memory type in the device that the CPU can map");
+    expect(GPUMEM_MAPPED_DESCRIPTOR, "no device memory type that the CPU can map");
     setenv("VULKAN_ICD_UUID", "00112233445566778899aabbccddeeff", 1);
     expect(GPUMEM_MAPPED_DESCRIPTOR, "no device with this UUID");
     setenv("VULKAN_ICD_WITHOUT", "VK_KHR_external_memory_fd", 1);

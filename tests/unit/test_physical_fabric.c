@@ -124,7 +124,7 @@ static void kinds_of_handles_do_not_mix(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 0, &plain));
     SAYS("bytes is 0");
     FAILS(INVALID_ARGUMENT, gpumem_physical_import_fabric(device, &handle, 1, &plain));
-    SAYS("no multiple of the granularity");
+    SAYS("not a multiple of the granularity");
     OK(gpumem_physical_destroy(plain));
     OK(gpumem_physical_destroy(fabric));
 }

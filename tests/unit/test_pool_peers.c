@@ -126,13 +126,13 @@ static void wrong_arguments_are_refused_with_their_reason(void **state) {
     size_t count;
     OK(gpumem_virtual_resource_create(device, NULL, &plain));
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(plain, 1, GPUMEM_ACCESS_READ_WRITE));
-    SAYS("no pool of the driver");
+    SAYS("not a pool of the driver");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 2, GPUMEM_ACCESS_READ_WRITE));
     SAYS("no peer device 2");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, -1, GPUMEM_ACCESS_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 1, (gpumem_access)7));
     FAILS(NOT_SUPPORTED, gpumem_pool_set_access(pool, 1, GPUMEM_ACCESS_READ));
-    SAYS("not reading alone");
+    SAYS("not read-only");
     FAILS(INVALID_ARGUMENT, gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_NONE));
     SAYS("keeps access");
     OK(gpumem_pool_set_access(pool, 0, GPUMEM_ACCESS_READ_WRITE));

@@ -253,7 +253,7 @@ static void the_handle_is_exported_once_and_kept(void **state) {
     /* Who closes what is the resource's is told, and nobody else's file is closed or sent. */
     close(first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
-    SAYS("closed by somebody else");
+    SAYS("closed by other code");
     int mine = open("/dev/null", O_RDONLY);
     assert_int_equal(mine, first.descriptor);
     FAILS(SYSTEM, gpumem_pool_get_share_handle(pool, &second));
@@ -314,7 +314,7 @@ static void where_memory_is_is_asked_of_the_driver(void **state) {
         handle.numa_node = -1;
         OK(gpumem_pool_from_share_handle(device, &handle, &mapped));
         FAILS(DATA, gpumem_pool_import_buffer(mapped, &shared, &none));
-        SAYS("and is not");
+        SAYS("but is not");
         assert_null(none);
         OK(gpumem_resource_destroy(mapped));
         OK(gpumem_buffer_free(buffer, NULL));

@@ -282,7 +282,7 @@ static void no_stream_is_none_to_queue_work_on(void **state) {
     gpumem_buffer *buffer = allocate(resource, 4096, GPUMEM_STREAM_NONE);
     char byte = 0;
     FAILS(INVALID_ARGUMENT, gpumem_buffer_use(buffer, GPUMEM_STREAM_NONE));
-    SAYS("no stream");
+    SAYS("no work can be queued");
     FAILS(INVALID_ARGUMENT, gpumem_buffer_write(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_read(buffer, 0, &byte, 1, GPUMEM_STREAM_NONE));
     FAILS(INVALID_ARGUMENT, gpumem_buffer_fill(buffer, 0, 1, 1, GPUMEM_STREAM_NONE));
@@ -382,7 +382,7 @@ static void host_memory_is_refused_in_a_capture_and_had_beside_it(void **state) 
     FAILS(NOT_SUPPORTED,
           gpumem_buffer_allocate(resource, 4096,
                                  GPUMEM_OPTIONS(gpumem_buffer_options, .stream = captured), &none));
-    SAYS("captured");
+    SAYS("capturing");
     (void)cu->cuStreamEndCapture(captured, &graph);
     if (graph)
         assert_int_equal(cu->cuGraphDestroy(graph), CUDA_SUCCESS);

@@ -75,7 +75,7 @@ static void what_is_freed_in_the_answer_is_used(void **state) {
     assert_int_equal(a.failure.bytes, 40 * MIB);
     assert_int_equal(a.failure.status, GPUMEM_ERROR_OUT_OF_CAPACITY);
     assert_ptr_equal(a.failure.resource, resource);
-    assert_non_null(strstr(a.message, "over the limit"));
+    assert_non_null(strstr(a.message, "exceed the limit"));
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_buffer_free(a.spare[0], NULL));
     OK(gpumem_resource_destroy(resource));
@@ -103,7 +103,7 @@ static void after_giving_up_the_refusal_stands(void **state) {
     gpumem_buffer *none = NULL;
     char *before = soft->state_dump();
     FAILS(OUT_OF_CAPACITY, gpumem_buffer_allocate(resource, 2 * SMALL, NULL, &none));
-    SAYS("over the limit");
+    SAYS("exceed the limit");
     assert_int_equal(a.asked, 1);
     assert_null(none);
     SAME_STATE(before);

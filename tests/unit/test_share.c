@@ -158,7 +158,7 @@ static void a_dead_importer_is_noticed(void **state) {
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     FAILS(PEER, gpumem_export_send(exported, sockets[0],
                                    GPUMEM_OPTIONS(gpumem_share_options, .timeout_ms = 20)));
-    SAYS("did not do its part within 20 ms");
+    SAYS("did not respond within 20 ms");
     close(sockets[0]);
     close(sockets[1]);
     FAILS(INVALID_ARGUMENT, gpumem_export_send(exported, -1, NULL));

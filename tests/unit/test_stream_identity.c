@@ -60,7 +60,7 @@ static void *free_it(void *buffer) {
     OK(gpumem_buffer_free(buffer, NULL));
     OK(gpumem_device_trim(device, 1));
     FAILS(BUSY, gpumem_resource_destroy(resource));
-    SAYS("only the thread that named its per-thread default stream can tell");
+    SAYS("only the thread that named its per-thread default stream can check it");
     return NULL;
 }
 

@@ -144,7 +144,7 @@ static void notes_are_escaped(void **state) {
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(traced, NULL));
     FAILS(INVALID_ARGUMENT, gpumem_trace_note(upstream, "x"));
     FAILS(INVALID_ARGUMENT, gpumem_trace_flush(upstream));
-    SAYS("writes no trace");
+    SAYS("does not trace");
 }
 
 static void what_cannot_be_written_fails_no_allocation(void **state) {

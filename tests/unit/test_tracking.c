@@ -151,7 +151,7 @@ static void reports_are_sorted_by_bytes(void **state) {
         list[i] = make_here(tracked, 2 * MIB);
     used = 0;
     OK(gpumem_tracking_report(tracked, GPUMEM_REPORT_TEXT, take, NULL));
-    begins("7340032 bytes in 4 allocations alive, from 2 places\n\n6291456 bytes in 3 ");
+    begins("7340032 bytes in 4 live allocations, from 2 places\n\n6291456 bytes in 3 ");
     assert_non_null(strstr(text, "\n1048576 bytes in 1 allocation, 2097152 committed"));
     assert_non_null(strstr(text, "test_tracking")); /* the program's file, or a function's name */
     used = 0;

@@ -1,5 +1,5 @@
-/* gpumem attach: one of the processes that gpumem share starts. It imports the owner's buffer, and
- * does what it is told. */
+/* gpumem attach: one of the processes that gpumem share starts. It imports the owner's buffer and
+ * carries out the owner's requests. */
 #include "cli.h"
 #include "share.h"
 
@@ -12,7 +12,7 @@
 struct attach_arguments {
     struct share_place place;
     int number;
-    uint64_t capacity; /* what it may grow to: addresses alone */
+    uint64_t capacity; /* the size it may grow to; only address space */
 };
 
 /* Whether it could be done. */
@@ -27,7 +27,7 @@ static bool obey(gpumem_buffer *buffer, int connection, unsigned number,
     return share_check(buffer, command) == CLI_OK;
 }
 
-/* Until it is told to quit, or the owner is gone. */
+/* Runs until asked to quit, or until the owner is gone. */
 static int follow(gpumem_buffer *buffer, int connection, unsigned number) {
     struct share_command command;
     while (share_receive(connection, &command, sizeof command)) {

@@ -1,5 +1,5 @@
 /*
- * What reservations, physical memory and mappings are inside. The lock of a reservation comes
+ * The internals of reservations, physical memory and mappings. The lock of a reservation comes
  * before all others of the memory library.
  */
 #ifndef GM_MEMORY_BY_HAND_H
@@ -12,14 +12,14 @@ struct gpumem_reservation {
     gpumem_device *device;
     CUdeviceptr address;
     size_t bytes;
-    /* One for the owner, one for each mapping object: those that were unmapped may outlive it. */
+    /* One for the owner, one for each mapping object: unmapped ones may outlive it. */
     atomic_uint references;
     pthread_mutex_t lock;
-    gpumem_mapping **mapped; /* in order of their offsets; those that were unmapped are not there */
+    gpumem_mapping **mapped; /* in order of their offsets, without unmapped ones */
     size_t count, room;
 };
 
-/* Where physical memory comes from, for what is counted and what can be exported. */
+/* Where physical memory comes from; decides how it is counted and whether it can be exported. */
 enum gm_origin { GM_CREATED, GM_RECEIVED, GM_RETAINED };
 
 struct gpumem_physical {
@@ -40,7 +40,8 @@ struct gpumem_mapping {
     CUdeviceptr address;
     size_t offset, bytes;
     atomic_int state;          /* changed under the reservation's lock */
-    unsigned long long before; /* rights to put back; of who holds the reservation's lock */
+    unsigned long long before; /* rights to restore; belongs to the holder of the reservation's
+                                * lock */
 };
 
 /* Mappings [first, first + count) of a reservation's list. */
@@ -58,21 +59,21 @@ struct gm_span gm_reservation_span(const gpumem_reservation *reservation, size_t
 gpumem_status gm_reservation_whole(const gpumem_reservation *reservation, size_t offset,
                                    size_t bytes, const char *call, struct gm_span *span);
 
-/* For one more mapping, so that putting it there cannot fail. With the lock held. */
+/* Makes room for one more mapping, so that inserting it cannot fail. With the lock held. */
 gpumem_status gm_reservation_make_room(gpumem_reservation *reservation);
 void gm_reservation_put(gpumem_reservation *reservation, size_t at, gpumem_mapping *mapping);
 
-/* Forgets mappings that the driver has unmapped: their objects stay. With the lock held. */
+/* Removes mappings that the driver has unmapped; their objects remain. With the lock held. */
 void gm_reservation_forget(gpumem_reservation *reservation, struct gm_span span);
 
-/* Without a handle yet, and not counted; freed by whoever cannot give it one. NULL with a message.
+/* Without a handle yet, and not counted; free it if it cannot get one. NULL with a message.
  */
 gpumem_physical *gm_physical_new(gpumem_device *device, size_t bytes, size_t granularity,
                                  enum gm_origin origin);
-/* Counts it: it is the caller's now. */
+/* Counts it: the caller now owns it. */
 void gm_physical_hand_out(gpumem_physical *made, gpumem_physical **physical);
 
-/* Gives up a reference; the last one ends the object. */
+/* Drops a reference; the last one destroys the object. */
 void gm_reservation_release(gpumem_reservation *reservation);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who may use what is mapped: one mapping, or all of a range. */
+/* Access to mapped memory: of one mapping, or of a whole range. */
 #include "base/cancel.h"
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
@@ -29,11 +29,11 @@ static CUresult ask(const gpumem_mapping *mapping, const CUmemLocation *location
 
 static gpumem_status not_told(const gpumem_mapping *mapping, CUresult result) {
     return gm_cu_fail(mapping->reservation->device->cu, result, "cuMemGetAccess",
-                      "no access rights of the mapping at 0x%llx",
+                      "cannot get the access rights of the mapping at 0x%llx",
                       (unsigned long long)mapping->address);
 }
 
-/* To put them back. A driver that is well and knows of none has given none. */
+/* Reads the rights, to restore them later. A healthy driver that reports none has granted none. */
 static gpumem_status remember(gpumem_mapping *const *mapped, size_t count,
                               const CUmemLocation *location) {
     for (size_t i = 0; i < count; i++) {
@@ -46,8 +46,8 @@ static gpumem_status remember(gpumem_mapping *const *mapped, size_t count,
     return GPUMEM_OK;
 }
 
-/* Of mappings that follow one another without a hole, with the reservation's lock held. A refusal
- * may report an earlier failure and have done its work, for some of them or all. */
+/* For consecutive mappings without a hole, with the reservation's lock held. A refusal may report
+ * an earlier failure and have taken effect for some or all of them. */
 static gpumem_status set_access(gpumem_device *device, gpumem_mapping *const *mapped, size_t count,
                                 CUmemAccessDesc wanted) {
     gpumem_status status = remember(mapped, count, &wanted.location);
@@ -126,7 +126,7 @@ gpumem_status gpumem_mapping_get_access(gpumem_mapping *mapping, int ordinal,
 
 /* ---- A range --------------------------------------------------------------------------------- */
 
-/* What is mapped into a hole later would have no access, whatever was said before. */
+/* Memory mapped into a hole later would have no access, whatever was set before. */
 static gpumem_status check_no_hole(const gpumem_reservation *reservation, size_t offset,
                                    size_t bytes, struct gm_span span) {
     size_t reached = offset;

@@ -1,4 +1,4 @@
-/* Physical memory as it is made and ended. */
+/* Creation and destruction of physical memory. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/by_hand/by_hand.h"
@@ -33,7 +33,7 @@ static gpumem_status read_physical_options(const gpumem_device *device,
                            device->ordinal);                                                       \
     } while (0)
 
-/* A driver may take flags that the device does not follow: nobody would notice. */
+/* A driver may accept flags that the device ignores, which would go unnoticed. */
 static gpumem_status check_flags(const gpumem_device *device, const gpumem_physical_options *o) {
     REQUIRE_ATTRIBUTE(o->gpu_direct_rdma, "GPUDirect RDMA with virtual memory",
                       GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
@@ -75,7 +75,7 @@ gpumem_physical *gm_physical_new(gpumem_device *device, size_t bytes, size_t gra
     return made;
 }
 
-/* What others made is not committed by us. */
+/* Memory made by others does not count as committed. */
 static enum gm_count counted_as(const gpumem_physical *physical) {
     return physical->origin == GM_CREATED ? GM_COMMITTED : GM_IMPORTED;
 }
@@ -106,7 +106,7 @@ gpumem_status gpumem_physical_create(gpumem_device *device, size_t bytes,
         return status;
     GM_REQUIRE(bytes, "gpumem_physical_create: bytes is 0");
     GM_REQUIRE(bytes % unit == 0,
-               "gpumem_physical_create: %zu bytes are no multiple of the granularity %zu", bytes,
+               "gpumem_physical_create: %zu bytes are not a multiple of the granularity %zu", bytes,
                unit);
     gpumem_physical *made = gm_physical_new(device, bytes, unit, GM_CREATED);
     if (!made)
@@ -133,7 +133,7 @@ gpumem_status gpumem_physical_destroy(gpumem_physical *physical) {
                        mapped, mapped == 1 ? "" : "s");
     gpumem_device *device = physical->device;
     gm_meter_subtract(&device->meter, counted_as(physical), physical->bytes);
-    /* Should the driver refuse, only what we made is lost memory of ours. */
+    /* If the driver refuses, only memory that we made counts as lost. */
     gm_vmm_release(device, &device->meter, physical->handle,
                    physical->origin == GM_CREATED ? physical->bytes : 0);
     gm_device_object_gone(device);

@@ -1,4 +1,4 @@
-/* What the driver knows of physical memory, and the memory behind an address. */
+/* Properties of physical memory, and the memory mapped at an address. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/by_hand/by_hand.h"
@@ -29,7 +29,7 @@ static gpumem_status name_place(const gpumem_device *device, CUmemLocation place
         if (out->device >= 0)
             return GPUMEM_OK;
         return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "the memory is on device %d, which is not among ours", place.id);
+                       "the memory is on device %d, which this library has not found", place.id);
     case CU_MEM_LOCATION_TYPE_HOST:
         out->location = GPUMEM_LOCATION_HOST;
         return GPUMEM_OK;
@@ -38,15 +38,15 @@ static gpumem_status name_place(const gpumem_device *device, CUmemLocation place
         out->numa_node = place.id;
         return GPUMEM_OK;
     default:
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "the driver names a place of type %d for memory",
-                       (int)place.type);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "the driver reports a location of unknown type %d", (int)place.type);
     }
 }
 
 static gpumem_status name_type(CUmemAllocationType type, gpumem_physical_properties *out) {
     if (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "the driver names an allocation of type %d",
-                       (int)type);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "the driver reports an unknown allocation type %d", (int)type);
     out->allocation_type = type == CU_MEM_ALLOCATION_TYPE_PINNED ? GPUMEM_ALLOCATION_PINNED
                                                                  : GPUMEM_ALLOCATION_MANAGED;
     return GPUMEM_OK;
@@ -80,8 +80,8 @@ gpumem_status gpumem_physical_get_properties(gpumem_physical *physical,
 
 /* ---- By address ------------------------------------------------------------------------------ */
 
-/* Handles do not say how large they are; cuMemGetAddressRange names one mapping, that is a whole
- * handle. On an H200 it knows a mapping only while someone has access. */
+/* Handles do not reveal their size; cuMemGetAddressRange reports one mapping, that is, a whole
+ * handle. An H200 knows a mapping only while some device has access. */
 static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_t *bytes) {
     struct gm_current current;
     gpumem_status status = gm_current_enter(&current, device);
@@ -94,14 +94,14 @@ static gpumem_status find_size(gpumem_device *device, CUdeviceptr address, size_
         *bytes = size;
     else
         status = gm_cu_fail(device->cu, result, "cuMemGetAddressRange",
-                            "cannot tell the size of the memory at 0x%llx: name it, or give "
-                            "access to the mapping first",
+                            "cannot get the size of the memory at 0x%llx: pass it, or give access "
+                            "to the mapping first",
                             (unsigned long long)address);
     gm_current_leave(&current);
     return status;
 }
 
-/* A size that the caller names is believed only where the driver knows none. */
+/* A size given by the caller is trusted only if the driver knows none. */
 static gpumem_status check_size(gpumem_device *device, CUdeviceptr address, size_t bytes) {
     size_t size = 0;
     GM_REQUIRE(bytes <= SIZE_MAX / 2, "gpumem_physical_from_address: no memory has %zu bytes",
@@ -128,7 +128,7 @@ static gpumem_status describe_retained(gpumem_device *device, CUdeviceptr addres
     made->exports_fd = has_type(&prop, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     made->exports_fabric = has_type(&prop, CU_MEM_HANDLE_TYPE_FABRIC);
     GM_REQUIRE(made->bytes % made->granularity == 0,
-               "gpumem_physical_from_address: %zu bytes are no multiple of the granularity %zu",
+               "gpumem_physical_from_address: %zu bytes are not a multiple of the granularity %zu",
                made->bytes, made->granularity);
     return GPUMEM_OK;
 }

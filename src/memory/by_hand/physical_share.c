@@ -1,4 +1,4 @@
-/* Physical memory between processes: descriptors and handles of the fabric. */
+/* Sharing physical memory between processes: descriptors and fabric handles. */
 #include "base/cancel.h"
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The driver's INVALID_VALUE means that imported memory is not handed on. */
+/* The driver's INVALID_VALUE means that imported memory cannot be exported again. */
 static gpumem_status explain_export(const gpumem_physical *physical, gpumem_status status,
                                     const char *call) {
     if (status == GPUMEM_ERROR_DRIVER && physical->origin == GM_RECEIVED &&
         gpumem_last_error()->driver_code == CUDA_ERROR_INVALID_VALUE)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the driver does not hand on memory that was imported; export it where "
-                       "it was made",
+                       "%s: the driver does not export imported memory again; export it in the "
+                       "process that created it",
                        call);
     return status;
 }
@@ -57,7 +57,7 @@ static gpumem_status begin_import(gpumem_device *device, size_t bytes, const cha
         return status;
     GM_REQUIRE(bytes, "%s: bytes is 0", call);
     GM_REQUIRE(bytes % device->granularity == 0,
-               "%s: %zu bytes are no multiple of the granularity %zu", call, bytes,
+               "%s: %zu bytes are not a multiple of the granularity %zu", call, bytes,
                device->granularity);
     *made = gm_physical_new(device, bytes, device->granularity, GM_RECEIVED);
     return *made ? GPUMEM_OK : GPUMEM_ERROR_OUT_OF_HOST_MEMORY;

@@ -1,4 +1,4 @@
-/* Reservations: addresses, and what is mapped there. */
+/* Reservations: address ranges, and their mappings. */
 #include "base/cancel.h"
 #include "base/growing_array.h"
 #include "base/options.h"
@@ -18,10 +18,11 @@ static gpumem_status check_reservation(const gpumem_device *device, size_t bytes
     size_t unit = device->granularity;
     GM_REQUIRE(bytes, "gpumem_reservation_create: bytes is 0");
     GM_REQUIRE(bytes % unit == 0,
-               "gpumem_reservation_create: %zu bytes are no multiple of the granularity %zu", bytes,
-               unit);
+               "gpumem_reservation_create: %zu bytes are not a multiple of the granularity %zu",
+               bytes, unit);
     GM_REQUIRE((options->alignment & (options->alignment - 1)) == 0,
-               "gpumem_reservation_create: alignment %zu is no power of two", options->alignment);
+               "gpumem_reservation_create: alignment %zu is not a power of two",
+               options->alignment);
     GM_REQUIRE(options->address % unit == 0,
                "gpumem_reservation_create: address 0x%llx is not aligned to %zu", options->address,
                unit);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Tries the thing out where attributes alone are not to be believed; leaves nothing behind. */
+/* Probes a capability if attributes alone are not reliable; cleans up after itself. */
 typedef gpumem_status (*probe_fn)(gpumem_device *device);
 
 static gpumem_status probe_memory(gpumem_device *device, gpumem_location location,
@@ -104,7 +104,7 @@ static const struct row {
     const char *name;
     const char *attribute_name;
     int attribute;                 /* 0: there is none, the probe alone decides */
-    gpumem_driver_fn functions[2]; /* that the driver must have */
+    gpumem_driver_fn functions[2]; /* required of the driver */
     probe_fn probe;                /* NULL: the attribute decides */
 } rows[GPUMEM_CAPABILITY_COUNT] = {
 #define ROW(capability, name, attribute, first, second, probe)                                     \
@@ -171,7 +171,7 @@ const char *gpumem_capability_name(gpumem_capability capability) {
     return (unsigned)capability < GPUMEM_CAPABILITY_COUNT ? rows[capability].name : "";
 }
 
-/* Sets the reason and answers 0, or answers 1. */
+/* Sets the reason and returns 0, or returns 1. */
 static int functions_present(const gpumem_device *device, const struct row *row,
                              gpumem_capability_report *report) {
     for (size_t i = 0; i < 2; i++) {
@@ -222,7 +222,7 @@ static void find_out(gpumem_device *device, const struct row *row,
         snprintf(report->reason, sizeof report->reason, "%s answered %s", error->call, answer);
 }
 
-/* Remembered, but for what may be otherwise next time. */
+/* Remembered, except for results that may differ next time. */
 static void remember(gpumem_device *device, gpumem_capability capability,
                      const gpumem_capability_report *report) {
     gpumem_capability_report *copy = malloc(sizeof *copy);

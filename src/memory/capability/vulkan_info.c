@@ -1,4 +1,4 @@
-/* What a device's Vulkan driver is and has, told to the program. */
+/* Reports a device's Vulkan driver to the program. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/core/driver_error.h"
@@ -32,7 +32,7 @@ static void fill(struct gm_vulkan *vulkan, gpumem_vulkan_info *info) {
     fill_memory(vulkan, info);
 }
 
-/* A refusal is the answer, and leaves no mark on the thread's last error. */
+/* A refusal is a result, and does not change the thread's last error. */
 static gpumem_status ask(const unsigned char uuid[16], gpumem_vulkan_info *info) {
     struct gm_error_record before;
     struct gm_vulkan *vulkan = NULL;

@@ -36,7 +36,7 @@ static gpumem_status copy_between_devices(gpumem_buffer *to, size_t to_offset, g
 
 /*
  * Host memory is named by its address, as unified addressing has it: the driver's typed copies
- * refuse memory of a host pool on either side, and the others take it (recorded on an H200).
+ * refuse memory of a host pool on either side, the others accept it (recorded on an H200).
  */
 gpumem_status gpumem_buffer_write(gpumem_buffer *buffer, size_t offset, const void *host,
                                   size_t bytes, CUstream stream) {

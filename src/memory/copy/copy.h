@@ -1,4 +1,4 @@
-/* What copies and fills have in common. */
+/* Common parts of copies and fills. */
 #ifndef GM_MEMORY_COPY_H
 #define GM_MEMORY_COPY_H
 
@@ -24,14 +24,14 @@
     } while (0)
 
 /*
- * Whether these are memories of two devices. Each side is then named with its context: memory of a
- * pool is refused otherwise where the pool is not open to the device whose context is current
+ * Whether the two are memory of different devices. Each side is then named with its context:
+ * otherwise pool memory is refused if the device whose context is current has no access to the pool
  * (recorded on two H200s), whichever device's stream it is.
  */
 int gm_copy_is_between_devices(const gpumem_buffer *to, const gpumem_buffer *from);
 
-/* How many of the bytes one fill of the driver takes: a set of host memory may not go on in another
- * mapping (seen on an H200; copies may). */
+/* How many of the bytes one driver fill may cover: a memset of host memory must not extend into
+ * another mapping (seen on an H200; copies may). */
 size_t gm_fill_step(const gpumem_buffer *buffer, size_t offset, size_t bytes);
 
 /* Checks a range that a stream is about to read or write, and names the stream for the buffer. */

@@ -2,7 +2,7 @@
 #include "base/cancel.h"
 #include "memory/copy/copy.h"
 
-/* Bytes from the first of the first row to behind the last of the last one. */
+/* Bytes from the start of the first row to the end of the last one. */
 static gpumem_status extent_of(const gpumem_rows *rows, size_t pitch, size_t *extent) {
     size_t gaps;
     GM_REQUIRE(pitch >= rows->width, "copy of rows: a pitch of %zu is less than the width %zu",
@@ -13,7 +13,7 @@ static gpumem_status extent_of(const gpumem_rows *rows, size_t pitch, size_t *ex
     return GPUMEM_OK;
 }
 
-/* The rows with their defaults, and what they span on either side. */
+/* The rows with defaults filled in, and their extent on either side. */
 struct plan {
     gpumem_rows rows;
     size_t to_extent, from_extent;

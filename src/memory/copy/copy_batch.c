@@ -1,4 +1,4 @@
-/* Many copies, by one call of the driver's where there is one. */
+/* Many copies, by one driver call if there is one. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/copy/copy.h"
@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The copies of more than 0 bytes, which the driver's call refuses, as that call takes them. */
+/* The copies in the form that the driver's call takes, without those of 0 bytes, which it
+ * refuses. */
 struct batch {
     gpumem_device *device;
     CUdeviceptr *to, *from;
@@ -54,11 +55,11 @@ static const char *obstacle(const struct batch *batch) {
     if (gm_is_legacy(batch->stream))
         return "cuMemcpyBatchAsync refuses the legacy default stream";
     if (gm_capture_state(batch->device->cu, batch->stream, NULL) != GM_CAPTURE_NONE)
-        return "cuMemcpyBatchAsync refuses a stream that captures";
+        return "cuMemcpyBatchAsync refuses a capturing stream";
     return NULL;
 }
 
-/* The first version is asked first: it tells which copy it refused. */
+/* The first version is tried first, because it reports which copy it refused. */
 static CUresult queue_at_once(const struct batch *batch, size_t *failed) {
     const gpumem_driver_api *cu = batch->device->cu;
     CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};

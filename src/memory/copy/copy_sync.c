@@ -3,7 +3,7 @@
 #include "memory/copy/copy.h"
 #include "memory/core/capture.h"
 
-/* To synchronize would spoil the capture, and what was queued would be part of a graph. */
+/* Synchronizing would invalidate the capture, and the queued work would be part of a graph. */
 static gpumem_status can_wait(gpumem_buffer *buffer, CUstream stream, const char *call) {
     GM_CHECK(buffer, call);
     gpumem_device *device = buffer->resource->device;
@@ -14,7 +14,7 @@ static gpumem_status can_wait(gpumem_buffer *buffer, CUstream stream, const char
     enum gm_capture_state state = gm_capture_state(device->cu, stream, NULL);
     gm_current_leave(&current);
     if (state == GM_CAPTURE_UNDER_WAY || state == GM_CAPTURE_IMPLICIT)
-        return gm_fail(GPUMEM_ERROR_BUSY, "%s: a capture is under way; nothing was queued", call);
+        return gm_fail(GPUMEM_ERROR_BUSY, "%s: a capture is in progress; nothing was queued", call);
     return GPUMEM_OK;
 }
 

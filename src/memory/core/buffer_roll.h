@@ -1,12 +1,12 @@
 /*
- * The rolls of a resource: its buffers, for the snapshot. A buffer is on a roll from the moment in
- * which its memory is there until the moment before it goes back. Several rolls, so that threads
- * that allocate and free side by side do not meet at one lock; buffers that a resource hands out
- * many times (gm_fast_ops) are on none.
+ * The rolls of a resource: its buffers, for the snapshot. A buffer is on a roll from the moment it
+ * has memory until just before that goes back. There are several rolls, so that threads that
+ * allocate and free concurrently do not contend for one lock; buffer objects that a resource reuses
+ * (gm_fast_ops) are on none.
  *
- * The lock is a flag, half as dear as a mutex: two are taken for each pair of an allocation and a
- * free. It is held for a few stores; only a snapshot has it for longer, and who waits for that
- * gives the processor up.
+ * The lock is a flag, which costs half as much as a mutex: two are taken for each pair of an
+ * allocation and a free. It is held for a few stores; only a snapshot holds it for longer, and a
+ * thread that waits for that yields the processor.
  *
  * Lock order: a roll's lock comes after all others but those of inventory and JSON hooks, and no
  * driver call is made under it.
@@ -33,18 +33,19 @@ enum gm_listed {
 
 /* Of a buffer. */
 struct gm_roll_entry {
-    gpumem_buffer *next, **link; /* under the roll's lock: neighbours write them too */
+    gpumem_buffer *next, **link; /* under the roll's lock: operations on neighbours write them
+                                  * too */
     unsigned roll;
-    int on;           /* a roll; the owner's to write and read */
+    int on;           /* a roll; written and read only by the owner */
     atomic_int state; /* enum gm_listed */
-    CUstream stream;  /* of allocation; GPUMEM_STREAM_NONE: none was named */
+    CUstream stream;  /* of the allocation; GPUMEM_STREAM_NONE: none was named */
 };
 
 void gm_roll_add(gpumem_buffer *buffer, CUstream stream);
-/* Nothing happens when it is on none. */
+/* Does nothing if it is on none. */
 void gm_roll_remove(gpumem_buffer *buffer);
 
-/* Around a change of what the snapshot reads of the buffer. */
+/* Call these around a change of anything that a snapshot reads from the buffer. */
 void gm_roll_lock(gpumem_buffer *buffer);
 void gm_roll_unlock(gpumem_buffer *buffer);
 

@@ -1,7 +1,7 @@
 /*
- * Where in the program an allocation was asked for. The first public function of the library on the
- * stack notes its return address; what it calls of the library itself, or a resource of the
- * program's calls again, does not change that.
+ * Where in the program an allocation was requested. The outermost public function of the library on
+ * the stack records its return address; library calls inside it, or made by a resource of the
+ * program, do not change it.
  */
 #ifndef GM_MEMORY_CALL_SITE_H
 #define GM_MEMORY_CALL_SITE_H
@@ -19,7 +19,7 @@ static inline void gm_call_site_leave(void *const *before) {
     gm_call_site = *before;
 }
 
-/* In a public function: where the program goes on when it returns. */
+/* In a public function: where the program continues when it returns. */
 #define GM_RETURN_ADDRESS __builtin_return_address(0)
 
 /* For the rest of the function. */

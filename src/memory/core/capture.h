@@ -1,7 +1,8 @@
 /*
- * Keeping out of stream captures. In its usual mode a thread's calls that CUDA takes for unsafe
- * during a capture are refused while some thread captures, and spoil that capture. What the library
- * calls is safe: it never uses memory that a capture is about to use. So it says so.
+ * Avoids disturbing stream captures. By default, calls that CUDA considers unsafe during a capture
+ * are refused while any thread captures, and invalidate that capture. The library's calls are safe,
+ * because they never use memory that a capture is about to use; relaxing the thread's capture mode
+ * says so.
  */
 #ifndef GM_MEMORY_CAPTURE_H
 #define GM_MEMORY_CAPTURE_H
@@ -25,7 +26,7 @@ static inline void gm_relax(struct gm_relaxed *relaxed, const gpumem_driver_api 
     (void)cu->cuThreadExchangeStreamCaptureMode(&relaxed->before);
 }
 
-/* The driver did not put the mode back at once. */
+/* The driver did not restore the mode at once. */
 void gm_unrelax_again(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu);
 
 static inline void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_driver_api *cu) {
@@ -37,16 +38,17 @@ static inline void gm_unrelax(const struct gm_relaxed *relaxed, const gpumem_dri
 
 enum gm_capture_state {
     GM_CAPTURE_NONE,
-    GM_CAPTURE_UNDER_WAY, /* or spoilt, and not yet ended */
-    GM_CAPTURE_IMPLICIT,  /* the legacy stream, and a blocking stream captures: not to be touched */
-    GM_CAPTURE_LOST,      /* no such stream any more */
-    GM_CAPTURE_FAULT,     /* nothing queued runs any more */
+    GM_CAPTURE_UNDER_WAY, /* or invalidated, and not yet ended */
+    GM_CAPTURE_IMPLICIT,  /* the legacy stream, while a blocking stream captures: must not be
+                           * touched */
+    GM_CAPTURE_LOST,      /* the stream no longer exists */
+    GM_CAPTURE_FAULT,     /* no queued work runs any more */
 };
 
 /*
- * Asks without harm to any capture, which few calls on a capturing stream can do. `id`, NULL or
- * filled with the capture's number while it can still end well, else with 0. A driver that does not
- * say is taken for one that does not capture.
+ * Queries the state without harm to any capture, which few calls on a capturing stream can do.
+ * `id`, if not NULL, receives the capture's number while it can still succeed, else 0. If the
+ * driver does not report it, the stream is assumed not to be capturing.
  */
 enum gm_capture_state gm_capture_state(const gpumem_driver_api *cu, CUstream stream,
                                        cuuint64_t *id);

@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "memory/core/driver_error.h"
 
-/* 1 or 0, or -1 where the driver does not say. */
+/* 1 or 0, or -1 if the driver does not report it. */
 static int is_current(const gpumem_device *device) {
     CUcontext now = NULL;
     if (device->cu->cuCtxGetCurrent(&now) != CUDA_SUCCESS)
@@ -12,7 +12,7 @@ static int is_current(const gpumem_device *device) {
 }
 
 static void pop(const struct gm_current *current) {
-    /* Where the driver does not say what is current, a second pop might take the caller's own. */
+    /* If the driver does not report what is current, a second pop might remove the caller's own. */
     int current_now = 1;
     for (int tries = 0; tries < 2 && current_now == 1; tries++) {
         CUcontext popped = NULL;
@@ -38,7 +38,7 @@ gpumem_status gm_current_enter_strict(struct gm_current *current, gpumem_device 
     result = cu->cuCtxPushCurrent_v2(device->context);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    /* The driver reports earlier failures through calls that did their work. */
+    /* The driver reports earlier failures through calls that took effect. */
     if (is_current(device) == 1)
         pop(current);
     return gm_cu_fail(cu, result, "cuCtxPushCurrent", "cannot use device %d", device->ordinal);

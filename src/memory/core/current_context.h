@@ -17,8 +17,8 @@ struct gm_current {
 
 /* On failure nothing is changed and leave must not be called. */
 gpumem_status gm_current_enter(struct gm_current *current, gpumem_device *device);
-/* The same with the capture mode left as it is: for calls that no capture minds (copies, records,
- * waits in a stream), two driver calls less. */
+/* The same without changing the capture mode: for calls that do not disturb captures (copies,
+ * records, waits in a stream); saves two driver calls. */
 gpumem_status gm_current_enter_strict(struct gm_current *current, gpumem_device *device);
 void gm_current_leave(struct gm_current *current);
 

@@ -12,7 +12,7 @@ void gm_describe_pieces(struct gm_json *json, const struct gm_spans *spans,
                         const char *(*state)(const struct gm_span *)) {
     gm_json_open(json, "pieces", '[');
     for (const struct gm_span *span = spans->first, *next; span; span = next) {
-        const char *name = state(span); /* of a few literals: comparing pointers will do */
+        const char *name = state(span); /* one of a few literals: comparing pointers suffices */
         uint64_t count = 1;
         for (next = span->after; next && next->bytes == span->bytes && state(next) == name;
              next = next->after)

@@ -1,4 +1,4 @@
-/* What a resource adds to the snapshot beside what the library knows of every one. */
+/* What a resource adds to the snapshot besides what the library knows of every resource. */
 #ifndef GM_MEMORY_DESCRIBE_H
 #define GM_MEMORY_DESCRIBE_H
 
@@ -10,22 +10,23 @@
 
 /*
  * Each adds members to an object that is open, and makes no driver call; either may be NULL. Names
- * of members are those of docs/snapshot.md: adding one is no new version, changing one is.
+ * of members are those of docs/snapshot.md: adding one needs no new version, changing one does.
  */
 struct gm_describe_ops {
-    /* Members of the resource, as far as the options want them. No lock is held; locks of its own
-     * may be taken. */
+    /* Members of the resource, as requested by the options. No lock is held; it may take its own
+     * locks. */
     void (*resource)(gpumem_resource *resource, struct gm_json *json,
                      const gpumem_snapshot_options *options);
-    /* Members of one of its buffers, whose roll is locked: it stays, and so does its cookie. Only
-     * locks under which nothing else is locked may be taken. */
+    /* Members of one of its buffers, whose roll is locked, so that it and its cookie cannot go
+     * away. Only leaf locks may be taken. */
     void (*buffer)(const gpumem_buffer *buffer, struct gm_json *json);
 };
 
-/* When all that the functions look at is in place: a snapshot may come at once. */
+/* Called when everything that the functions read is in place: a snapshot may happen at once. */
 void gm_describe_set(gpumem_resource *resource, const struct gm_describe_ops *ops);
 
-/* A member "pieces": the range cut up, neighbours of one size and state together. `state` names
+/* A member "pieces": the division of the range, with neighbours of the same size and state
+ * combined. `state` names
  * the state of a piece. The lock of the spans is held. */
 void gm_describe_pieces(struct gm_json *json, const struct gm_spans *spans,
                         const char *(*state)(const struct gm_span *));

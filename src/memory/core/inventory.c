@@ -54,7 +54,7 @@ static void add(struct gm_inventory *inventory, struct gm_held_table *table,
     pthread_mutex_unlock(&inventory->lock);
 }
 
-/* What lies behind the emptied slot moves up, unless it is at home there. */
+/* Entries after the emptied slot move up, unless they are in their home slot. */
 static void empty(struct gm_held_table *table, size_t hole) {
     size_t mask = table->room - 1;
     for (size_t at = (hole + 1) & mask; table->slots[at].key; at = (at + 1) & mask) {
@@ -158,7 +158,7 @@ void gm_inventory_add_mapping(struct gm_inventory *inventory, CUdeviceptr addres
         &(struct gm_held){.key = address, .bytes = bytes, .handle = handle, .owner = owner});
 }
 
-/* Of a range that holds several mappings, or begins with a hole. */
+/* For a range that has several mappings, or begins with a hole. */
 static void drop_range(struct gm_held_table *table, CUdeviceptr address, size_t bytes) {
     for (size_t i = 0; i < table->room;) {
         const struct gm_held *held = &table->slots[i];

@@ -1,7 +1,7 @@
 #include "memory/core/meter.h"
 
-/* Below zero for a moment: threads report late, and what one has allocated another may have freed
- * and reported before. */
+/* Can be temporarily negative: threads report late, and one may free and report what another has
+ * allocated but not yet reported. */
 static int is_negative(uint64_t value) {
     return value > INT64_MAX;
 }

@@ -37,12 +37,12 @@ struct gm_meter {
 };
 
 void gm_meter_add(struct gm_meter *meter, enum gm_count count, uint64_t value);
-/* Notes that the count was higher by so much for a while. */
+/* Records that the count was temporarily higher by this much. */
 void gm_meter_raise(struct gm_meter *meter, enum gm_count count, uint64_t by);
 void gm_meter_subtract(struct gm_meter *meter, enum gm_count count, uint64_t value);
-/* Counts an object that the driver would not take back. */
+/* Counts an object that the driver refused to take back. */
 void gm_meter_quarantine(struct gm_meter *meter, uint64_t bytes);
-/* The same for memory, which stays committed. */
+/* The same for memory, which remains committed. */
 void gm_meter_quarantine_memory(struct gm_meter *meter, uint64_t bytes);
 void gm_meter_read(const struct gm_meter *meter, gpumem_stats *stats);
 

@@ -3,7 +3,7 @@
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
 
-/* The handle behind a mapping, to be released; 0 in *handle where the address is of no mapping. */
+/* The handle of a mapping, to be released; *handle is 0 if the address is not in a mapping. */
 static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
                             CUmemGenericAllocationHandle *handle) {
     const gpumem_driver_api *cu = device->cu;
@@ -11,18 +11,18 @@ static gpumem_status retain(gpumem_device *device, CUdeviceptr pointer,
     CUresult result = cu->cuMemRetainAllocationHandle(handle, (void *)(uintptr_t)pointer);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    /* It may have taken effect: the driver reports earlier failures like this. */
+    /* It may have taken effect: the driver reports earlier failures in this way. */
     if (*handle && cu->cuMemRelease(*handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
     *handle = 0;
     if (result == CUDA_ERROR_INVALID_VALUE)
         return GPUMEM_OK;
-    return gm_cu_fail(cu, result, "cuMemRetainAllocationHandle", "cannot tell where 0x%llx is",
-                      pointer);
+    return gm_cu_fail(cu, result, "cuMemRetainAllocationHandle",
+                      "cannot get the location of 0x%llx", pointer);
 }
 
-/* Host memory that was mapped by hand has no host pointer in the driver's eyes, whatever the CPU
- * may do there (recorded on an H200): its handle tells where it is, and its mapping who may. */
+/* The driver reports no host pointer for host memory mapped by hand, even if the CPU has access
+ * (recorded on an H200): its handle has the location, and its mapping the access. */
 static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
                                  struct gm_pointer *out) {
     const gpumem_driver_api *cu = device->cu;
@@ -35,7 +35,7 @@ static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
     CUresult result = cu->cuMemGetAllocationPropertiesFromHandle(&prop, handle);
     if (result != CUDA_SUCCESS)
         status = gm_cu_fail(cu, result, "cuMemGetAllocationPropertiesFromHandle",
-                            "cannot tell where 0x%llx is", pointer);
+                            "cannot get the location of 0x%llx", pointer);
     if (cu->cuMemRelease(handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
     if (status != GPUMEM_OK)
@@ -43,7 +43,8 @@ static gpumem_status ask_mapping(gpumem_device *device, CUdeviceptr pointer,
     out->location = prop.location;
     result = cu->cuMemGetAccess(&flags, &prop.location, pointer);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuMemGetAccess", "cannot tell who reaches 0x%llx", pointer);
+        return gm_cu_fail(cu, result, "cuMemGetAccess", "cannot get the access rights of 0x%llx",
+                          pointer);
     if (flags)
         out->host_pointer = (void *)(uintptr_t)pointer;
     return GPUMEM_OK;
@@ -70,8 +71,8 @@ gpumem_status gm_pointer_ask(gpumem_device *device, CUdeviceptr pointer, struct 
     CUresult result =
         cu->cuPointerGetAttributes(sizeof which / sizeof which[0], which, data, pointer);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuPointerGetAttributes", "cannot tell what 0x%llx is",
-                          pointer);
+        return gm_cu_fail(cu, result, "cuPointerGetAttributes",
+                          "cannot get the attributes of 0x%llx", pointer);
     out->type = type;
     out->managed = managed != 0;
     out->ordinal = ordinal;
@@ -91,7 +92,8 @@ static gpumem_status ask_known(gpumem_device *device, CUdeviceptr pointer, struc
     return status;
 }
 
-/* Where what the driver has as one piece ends: for what it does not tell, the end of all. */
+/* The end of the driver's piece of memory; the end of the range if the driver does not report
+ * it. */
 static CUdeviceptr piece_end(const gpumem_device *device, CUdeviceptr at, CUdeviceptr end) {
     CUdeviceptr base = 0;
     size_t bytes = 0;
@@ -106,7 +108,8 @@ static int same_kind(const struct gm_pointer *a, const struct gm_pointer *b) {
            (a->on_host || a->ordinal == b->ordinal) && !a->host_pointer == !b->host_pointer;
 }
 
-/* Each piece by its first byte and, since not all tell their end, the last byte of all. */
+/* Checks the first byte of each piece and, because the end of some is unknown, the last byte of the
+ * range. */
 static gpumem_status ask_pieces(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                                 struct gm_pointer *out) {
     const CUdeviceptr end = pointer + bytes;
@@ -129,8 +132,8 @@ static gpumem_status ask_pieces(gpumem_device *device, CUdeviceptr pointer, size
 gpumem_status gm_pointer_ask_range(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                                    struct gm_pointer *out) {
     struct gm_current current;
-    GM_REQUIRE(bytes && pointer + bytes > pointer, "%zu bytes at 0x%llx are no range", bytes,
-               pointer);
+    GM_REQUIRE(bytes && pointer + bytes > pointer, "%zu bytes at 0x%llx is not a valid range",
+               bytes, pointer);
     gpumem_status status = gm_current_enter(&current, device);
     if (status != GPUMEM_OK)
         return status;

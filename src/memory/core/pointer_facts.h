@@ -1,4 +1,4 @@
-/* What the driver says about an address: memory of others is believed only as far as that. */
+/* What the driver reports about an address: nothing else about foreign memory is trusted. */
 #ifndef GM_MEMORY_POINTER_FACTS_H
 #define GM_MEMORY_POINTER_FACTS_H
 
@@ -12,16 +12,16 @@ struct gm_pointer {
     CUcontext context;
     uint64_t handle_types; /* CUmemAllocationHandleType bits */
     CUdeviceptr device_pointer;
-    void *host_pointer; /* where the CPU may reach it, or NULL */
+    void *host_pointer; /* its address for the CPU, or NULL */
     CUmemLocation location;
 };
 
-/* The device's context is current. `type` is 0 for an address that is no memory of the driver's. */
+/* The device's context is current. `type` is 0 for an address unknown to the driver. */
 gpumem_status gm_pointer_ask(gpumem_device *device, CUdeviceptr pointer, struct gm_pointer *out);
 
 /*
- * The same for a whole range: INVALID_ARGUMENT where a part of it is not known, or is memory of
- * another kind than the first byte. Enters the device's context.
+ * The same for a whole range: INVALID_ARGUMENT if a part of it is unknown, or of a different kind
+ * than the first byte. Enters the device's context.
  */
 gpumem_status gm_pointer_ask_range(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                                    struct gm_pointer *out);

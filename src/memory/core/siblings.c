@@ -27,16 +27,16 @@ void gm_siblings_leave(gpumem_device *device) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Of one driver, by a function that every driver has, and with one primary context. What a forked
- * child has of its parent's list is none of its own. */
+/* Of the same driver, identified by a function that every driver has, and with the same primary
+ * context. Entries that a forked child inherited from its parent do not count. */
 static int is_sibling(const gpumem_device *device, const gpumem_device *other) {
     return other != device && other->generation == device->generation &&
            other->cu->cuInit == device->cu->cuInit && other->handle == device->handle &&
            other->context == device->context;
 }
 
-/* The next one in the order of their numbers, kept from leaving: a pointer to go on from would not
- * outlast the one that is visited. */
+/* The next one in order of their numbers, kept from leaving: a pointer to the next would not
+ * outlast the visit. */
 static gpumem_device *keep_next(const gpumem_device *device, uint64_t below) {
     gpumem_device *found = NULL;
     pthread_mutex_lock(&lock);

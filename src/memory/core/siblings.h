@@ -1,17 +1,17 @@
 /*
- * Openings of one device of one driver in this process, by libraries that do not know of each
- * other: what one caches, another one may run out of.
+ * Openings of the same device of the same driver in this process, by libraries that do not know of
+ * each other: what one caches, another may need.
  */
 #ifndef GM_MEMORY_SIBLINGS_H
 #define GM_MEMORY_SIBLINGS_H
 
 #include "memory/core/objects.h"
 
-/* For a device that has its context. */
+/* Call this for a device that has its context. */
 void gm_siblings_join(gpumem_device *device);
 
-/* Before its end: waits, for a moment, until no thread of another opening looks at it. No resource
- * of it is left. */
+/* Call this before it is closed: waits briefly until no thread of another opening uses it. It has
+ * no resources left. */
 void gm_siblings_leave(gpumem_device *device);
 
 /* Calls `visit` for each other opening, with no lock held. */

@@ -108,7 +108,7 @@ static int thread_has_ended(int task) {
     return syscall(SYS_tgkill, getpid(), task, 0) != 0 && errno == ESRCH;
 }
 
-/* Not of a stream that captures: the question would spoil the capture. */
+/* Not for a capturing stream: the query would invalidate the capture. */
 static unsigned long long number_of(const gpumem_driver_api *cu, CUstream stream) {
     unsigned long long id = 0;
     return cu->cuStreamGetId(stream, &id) == CUDA_SUCCESS ? id : 0;
@@ -136,7 +136,7 @@ int gm_wait_same(const struct gm_wait *wait, const struct gm_wait *other) {
 
 /* ---- Marking --------------------------------------------------------------------------------- */
 
-/* Where no event can be had, the stream stays named and is marked by a later look. */
+/* If no event is available, the stream stays named and is marked later. */
 static void record(gpumem_device *device, struct gm_wait *wait, CUstream stream) {
     const gpumem_driver_api *cu = device->cu;
     CUevent event = take_event(device);
@@ -161,7 +161,7 @@ static void ask_event(gpumem_device *device, struct gm_wait *wait, int block) {
     const gpumem_driver_api *cu = device->cu;
     CUresult result = block ? cu->cuEventSynchronize(wait->event) : cu->cuEventQuery(wait->event);
     int passed = result == CUDA_SUCCESS || gm_code_is_sticky(result);
-    /* A capture began before the record and has ended since: it marks nothing. */
+    /* A capture began before the record and has since ended: the record marks nothing. */
     int captured = result == CUDA_ERROR_INVALID_VALUE;
     if (!passed && !captured)
         return;
@@ -170,8 +170,8 @@ static void ask_event(gpumem_device *device, struct gm_wait *wait, int block) {
 }
 
 /* The legacy stream itself cannot be touched while a blocking stream captures, and another thread
- * can begin that at any time. A blocking stream of our own can: what is queued on it comes after
- * what the legacy stream was given before. */
+ * can begin that at any time. A blocking stream of our own can: its work is ordered after the
+ * earlier work of the legacy stream. */
 static void mark_legacy(gpumem_device *device, struct gm_wait *wait) {
     CUstream helper;
     CUresult result = take_helper(device, &helper);
@@ -197,7 +197,7 @@ static void lose(struct gm_wait *wait) {
            "until the whole context is waited for (gpumem_device_trim)");
 }
 
-/* What the state of a stream decides; 0 when it can be asked for more. */
+/* Decides by the state of a stream; 0 if it may be queried further. */
 static int settled_by(struct gm_wait *wait, enum gm_capture_state state) {
     if (state == GM_CAPTURE_UNDER_WAY)
         wait->state = GM_WAIT_CAPTURING;
@@ -208,7 +208,7 @@ static int settled_by(struct gm_wait *wait, enum gm_capture_state state) {
     return state != GM_CAPTURE_NONE;
 }
 
-/* In the thread that named it, no other one begins a capture on the stream meanwhile. */
+/* In the naming thread: no other thread begins a capture on the stream meanwhile. */
 static void mark_own(gpumem_device *device, struct gm_wait *wait) {
     const gpumem_driver_api *cu = device->cu;
     if (settled_by(wait, gm_capture_state(cu, wait->stream, NULL)))
@@ -224,8 +224,8 @@ static void mark_own(gpumem_device *device, struct gm_wait *wait) {
         record(device, wait, wait->stream);
 }
 
-/* In another thread, while the stream's own may begin a capture at any time. A record does no harm
- * to one; whether it fell into one is known afterwards, and then the event must not be asked.
+/* In another thread, while the stream's own may begin a capture at any time. A record does not harm
+ * it; whether it fell into a capture is known afterwards, and then the event must not be queried.
  * NVIDIA's driver 580 does not survive that race in any call on the stream (seen on an H200), so
  * the program must avoid it there: docs/contexts.md. */
 static void mark_foreign(gpumem_device *device, struct gm_wait *wait) {
@@ -273,8 +273,9 @@ int gm_waits_mark(gpumem_buffer *buffer) {
 
 /* ---- Joining --------------------------------------------------------------------------------- */
 
-/* Whether the home stream may be given work from here: not another thread's per-thread stream, nor
- * waits where that thread may be beginning a capture. Pools look at the legacy one themselves. */
+/* Whether work may be queued on the home stream from here: not on another thread's per-thread
+ * stream, nor waits if that thread may be beginning a capture. Pools check the legacy stream
+ * themselves. */
 static int home_is_usable(const gpumem_buffer *buffer, const struct gm_wait *home) {
     const gpumem_resource *resource = buffer->resource;
     if (gm_is_legacy(home->stream))
@@ -296,7 +297,7 @@ static int join_in_capture(gpumem_device *device, const struct gm_wait *home,
         return -1;
     int joined = cu->cuEventRecord(event, wait->stream) == CUDA_SUCCESS &&
                  cu->cuStreamWaitEvent(home->stream, event, 0) == CUDA_SUCCESS;
-    give_event(device, event); /* to be recorded anew before it is asked */
+    give_event(device, event); /* must be recorded again before it is queried */
     return joined ? 0 : -1;
 }
 
@@ -306,12 +307,12 @@ static int join(gpumem_device *device, const struct gm_wait *home, struct gm_wai
         return 0;
     if (wait->state == GM_WAIT_CAPTURING)
         return join_in_capture(device, home, wait);
-    /* A capturing stream that is made to wait for an event from outside is spoilt by it. */
+    /* Making a capturing stream wait for an outside event invalidates the capture. */
     if (wait->state != GM_WAIT_EVENT ||
         gm_capture_state(device->cu, home->stream, NULL) != GM_CAPTURE_NONE ||
         device->cu->cuStreamWaitEvent(home->stream, wait->event, 0) != CUDA_SUCCESS)
         return -1;
-    /* The wait took the record of now, so that the event can be recorded anew. */
+    /* The wait uses the present record, so the event can be recorded again. */
     gm_wait_drop(device, wait);
     wait->state = GM_WAIT_PASSED;
     return 0;
@@ -332,14 +333,14 @@ int gm_waits_join(gpumem_buffer *buffer) {
 
 /* ---- Asking ---------------------------------------------------------------------------------- */
 
-/* The owner of the stream has ended, so that nobody can mark it any more. */
+/* The stream's owner has ended, so it can no longer be marked. */
 static void look_for_thread(struct gm_wait *wait) {
     if (wait->state == GM_WAIT_ELSEWHERE && thread_has_ended(wait->task))
         wait->state = GM_WAIT_LOST;
 }
 
-/* Waits for all work of the context. cuCtxSynchronize would spoil its captures; to free plain
- * memory waits for as much (seen on an H200) and does them no harm. */
+/* Waits for all work of the context. cuCtxSynchronize would invalidate its captures; freeing plain
+ * memory waits for as much (seen on an H200) without harming them. */
 static int wait_for_context(const gpumem_driver_api *cu) {
     CUdeviceptr some = 0;
     CUresult result = cu->cuMemAlloc_v2(&some, 1);
@@ -379,20 +380,20 @@ int gm_waits_are_events(const gpumem_buffer *buffer) {
     return 1;
 }
 
-/* NULL where the stream can be waited for. */
+/* NULL if the stream can be waited for. */
 static const char *reason_of(const struct gm_wait *wait) {
     switch (wait->state) {
     case GM_WAIT_CAPTURING:
-        return "a stream that uses it captures; end the capture first";
+        return "a stream that uses it is capturing; end the capture first";
     case GM_WAIT_ELSEWHERE:
-        return "only the thread that named its per-thread default stream can tell; call "
+        return "only the thread that named its per-thread default stream can check it; call "
                "gpumem_device_trim there";
     default:
         return NULL;
     }
 }
 
-static const char no_answer[] = "the driver does not say whether queued work is done; try again";
+static const char no_answer[] = "the driver does not report whether queued work is done; try again";
 
 const char *gm_wait_reason(const struct gm_wait *wait) {
     const char *reason = reason_of(wait);

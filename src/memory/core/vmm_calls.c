@@ -48,7 +48,7 @@ void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr
     }
 }
 
-/* Of a call that failed and may have made it nevertheless; not counted as a chunk. */
+/* After a call that failed but may have created it nevertheless; not counted as a chunk. */
 static void discard_handle(gpumem_device *device, struct gm_meter *meter,
                            CUmemGenericAllocationHandle handle, size_t bytes) {
     if (handle && device->cu->cuMemRelease(handle) != CUDA_SUCCESS)
@@ -61,8 +61,8 @@ static const char *fabric_hint(CUresult result) {
                : "";
 }
 
-/* Two refusals of an H200 that mean something else than their code says: no memory of location HOST
- * has a handle type (INVALID_VALUE), and fabric handles need a channel (NOT_PERMITTED). */
+/* Two refusals of an H200 that do not mean what their code says: memory of location HOST has no
+ * handle types (INVALID_VALUE), and fabric handles need a channel (NOT_PERMITTED). */
 static gpumem_status explain_refusal(CUresult result, const CUmemAllocationProp *prop,
                                      const char **hint) {
     *hint = "";
@@ -163,7 +163,7 @@ gpumem_status gm_vmm_map(gpumem_device *device, struct gm_meter *meter, CUdevice
     }
     gpumem_status status = gm_cu_fail(cu, result, "cuMemMap", "cannot map %zu bytes at 0x%llx",
                                       bytes, (unsigned long long)address);
-    /* If it did map; where nothing is mapped, an H200 answers success and does nothing. */
+    /* If it did map; where nothing is mapped, an H200 reports success and does nothing. */
     (void)cu->cuMemUnmap(address, bytes);
     return status;
 }
@@ -177,8 +177,8 @@ gpumem_status gm_vmm_unmap_all(gpumem_device *device, struct gm_meter *meter, CU
                                size_t bytes, size_t count) {
     const gpumem_driver_api *cu = device->cu;
     CUresult result = cu->cuMemUnmap(address, bytes);
-    /* Once more: it may have been done, or not, and doing it again is harmless. The range is
-     * reserved by us, so that nobody else can have mapped there. */
+    /* Again: it may or may not have been done, and repeating it is harmless. The range is reserved
+     * by us, so nobody else can have mapped there. */
     if (result != CUDA_SUCCESS && cu->cuMemUnmap(address, bytes) == CUDA_SUCCESS)
         result = CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
@@ -205,7 +205,7 @@ gpumem_status gm_vmm_access(gpumem_device *device, CUdeviceptr address, size_t b
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     const char *hint = result == CUDA_ERROR_NOT_SUPPORTED && names_cpu(access, count)
-                           ? "; the CPU reaches host memory only"
+                           ? "; the CPU can access only host memory"
                            : "";
     return gm_cu_fail(device->cu, result, "cuMemSetAccess",
                       "cannot give access to %zu bytes at 0x%llx%s", bytes,
@@ -219,10 +219,10 @@ gpumem_status gm_vmm_export_fd(gpumem_device *device, CUmemGenericAllocationHand
     CUresult result = cu->cuMemExportToShareableHandle(&made, handle,
                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result != CUDA_SUCCESS) {
-        gpumem_status status = gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
-                                          "device %d gives no file descriptor (a descriptor limit "
-                                          "shows like this too)",
-                                          device->ordinal);
+        gpumem_status status =
+            gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
+                       "device %d: no file descriptor (a descriptor limit has the same effect)",
+                       device->ordinal);
         if (made >= 0)
             close(made);
         return status;
@@ -241,13 +241,12 @@ gpumem_status gm_vmm_export_fabric(gpumem_device *device, CUmemGenericAllocation
     CUresult result = cu->cuMemExportToShareableHandle(&made, handle, CU_MEM_HANDLE_TYPE_FABRIC, 0);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(cu, result, "cuMemExportToShareableHandle",
-                          "device %d gives no fabric handle%s", device->ordinal,
-                          fabric_hint(result));
+                          "device %d: no fabric handle%s", device->ordinal, fabric_hint(result));
     *fabric = made;
     return GPUMEM_OK;
 }
 
-/* A handle that a call of the driver has given, or has not. `held`: what is known of it. */
+/* A handle that a driver call has returned, or not. `held`: what is known of it. */
 static int counted(gpumem_device *device, struct gm_meter *meter, CUresult result,
                    CUmemGenericAllocationHandle made, const struct gm_held *held,
                    CUmemGenericAllocationHandle *handle) {
@@ -273,7 +272,7 @@ gpumem_status gm_vmm_import_fd(gpumem_device *device, struct gm_meter *meter, in
     if (counted(device, meter, result, made, &(struct gm_held){.imported = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
-                      "device %d does not take descriptor %d as memory", device->ordinal, fd);
+                      "device %d does not accept descriptor %d as memory", device->ordinal, fd);
 }
 
 gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter,
@@ -286,7 +285,7 @@ gpumem_status gm_vmm_import_fabric(gpumem_device *device, struct gm_meter *meter
     if (counted(device, meter, result, made, &(struct gm_held){.imported = 1}, handle))
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, "cuMemImportFromShareableHandle",
-                      "device %d does not take the fabric handle as memory%s", device->ordinal,
+                      "device %d does not accept the fabric handle as memory%s", device->ordinal,
                       fabric_hint(result));
 }
 
@@ -299,7 +298,7 @@ gpumem_status gm_vmm_retain(gpumem_device *device, struct gm_meter *meter, CUdev
         return GPUMEM_OK;
     return gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_INVALID_ARGUMENT : gm_status_of(result),
-        cu, result, "cuMemRetainAllocationHandle", "no physical memory is mapped by hand at 0x%llx",
+        cu, result, "cuMemRetainAllocationHandle", "no memory of cuMemCreate is mapped at 0x%llx",
         (unsigned long long)address);
 }
 
@@ -309,7 +308,7 @@ gpumem_status gm_vmm_properties(const gpumem_device *device, CUmemGenericAllocat
     CUresult result = device->cu->cuMemGetAllocationPropertiesFromHandle(&found, handle);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuMemGetAllocationPropertiesFromHandle",
-                          "cannot tell what physical memory this is");
+                          "cannot get the properties of the physical memory");
     *prop = found;
     return GPUMEM_OK;
 }
@@ -323,9 +322,9 @@ gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationPro
                                            : CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuMemGetAllocationGranularity",
-                          "no granularity for such memory (device %d)", device->ordinal);
+                          "cannot get the granularity of such memory (device %d)", device->ordinal);
     if (found == 0 || (found & (found - 1)))
-        return gm_fail(GPUMEM_ERROR_DRIVER, "the driver gives a granularity of %zu bytes", found);
+        return gm_fail(GPUMEM_ERROR_DRIVER, "the driver reports a granularity of %zu bytes", found);
     *bytes = found;
     return GPUMEM_OK;
 }
@@ -354,10 +353,10 @@ CUmemAccess_flags gm_vmm_access_flags(gpumem_access access) {
 
 gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what) {
     if (type == GPUMEM_ALLOCATION_MANAGED)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: managed memory cannot be mapped by hand, cuMemCreate makes none; "
-                       "gpumem_managed_resource_create gives it",
-                       what);
+        return gm_fail(
+            GPUMEM_ERROR_NOT_SUPPORTED,
+            "%s: cuMemCreate cannot create managed memory; use gpumem_managed_resource_create",
+            what);
     GM_REQUIRE(type == GPUMEM_ALLOCATION_PINNED, "%s: unknown allocation type %d", what, (int)type);
     return GPUMEM_OK;
 }
@@ -365,7 +364,7 @@ gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what) {
 gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what) {
     if (location == GPUMEM_LOCATION_HOST_NUMA)
         return gm_numa_check(numa_node, what);
-    GM_REQUIRE(!numa_node, "%s: numa_node is %d, and the location is not HOST_NUMA", what,
+    GM_REQUIRE(!numa_node, "%s: numa_node is %d, but the location is not HOST_NUMA", what,
                numa_node);
     return GPUMEM_OK;
 }

@@ -1,7 +1,7 @@
 /*
- * Virtual memory calls of the driver, each of which on failure leaves nothing done. The driver may
- * report an earlier asynchronous failure through a call that did its work; such work is undone
- * here. Releasing does not fail: what the driver refuses to take back is counted in `meter`.
+ * Virtual memory calls of the driver, each of which has no effect on failure. The driver may report
+ * an earlier asynchronous failure through a call that did its work; such work is undone here.
+ * Releasing does not fail: what the driver refuses to take back is counted in `meter`.
  */
 #ifndef GM_MEMORY_VMM_CALLS_H
 #define GM_MEMORY_VMM_CALLS_H
@@ -17,7 +17,7 @@ void gm_vmm_unreserve(gpumem_device *device, struct gm_meter *meter, CUdeviceptr
 /* A chunk is also counted in `meter`. */
 gpumem_status gm_vmm_create(gpumem_device *device, struct gm_meter *meter, size_t bytes,
                             const CUmemAllocationProp *prop, CUmemGenericAllocationHandle *handle);
-/* Returns whether the driver took it. */
+/* Returns whether the driver took it back. */
 int gm_vmm_release(gpumem_device *device, struct gm_meter *meter,
                    CUmemGenericAllocationHandle handle, size_t bytes);
 
@@ -55,22 +55,22 @@ gpumem_status gm_vmm_properties(const gpumem_device *device, CUmemGenericAllocat
 gpumem_status gm_vmm_granularity(gpumem_device *device, const CUmemAllocationProp *prop,
                                  gpumem_granularity_kind kind, size_t *bytes);
 
-/* INVALID_ARGUMENT for a node that does not exist, or one beside a location that has none; `what`
- * begins the message. */
+/* INVALID_ARGUMENT: a node that does not exist, or one with a location that has none; `what` begins
+ * the message. */
 gpumem_status gm_vmm_check_node(gpumem_location location, int numa_node, const char *what);
 
-/* NOT_SUPPORTED for what is not made of physical handles, INVALID_ARGUMENT for what is unknown. */
+/* NOT_SUPPORTED: a type that is not made of physical handles. INVALID_ARGUMENT: an unknown type. */
 gpumem_status gm_vmm_check_type(gpumem_allocation_type type, const char *what);
 
-/* What options say, in the driver's words. HOST_NUMA_CURRENT, which cuMemCreate refuses, becomes
- * the node that the calling thread runs on now. */
+/* The options in the driver's terms. HOST_NUMA_CURRENT, which cuMemCreate refuses, becomes the node
+ * that the calling thread runs on now. */
 CUmemAllocationProp gm_vmm_prop(const gpumem_device *device, gpumem_location location,
                                 int numa_node, gpumem_handle_type handle_type, int gpu_direct_rdma,
                                 int compression);
 CUmemAllocationHandleType gm_vmm_handle_type(gpumem_handle_type type);
 CUmemAccess_flags gm_vmm_access_flags(gpumem_access access);
 
-/* NOT_SUPPORTED with the reason where the device has no virtual memory. */
+/* NOT_SUPPORTED, with the reason, if the device has no virtual memory. */
 gpumem_status gm_vmm_supported(const gpumem_device *device);
 
 #endif

@@ -9,14 +9,14 @@
 #include <gpumem/dlpack_abi.h>
 #include <stdlib.h>
 
-#define MOST_DIMENSIONS 64 /* NumPy's, the most that any consumer takes */
+#define MOST_DIMENSIONS 64 /* NumPy's, the most that any consumer accepts */
 
-/* A tensor with all that it points to. One of the two heads is used. */
+/* A tensor with everything it points to. One of the two heads is used. */
 struct exported {
     union {
         DLManagedTensor plain;
         DLManagedTensorVersioned versioned;
-    } head; /* first: what is handed out is its address */
+    } head; /* first: its address is handed out */
     gpumem_buffer *buffer;
     int64_t dimensions[]; /* shape, then strides */
 };
@@ -45,9 +45,9 @@ static gpumem_status settle_type(const gpumem_dlpack_options *options, DLDataTyp
     GM_REQUIRE(options->bits || !options->code, "to DLPack: a type code needs its bits");
     GM_REQUIRE(code >= 0 && code <= UINT8_MAX && bits > 0 && bits <= UINT8_MAX && lanes > 0 &&
                    lanes <= UINT16_MAX,
-               "to DLPack: code %d, %d bits, %d lanes are no type", code, bits, lanes);
-    GM_REQUIRE(bits * lanes % 8 == 0, "to DLPack: an element of %d bits is no number of bytes",
-               bits * lanes);
+               "to DLPack: code %d, %d bits, %d lanes is not a type", code, bits, lanes);
+    GM_REQUIRE(bits * lanes % 8 == 0,
+               "to DLPack: an element of %d bits is not a whole number of bytes", bits * lanes);
     *type = (DLDataType){.code = (uint8_t)code, .bits = (uint8_t)bits, .lanes = (uint16_t)lanes};
     *element = (size_t)(bits * lanes / 8);
     return GPUMEM_OK;
@@ -58,12 +58,11 @@ static void close_together(const int64_t *shape, int64_t *strides, int ndim) {
     for (int i = ndim - 1; i >= 0; i--) {
         strides[i] = step;
         if (shape[i] > 0 && __builtin_mul_overflow(step, shape[i], &step))
-            step = INT64_MAX; /* found out by reach */
+            step = INT64_MAX; /* computed by reach */
     }
 }
 
-/* Elements from the first to behind the last that the tensor reaches; SIZE_MAX: more than there can
- * be. */
+/* Elements from the first to the end of the last that the tensor reaches; SIZE_MAX: too many. */
 static uint64_t reach(const int64_t *shape, const int64_t *strides, int ndim) {
     uint64_t last = 0, step;
     int empty = 0;
@@ -119,8 +118,8 @@ static gpumem_status ask_device(gpumem_buffer *buffer, DLDevice *device) {
 
 static gpumem_status check(const gpumem_buffer *buffer, const gpumem_dlpack_options *options) {
     GM_REQUIRE(options->ndim >= 0 && options->ndim <= MOST_DIMENSIONS,
-               "to DLPack: %d dimensions; there can be %d", options->ndim, MOST_DIMENSIONS);
-    GM_REQUIRE(!options->ndim == !options->shape, "to DLPack: ndim is %d, and there is %s shape",
+               "to DLPack: %d dimensions; the maximum is %d", options->ndim, MOST_DIMENSIONS);
+    GM_REQUIRE(!options->ndim == !options->shape, "to DLPack: ndim is %d with %s shape",
                options->ndim, options->shape ? "a" : "no");
     GM_REQUIRE(options->shape || !options->strides, "to DLPack: strides without a shape");
     GM_REQUIRE(options->offset <= buffer->allocation.bytes,
@@ -149,7 +148,7 @@ static gpumem_status fill(gpumem_buffer *buffer, const gpumem_dlpack_options *op
     return status;
 }
 
-/* With the hold taken first, so that no shrink takes what was checked. */
+/* Takes the hold first, so that no shrink removes what was checked. */
 static gpumem_status make(gpumem_buffer *buffer, const gpumem_dlpack_options *given, int versioned,
                           int *read_only, struct exported **out) {
     gpumem_dlpack_options options;

@@ -13,7 +13,7 @@ static void delete_plain(void *tensor, CUdeviceptr pointer, size_t bytes, CUstre
     (void)bytes;
     (void)stream;
     DLManagedTensor *managed = tensor;
-    if (managed->deleter) /* none: the producer keeps it for ever */
+    if (managed->deleter) /* may be NULL: the producer keeps it for ever */
         managed->deleter(managed);
 }
 
@@ -26,8 +26,8 @@ static void delete_versioned(void *tensor, CUdeviceptr pointer, size_t bytes, CU
         managed->deleter(managed);
 }
 
-/* Rows close together in any order of dimensions would be as good; what producers hand out without
- * gaps is in this one. */
+/* Contiguous elements in another order of dimensions would do as well, but producers hand out this
+ * one. */
 static gpumem_status count_elements(const DLTensor *tensor, uint64_t *elements) {
     *elements = 1;
     GM_REQUIRE(tensor->ndim >= 0 && (!tensor->ndim || tensor->shape),
@@ -37,12 +37,12 @@ static gpumem_status count_elements(const DLTensor *tensor, uint64_t *elements) 
         GM_REQUIRE(length > 0, "from DLPack: dimension %d has %lld elements", i, (long long)length);
         if (tensor->strides && length > 1 && tensor->strides[i] != (int64_t)*elements)
             return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                           "from DLPack: the elements do not lie close together (dimension %d has "
-                           "stride %lld, not %llu); copy the tensor first",
+                           "from DLPack: the elements are not contiguous (dimension %d has stride "
+                           "%lld, not %llu); copy the tensor first",
                            i, (long long)tensor->strides[i], (unsigned long long)*elements);
         GM_REQUIRE(!__builtin_mul_overflow(*elements, (uint64_t)length, elements) &&
                        *elements <= INT64_MAX,
-                   "from DLPack: no memory has so many elements");
+                   "from DLPack: too many elements");
     }
     return GPUMEM_OK;
 }
@@ -54,7 +54,7 @@ static gpumem_status count_bytes(const DLTensor *tensor, size_t *bytes) {
         return status;
     uint64_t each = (uint64_t)tensor->dtype.bits * tensor->dtype.lanes;
     GM_REQUIRE(each && !__builtin_mul_overflow(elements, each, &bits) && bits <= UINT64_MAX - 7,
-               "from DLPack: %llu elements of %llu bits are no memory",
+               "from DLPack: %llu elements of %llu bits are not a memory size",
                (unsigned long long)elements, (unsigned long long)each);
     *bytes = (size_t)((bits + 7) / 8);
     return GPUMEM_OK;
@@ -66,7 +66,7 @@ static gpumem_status check_device(const gpumem_device *device, const DLDevice *g
         if (given->device_id == device->handle)
             return GPUMEM_OK;
         return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "from DLPack: the tensor is on device %d, and device %d was named",
+                       "from DLPack: the tensor is on device %d, not on device %d",
                        (int)given->device_id, device->ordinal);
     case kDLCUDAHost:
     case kDLCUDAManaged:
@@ -76,21 +76,21 @@ static gpumem_status check_device(const gpumem_device *device, const DLDevice *g
                        "from DLPack: the tensor is in host memory that is not pinned; copy it");
     default:
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "from DLPack: device type %d is none of kDLCUDA, kDLCUDAHost and "
-                       "kDLCUDAManaged",
+                       "from DLPack: device type %d is not kDLCUDA, kDLCUDAHost or kDLCUDAManaged",
                        (int)given->device_type);
     }
 }
 
-/* What the producer says is not believed: it decides how the memory is used. */
+/* The producer's claim is checked, because it decides how the memory is used. */
 static gpumem_status check_truth(const DLDevice *given, const struct gm_pointer *known) {
     int type = known->managed ? kDLCUDAManaged : known->on_host ? kDLCUDAHost : kDLCUDA;
     if (type == (int)given->device_type)
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_DATA,
-                   "from DLPack: the tensor says device type %d, and the driver %d (2 is CUDA, 3 "
-                   "pinned, 13 managed)",
-                   (int)given->device_type, type);
+    return gm_fail(
+        GPUMEM_ERROR_DATA,
+        "from DLPack: the tensor has device type %d, but the driver reports %d (2 is CUDA, 3 "
+        "pinned, 13 managed)",
+        (int)given->device_type, type);
 }
 
 static gpumem_status import(gpumem_device *device, const DLTensor *tensor,
@@ -120,7 +120,7 @@ gpumem_status gpumem_buffer_from_dlpack(gpumem_device *device,
     GM_REQUIRE(tensor && buffer, "gpumem_buffer_from_dlpack: tensor or buffer is NULL");
     if (tensor->version.major != KNOWN_MAJOR)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "from DLPack: the tensor has version %u.%u, and this library knows 1",
+                       "from DLPack: the tensor has version %u.%u; this library supports version 1",
                        tensor->version.major, tensor->version.minor);
     const gpumem_foreign_options options = {
         .size = sizeof options,

@@ -1,4 +1,4 @@
-/* Buffers over memory that the library did not take. */
+/* Buffers over memory that the library did not allocate. */
 #include "memory/foreign/foreign.h"
 
 #include "base/cancel.h"
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* The cookie of an allocation that has to be given back. */
+/* The cookie of an allocation that must be given back. */
 struct owner {
     gpumem_deleter_fn deleter;
     void *user;
@@ -21,7 +21,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     (void)user;
     (void)request;
     (void)allocation;
-    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "foreign memory is given, not allocated");
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "foreign memory is not allocated by the library");
 }
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
@@ -110,16 +110,15 @@ gpumem_status gm_foreign_check_device(const gpumem_device *device, const struct 
     if (known->on_host || known->managed || known->ordinal == device->handle)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                   "the memory is on device %d, and device %d was named; open that one",
-                   known->ordinal, device->ordinal);
+                   "the memory is on device %d, not on device %d; open that device", known->ordinal,
+                   device->ordinal);
 }
 
 static gpumem_status check(const gpumem_foreign_options *options) {
-    GM_REQUIRE(
-        !options->stream_ordered || options->stream != GPUMEM_STREAM_NONE,
-        "gpumem_buffer_from_pointer: memory is given back in the order of a stream; name one");
+    GM_REQUIRE(!options->stream_ordered || options->stream != GPUMEM_STREAM_NONE,
+               "gpumem_buffer_from_pointer: memory is given back in stream order; name a stream");
     GM_REQUIRE(options->deleter || !options->stream_ordered,
-               "gpumem_buffer_from_pointer: stream_ordered is for a deleter, and there is none");
+               "gpumem_buffer_from_pointer: stream_ordered needs a deleter");
     return GPUMEM_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The inner side of buffers over foreign memory. */
+/* The internals of buffers over foreign memory. */
 #ifndef GM_MEMORY_FOREIGN_H
 #define GM_MEMORY_FOREIGN_H
 
@@ -6,7 +6,8 @@
 
 #include <gpumem/foreign.h>
 
-/* A buffer over memory that was looked at; options are whole. On failure nothing is taken over. */
+/* A buffer over memory that has been checked; options are complete. On failure nothing is taken
+ * over. */
 gpumem_status gm_foreign_make(gpumem_device *device, CUdeviceptr pointer, size_t bytes,
                               const struct gm_pointer *known, const gpumem_foreign_options *options,
                               gpumem_buffer **buffer);

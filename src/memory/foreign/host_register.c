@@ -1,4 +1,4 @@
-/* Memory that the program has already, pinned for as long as a buffer of it lives. */
+/* Memory that the program already has, pinned while a buffer of it lives. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/core/current_context.h"
@@ -9,13 +9,13 @@
 #include <gpumem/foreign.h>
 #include <stdlib.h>
 
-/* What the end of the buffer needs. */
+/* Needed at the end of the buffer. */
 struct registered {
     gpumem_device *device;
     void *address;
 };
 
-/* The device's context is current. Where the driver does not take it back, it stays pinned. */
+/* The device's context is current. If the driver refuses, it stays pinned. */
 static void end(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) {
     struct registered *registered = user;
     (void)pointer, (void)stream;
@@ -28,16 +28,16 @@ static void end(void *user, CUdeviceptr pointer, size_t bytes, CUstream stream) 
 static gpumem_status check(gpumem_device *device, const void *address, size_t bytes,
                            const gpumem_register_options *o) {
     static const char call[] = "gpumem_buffer_register";
-    GM_REQUIRE(address && bytes, "%s: %zu bytes at %p are no memory", call, bytes, address);
-    GM_REQUIRE(bytes <= UINTPTR_MAX - (uintptr_t)address, "%s: no memory has %zu bytes at %p", call,
-               bytes, address);
+    GM_REQUIRE(address && bytes, "%s: %zu bytes at %p is not a valid range", call, bytes, address);
+    GM_REQUIRE(bytes <= UINTPTR_MAX - (uintptr_t)address,
+               "%s: %zu bytes at %p exceeds the address space", call, bytes, address);
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0))
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: device %d registers no host memory", call,
-                       device->ordinal);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: device %d cannot register host memory",
+                       call, device->ordinal);
     if (o->read_only &&
         !gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: device %d registers no read-only memory (attribute 0)", call,
+                       "%s: device %d cannot register read-only memory (attribute 0)", call,
                        device->ordinal);
     return GPUMEM_OK;
 }
@@ -51,7 +51,7 @@ static gpumem_status refuse(const gpumem_driver_api *cu, CUresult result, size_t
     return gm_cu_fail_as(status, cu, result, "cuMemHostRegister", "cannot pin %zu bytes", bytes);
 }
 
-/* A refusal may have done its work, but not one that says whose the memory is. */
+/* A refusal may have taken effect, but not one that says the memory is already registered. */
 static gpumem_status pin(gpumem_device *device, void *address, size_t bytes, int read_only,
                          CUdeviceptr *pointer) {
     const gpumem_driver_api *cu = device->cu;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* From linux/mman.h, which not every libc has: the size's logarithm beside the flag. */
+/* From linux/mman.h, which not every libc has: the logarithm of the size, next to the flag. */
 #ifndef MAP_HUGE_SHIFT
 #define MAP_HUGE_SHIFT 26
 #endif
@@ -26,18 +26,18 @@ static const char *root = "";
 
 void *gm_huge_map(size_t bytes, char *reason, size_t room) {
     if (bytes % GM_HUGE_PAGE) {
-        snprintf(reason, room, "a slab of %zu bytes is no number of huge pages", bytes);
+        snprintf(reason, room, "a slab of %zu bytes is not a whole number of huge pages", bytes);
         return NULL;
     }
     void *base = map(bytes);
     char text[64];
     if (!base)
-        snprintf(reason, room, "mmap gave no %zu reserved huge pages of 2 MiB: %s",
+        snprintf(reason, room, "mmap did not get %zu reserved huge pages of 2 MiB: %s",
                  bytes / GM_HUGE_PAGE, strerror_r(errno, text, sizeof text));
     return base;
 }
 
-/* "always [madvise] never": the brackets are around what holds. */
+/* "always [madvise] never": the brackets mark the current value. */
 int gm_huge_transparent(char *reason, size_t room) {
     char path[PATH_MAX], line[64] = "";
     snprintf(path, sizeof path, "%s/sys/kernel/mm/transparent_hugepage/enabled", root);
@@ -54,7 +54,8 @@ int gm_huge_transparent(char *reason, size_t room) {
                  "transparent huge pages are off: transparent_hugepage/enabled is "
                  "never");
     else
-        snprintf(reason, room, "the system does not say whether it gives transparent huge pages");
+        snprintf(reason, room,
+                 "the system does not report whether transparent huge pages are enabled");
     return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Whether a list as the kernel writes them ("0-1,3\n") has the number. */
+/* Whether a list in the kernel's format ("0-1,3\n") contains the number. */
 static int in_list(const char *list, int number) {
     while (*list >= '0' && *list <= '9') {
         char *rest;
@@ -23,7 +23,7 @@ static int in_list(const char *list, int number) {
     return 0;
 }
 
-/* 0, or -1 when the system does not say. The line is without its newline. */
+/* 0, or -1 if unknown. The line is without its newline. */
 static int read_list(const char *path, char *list, int size) {
     FILE *file = gm_fd_stream(path, "r");
     int found = file && fgets(list, size, file);

@@ -1,4 +1,4 @@
-/* The machine's NUMA nodes, as far as options name them. */
+/* The machine's NUMA nodes, as named by options. */
 #ifndef GM_MEMORY_NUMA_H
 #define GM_MEMORY_NUMA_H
 
@@ -6,23 +6,22 @@
 
 #include <stddef.h>
 
-/* More than any machine has; what the system calls of gm_slab take. */
+/* More than any machine has; the limit of gm_slab's system calls. */
 #define GM_NUMA_MOST_NODES 1024
 
-/* INVALID_ARGUMENT when there is no such node, or when it has no memory; `what` begins the message.
- * A system that does not tell its nodes (no /sys) is believed to have it. Reads a file. */
+/* INVALID_ARGUMENT if there is no such node, or it has no memory; `what` begins the message. If the
+ * system does not list its nodes (no /sys), the node is assumed to exist. Reads a file. */
 gpumem_status gm_numa_check(int node, const char *what);
 
-/* The node with memory, where there is only one; -1 where there are more, or the system does not
- * say. Reads a file. */
+/* The only node with memory; -1 if there are several or it is unknown. Reads a file. */
 int gm_numa_only(void);
 
-/* Bytes of the node that are free or hold pages of files that can be dropped; SIZE_MAX where the
- * system does not say. Reads a file. */
+/* Bytes of the node that are free or hold pages of files that can be dropped; SIZE_MAX if unknown.
+ * Reads a file. */
 size_t gm_numa_free(int node);
 
-/* The node of the CPU that the calling thread runs on; 0 where the system does not say. It may be
- * another at once, unless the thread is bound. */
+/* The node of the CPU that the calling thread runs on; 0 if unknown. It may change at any time,
+ * unless the thread is bound. */
 int gm_numa_current(void);
 
 #endif

@@ -11,8 +11,8 @@
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* What a thread takes at a time. Threads do not run equally fast, least of all in a virtual machine
- * whose host finds memory for it: equal shares would wait for the slowest. */
+/* The piece that a thread takes at a time. Threads do not run equally fast, least of all in a
+ * virtual machine whose host must find memory for it: equal shares would wait for the slowest. */
 #define PIECE        ((size_t)8 << 20)
 #define MOST_THREADS 64u
 

@@ -1,6 +1,6 @@
 /*
- * Has the system put memory behind addresses, with several threads: the first touch of a page costs
- * as much as pinning it.
+ * Makes the system provide the pages of a range, with several threads: the first touch of a page
+ * costs as much as pinning it.
  */
 #ifndef GM_MEMORY_TOUCH_PAGES_H
 #define GM_MEMORY_TOUCH_PAGES_H
@@ -8,10 +8,10 @@
 #include <stddef.h>
 
 enum gm_touch_way {
-    /* A store to each page: 71 ms for 4 GiB with 16 threads on an H200's host, where asking the
-     * kernel to populate the same pages took 349 ms. Where there is no memory the kernel kills. */
+    /* A store to each page: 71 ms for 4 GiB with 16 threads on an H200's host, where letting the
+     * kernel populate the same pages took 349 ms. If there is no memory the kernel kills. */
     GM_TOUCH_STORE,
-    /* madvise(MADV_POPULATE_WRITE), which answers ENOMEM where there is no memory. */
+    /* madvise(MADV_POPULATE_WRITE), which returns ENOMEM if there is no memory. */
     GM_TOUCH_POPULATE,
     /* The same, and EINVAL of a kernel that does not know it, where POPULATE stores. */
     GM_TOUCH_POPULATE_ONLY,

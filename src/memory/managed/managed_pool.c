@@ -1,8 +1,8 @@
-/* The driver's pools of managed memory: which one a managed resource uses. */
+/* Chooses the driver's pool of managed memory for a managed resource. */
 #include "memory/core/driver_error.h"
 #include "memory/pool/pool.h"
 
-/* Where the pool's memory is to be if it can: the driver takes this in place of advice. */
+/* The preferred place of the pool's memory: the driver takes this instead of advice. */
 static CUmemLocation place_of(const gpumem_device *device, gpumem_managed_place preferred) {
     switch (preferred) {
     case GPUMEM_MANAGED_ON_DEVICE:
@@ -32,7 +32,7 @@ static gpumem_status find(gpumem_device *device, gpumem_pool_choice choice, CUme
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, current ? "cuMemGetMemPool" : "cuMemGetDefaultMemPool",
-                      "the driver names no pool of managed memory");
+                      "the driver has no pool of managed memory");
 }
 
 gpumem_status gm_managed_pool_create(gpumem_device *device, const gpumem_managed_options *options,
@@ -47,7 +47,7 @@ gpumem_status gm_managed_pool_create(gpumem_device *device, const gpumem_managed
         .numa_node = -1,
         .handle_type = GPUMEM_HANDLE_NONE,
     };
-    /* Both came with 13.0; an older driver would take the properties for wrong ones. */
+    /* Both came with 13.0; an older driver would consider the properties invalid. */
     if (!gpumem_driver_has(device->library->driver, GPUMEM_FN_cuMemGetMemPool)) {
         *absent = 1;
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "the driver is older than 13.0 (no %s)",

@@ -1,4 +1,4 @@
-/* What the driver is told of ranges of managed memory, and what it tells. */
+/* Advice, prefetch and discard for ranges of managed memory, and queries. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/copy/copy.h"
@@ -28,7 +28,7 @@ static gpumem_status find_place(gpumem_device *device, gpumem_location location,
     *place = (CUmemLocation){.type = types[location], .id = id};
     if (location == GPUMEM_LOCATION_HOST_NUMA)
         return gm_numa_check(id, call);
-    GM_REQUIRE(id == 0, "%s: location %s has no number, and %d is given", call,
+    GM_REQUIRE(id == 0, "%s: location %s takes no number, but %d is given", call,
                gpumem_location_name(location), id);
     return GPUMEM_OK;
 }
@@ -40,9 +40,9 @@ static gpumem_status require_managed(const gpumem_buffer *buffer, const char *ca
     unsigned managed = 0;
     CUresult result = cu->cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, at);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuPointerGetAttribute", "%s: cannot tell what 0x%llx is",
-                          call, at);
-    GM_REQUIRE(managed, "%s: the buffer at 0x%llx is no managed memory", call, at);
+        return gm_cu_fail(cu, result, "cuPointerGetAttribute",
+                          "%s: cannot get the attributes of 0x%llx", call, at);
+    GM_REQUIRE(managed, "%s: the buffer at 0x%llx is not managed memory", call, at);
     return GPUMEM_OK;
 }
 
@@ -59,18 +59,18 @@ static gpumem_status check_advice(gpumem_advice advice, gpumem_location location
                "%s: unknown advice %d", call, (int)advice);
     GM_REQUIRE(!looks_at_place(advice) || advice == GPUMEM_ADVICE_SET_PREFERRED_LOCATION ||
                    location == GPUMEM_LOCATION_DEVICE || location == GPUMEM_LOCATION_HOST,
-               "%s: who accesses is a device or the host, not %s", call,
+               "%s: access is by a device or the host, not %s", call,
                gpumem_location_name(location));
     return GPUMEM_OK;
 }
 
-/* As drivers before 12.2 name a place; nodes they do not know. */
+/* A place in the form of drivers before 12.2, which do not know nodes. */
 static gpumem_status old_place(const CUmemLocation *place, const char *call, CUdevice *device) {
     *device = place->type == CU_MEM_LOCATION_TYPE_DEVICE ? place->id : CU_DEVICE_CPU;
     if (place->type == CU_MEM_LOCATION_TYPE_DEVICE || place->type == CU_MEM_LOCATION_TYPE_HOST)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "%s: the driver is older than 12.2 and knows no nodes of the host", call);
+                   "%s: the driver is older than 12.2 and does not support host nodes", call);
 }
 
 static gpumem_status tell(gpumem_device *device, CUdeviceptr at, size_t bytes, gpumem_advice advice,
@@ -92,7 +92,7 @@ static gpumem_status tell(gpumem_device *device, CUdeviceptr at, size_t bytes, g
     return gm_cu_fail(
         cu, result, "cuMemAdvise", "advice %d about %zu bytes%s", (int)advice, bytes,
         result == CUDA_ERROR_NOT_SUPPORTED
-            ? "; about memory of a pool the driver takes none: choose the pool's place"
+            ? "; the driver takes no advice about memory of a pool: choose the pool's place"
             : "");
 }
 
@@ -129,24 +129,24 @@ struct move {
     CUdeviceptr at;
     size_t bytes;
     int discards;
-    const CUmemLocation *to; /* NULL: stays where it is */
+    const CUmemLocation *to; /* NULL: is not moved */
     CUstream stream;
 };
 
-/* The driver refuses both, and would spoil the capture that the first is part of. */
+/* The driver refuses both, and would invalidate the capture that the first is part of. */
 static gpumem_status stream_allows(const struct move *move) {
     const gpumem_driver_api *cu = move->buffer->resource->device->cu;
     switch (gm_capture_state(cu, move->stream, NULL)) {
     case GM_CAPTURE_UNDER_WAY:
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the stream is captured, and the driver makes no graph node of it; do "
-                       "it before the capture",
+                       "%s: the stream is capturing, and the driver cannot make a graph node of "
+                       "this; do it before the capture",
                        move->call);
     case GM_CAPTURE_IMPLICIT:
-        return gm_cu_fail(cu, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "cuStreamGetCaptureInfo",
-                          "%s: the legacy stream is not to be used while a blocking stream is "
-                          "captured",
-                          move->call);
+        return gm_cu_fail(
+            cu, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "cuStreamGetCaptureInfo",
+            "%s: the legacy stream must not be used while a blocking stream is capturing",
+            move->call);
     default:
         return GPUMEM_OK;
     }
@@ -221,7 +221,8 @@ gpumem_status gpumem_buffer_prefetch(gpumem_buffer *buffer, size_t offset, size_
 static gpumem_status begin_discard(gpumem_buffer *buffer, size_t offset, size_t bytes,
                                    CUstream stream, const char *call, struct move *move) {
     GM_REQUIRE(!gm_is_legacy(stream),
-               "%s: the driver discards on no legacy default stream; name another stream", call);
+               "%s: the driver cannot discard on the legacy default stream; name another stream",
+               call);
     gpumem_status status = gm_copy_writes(buffer, offset, bytes, stream, call);
     *move = (struct move){.call = call,
                           .buffer = buffer,
@@ -290,7 +291,7 @@ static CUresult ask(const gpumem_driver_api *cu, CUdeviceptr at, size_t bytes,
     return cu->cuMemRangeGetAttributes(data, sizes, which, QUESTIONS, at, bytes);
 }
 
-/* A place as older drivers tell it: an ordinal, the CPU, or none. */
+/* A place as reported by older drivers: an ordinal, the CPU, or none. */
 static void split(int device, int *type, int *id) {
     *type = device == CU_DEVICE_CPU       ? CU_MEM_LOCATION_TYPE_HOST
             : device == CU_DEVICE_INVALID ? CU_MEM_LOCATION_TYPE_INVALID
@@ -312,7 +313,7 @@ static CUresult ask_older(const gpumem_driver_api *cu, CUdeviceptr at, size_t by
     return result;
 }
 
-/* Whether there is one place for all. */
+/* Whether all have the same place. */
 static int place_of(int type, int id, gpumem_location *location, int *number) {
     *location = GPUMEM_LOCATION_DEVICE;
     *number = -1;
@@ -361,7 +362,7 @@ static gpumem_status ask_range(gpumem_buffer *buffer, CUdeviceptr at, size_t byt
     status = require_managed(buffer, call);
     if (status == GPUMEM_OK) {
         CUresult result = ask(cu, at, bytes, answers);
-        if (result == CUDA_ERROR_INVALID_VALUE) /* or it knows no types and numbers */
+        if (result == CUDA_ERROR_INVALID_VALUE) /* or it does not know types and numbers */
             result = ask_older(cu, at, bytes, answers);
         if (result != CUDA_SUCCESS)
             status =

@@ -1,4 +1,4 @@
-/* The managed resource: each buffer is an allocation of its own, which the driver moves about. */
+/* The managed resource: each buffer is an allocation of its own, whose pages the driver moves. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/core/current_context.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the driver aligns allocations to. */
+/* The driver's alignment of allocations. */
 #define MANAGED_ALIGNMENT ((size_t)256)
 
 struct managed_resource {
@@ -46,7 +46,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     size_t slack =
         request->alignment > MANAGED_ALIGNMENT ? request->alignment - MANAGED_ALIGNMENT : 0;
     if (request->bytes > SIZE_MAX - slack)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no machine has %zu bytes", request->bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large", request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
     const char *what = "cuMemAllocManaged";
@@ -58,7 +58,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     if (result != CUDA_SUCCESS) {
         gpumem_status status =
             gm_cu_fail(cu, result, what, "cannot get %zu bytes of managed memory", bytes);
-        /* It may have taken effect: the driver reports earlier failures like this. */
+        /* It may have taken effect: the driver reports earlier failures in this way. */
         give_back(m, base, bytes);
         return status;
     }
@@ -106,7 +106,7 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
     GM_REQUIRE((unsigned)options->pool <= GPUMEM_POOL_OWN, "managed: unknown pool choice %d",
                (int)options->pool);
     GM_REQUIRE(!options->pool || options->method == GPUMEM_MANAGED_POOL,
-               "managed: `pool` is chosen, and the method is not GPUMEM_MANAGED_POOL");
+               "managed: `pool` is set, but the method is not GPUMEM_MANAGED_POOL");
     GM_REQUIRE(!options->read_mostly || options->method != GPUMEM_MANAGED_POOL,
                "managed: the driver takes no advice about memory of a pool (read_mostly)");
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY, 0))
@@ -116,7 +116,7 @@ static gpumem_status check(const gpumem_device *device, const gpumem_managed_opt
     /* A buffer's host pointer may be used at any time. */
     if (!gm_device_attribute(device, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, 0))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "device %d keeps the CPU from managed memory while it works (attribute "
+                       "the CPU cannot use managed memory while device %d works (attribute "
                        "CONCURRENT_MANAGED_ACCESS is 0)",
                        device->ordinal);
     return GPUMEM_OK;
@@ -140,7 +140,7 @@ static gpumem_status create_allocated(gpumem_device *device, const gpumem_manage
     return GPUMEM_OK;
 }
 
-/* The driver's pool; or allocations, which say so, where there is none. */
+/* The driver's pool, or, if there is none, allocations with a note. */
 static gpumem_status create_pool(gpumem_device *device, const gpumem_managed_options *options,
                                  gpumem_resource **resource) {
     int absent = 0;

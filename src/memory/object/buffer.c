@@ -25,7 +25,8 @@ void gm_buffer_init(gpumem_buffer *made, gpumem_resource *resource, CUstream str
     atomic_init(&made->references, 1);
     made->waits = made->inline_waits;
     made->wait_room = GM_INLINE_STREAMS;
-    /* Of stream-ordered memory the driver looks after the order, and two calls would be much. */
+    /* The driver keeps the order of stream-ordered memory, and two more calls would be
+     * expensive. */
     int named = stream != GPUMEM_STREAM_NONE;
     made->waits[0] = gm_wait_for(resource->device, named ? stream : NULL,
                                  named && !resource->properties.stream_ordered);
@@ -58,7 +59,7 @@ static int can_resize(const gpumem_buffer *buffer) {
     return buffer->resource->ops.resize && buffer->resource->properties.can_resize;
 }
 
-/* Address space is counted where it is apart from the memory. */
+/* Address space is counted if it is separate from the memory. */
 static uint64_t reserved(const gpumem_buffer *buffer) {
     return can_resize(buffer) ? buffer->allocation.capacity : buffer->allocation.committed_bytes;
 }
@@ -141,14 +142,13 @@ static gpumem_status check_request(const gpumem_resource *resource, const gpumem
     size_t alignment = request->alignment;
     GM_REQUIRE(request->bytes, "gpumem_buffer_allocate: 0 bytes");
     GM_REQUIRE(alignment && (alignment & (alignment - 1)) == 0,
-               "gpumem_buffer_allocate: alignment %zu is no power of two", alignment);
+               "gpumem_buffer_allocate: alignment %zu is not a power of two", alignment);
     GM_REQUIRE(!request->capacity || request->capacity >= request->bytes,
                "gpumem_buffer_allocate: capacity %zu is less than the size %zu", request->capacity,
                request->bytes);
     GM_REQUIRE(request->stream != GPUMEM_STREAM_NONE || !resource->properties.stream_ordered ||
                    resource->own_stream,
-               "gpumem_buffer_allocate: memory of the %s resource comes in the order of a stream; "
-               "name one",
+               "gpumem_buffer_allocate: memory of the %s resource is stream-ordered; name a stream",
                resource->kind);
     if (request->capacity > request->bytes && !resource->properties.can_resize)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
@@ -176,7 +176,7 @@ static int is_for_slabs(const gpumem_resource *resource, const gpumem_request *r
            request->alignment <= resource->slab_most;
 }
 
-/* `refusal`: what a first attempt was refused with, or OK if none was made. */
+/* `refusal`: the error of a first attempt, or OK if none was made. */
 static gpumem_status allocate(gpumem_resource *resource, size_t bytes,
                               const gpumem_buffer_options *given, gpumem_buffer **buffer,
                               void *call_site, gpumem_status refusal) {
@@ -244,7 +244,7 @@ gpumem_status gpumem_buffer_allocate(gpumem_resource *resource, size_t bytes,
     return allocate(resource, bytes, given, buffer, GM_RETURN_ADDRESS, refusal);
 }
 
-/* Room for so many more streams. The buffer's lock is held. */
+/* Makes room for that many more streams. The buffer's lock is held. */
 int gm_buffer_reserve_waits(gpumem_buffer *buffer, size_t more) {
     if (buffer->wait_count + more <= buffer->wait_room)
         return 0;
@@ -263,8 +263,8 @@ int gm_buffer_reserve_waits(gpumem_buffer *buffer, size_t more) {
 }
 
 /*
- * Which wait names the stream. Slots always stay free for the streams that frees are given: one of
- * the owner, one of each view. `spare`: how many are to stay free after this.
+ * The wait that names the stream. Slots are kept free for the streams given to frees: one for the
+ * owner, one for each view. `spare`: how many must stay free after this.
  */
 static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, int identify,
                        size_t *index) {
@@ -282,14 +282,14 @@ static int name_stream(gpumem_buffer *buffer, CUstream stream, size_t spare, int
 gpumem_status gpumem_buffer_use(gpumem_buffer *buffer, CUstream stream) {
     GM_UNCANCELLED;
     GM_CHECK(buffer, "gpumem_buffer_use");
-    GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "GPUMEM_STREAM_NONE is no stream to queue work on");
+    GM_REQUIRE(stream != GPUMEM_STREAM_NONE, "no work can be queued on GPUMEM_STREAM_NONE");
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
     pthread_mutex_lock(&root->lock);
     size_t index;
     int named = name_stream(root, stream, 1 + root->views, 1, &index);
     pthread_mutex_unlock(&root->lock);
     if (named != 0)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
     return GPUMEM_OK;
 }
 
@@ -331,13 +331,13 @@ static void retire(gpumem_buffer *buffer) {
 
 void gm_buffer_unref(gpumem_buffer *buffer) {
     if (atomic_fetch_sub(&buffer->references, 1) == 1) {
-        buffer->generation = GM_DESTROYED; /* to its former owners, also while it is held back */
+        buffer->generation = GM_DESTROYED; /* given back by its owner, even while it is held back */
         retire(buffer);
     }
 }
 
-/* One owner, who names no stream that is not known: there is nothing to lock. The per-thread
- * stream is another one here than where it was named. */
+/* One owner, naming no new stream: there is nothing to lock. The per-thread stream may differ from
+ * the one that was named. */
 static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
     return buffer->resource->fast && !buffer->freed &&
            atomic_load_explicit(&buffer->references, memory_order_acquire) == 1 &&
@@ -345,7 +345,8 @@ static int is_simple_free(gpumem_buffer *buffer, CUstream stream) {
                         stream != GPUMEM_STREAM_PER_THREAD));
 }
 
-/* The stream that a view was freed on is one more of its buffer's, whose free is still to come. */
+/* The stream that a view was freed on is one more stream of its buffer, whose free is still to
+ * come. */
 static void name_views_stream(gpumem_buffer *root, CUstream stream) {
     size_t index;
     pthread_mutex_lock(&root->lock);
@@ -361,8 +362,8 @@ static gpumem_status free_buffer(gpumem_buffer *buffer, CUstream stream) {
     buffer->freed |= GM_FREED;
     atomic_store_explicit(&buffer->listed.state, GM_LISTED_FREED, memory_order_relaxed);
     if (!freed && named && !buffer->root) {
-        /* There is room: see above. The stream is asked at once, so that there is no time for it to
-         * be taken for another. */
+        /* There is room: see above. The stream is queried at once, so that it cannot be mistaken
+         * for a later one of the same value. */
         (void)name_stream(buffer, stream, 0, 0, &buffer->home);
         buffer->homeless = 0;
     }
@@ -446,8 +447,8 @@ gpumem_status gm_buffer_not_in_slab(const gpumem_buffer *buffer, const char *wha
                    resource->upstream->kind, what);
 }
 
-/* Under the lock: another thread may just be making a view, or a host view, which looks at the
- * memory and is told what comes. */
+/* Under the lock: another thread may be making a view, or a host view, which looks at the memory
+ * and is told what comes. */
 static gpumem_status grow(gpumem_buffer *buffer, size_t bytes, CUstream stream) {
     pthread_mutex_lock(&buffer->lock);
     gpumem_allocation changed = buffer->allocation;
@@ -484,7 +485,7 @@ gpumem_status gpumem_buffer_grow(gpumem_buffer *buffer, size_t bytes, CUstream s
     return status;
 }
 
-/* The names of the streams as they are now, in `copy`: another thread may make a view meanwhile and
+/* Copies the present names of the streams to `copy`: another thread may make a view meanwhile and
  * name more. */
 static int copy_waits(gpumem_buffer *buffer, gpumem_buffer *copy) {
     pthread_mutex_lock(&buffer->lock);
@@ -542,7 +543,7 @@ static gpumem_status resize_down(gpumem_buffer *buffer, gpumem_allocation *chang
     if (status == GPUMEM_OK || changed->committed_bytes != buffer->allocation.committed_bytes)
         gm_buffer_take_over(buffer, changed);
     else
-        buffer->layout++; /* what was refused may have been unmapped and mapped again */
+        buffer->layout++; /* a refused shrink may have unmapped and mapped again */
     return status;
 }
 
@@ -565,7 +566,7 @@ gpumem_status gpumem_buffer_shrink(gpumem_buffer *buffer, size_t bytes, CUstream
         return status;
     gm_watches_tell_shrink(buffer, bytes); /* with no lock held */
     gpumem_allocation changed = buffer->allocation;
-    /* A hold that came during the wait is heeded; one that comes now waits for the lock. */
+    /* A hold taken during the wait counts; one taken now waits for the lock. */
     pthread_mutex_lock(&buffer->lock);
     status = gm_buffer_not_held(buffer, "shrink");
     if (status == GPUMEM_OK)
@@ -598,7 +599,7 @@ gpumem_status gpumem_buffer_release(gpumem_buffer *buffer) {
     pthread_mutex_lock(&buffer->lock);
     int owners = !(buffer->freed & GM_FREED) && atomic_load(&buffer->references) == 1;
     pthread_mutex_unlock(&buffer->lock);
-    GM_REQUIRE(!owners, "gpumem_buffer_release: nobody holds the buffer but its owner");
+    GM_REQUIRE(!owners, "gpumem_buffer_release: there is no hold on the buffer");
     gm_buffer_unref(buffer);
     return GPUMEM_OK;
 }
@@ -637,7 +638,7 @@ size_t gpumem_buffer_committed(const gpumem_buffer *buffer) {
     return buffer->allocation.committed_bytes;
 }
 
-/* Also a limit over a wrapper is one. */
+/* A limit over a wrapper counts as one too. */
 static int is_apart(const gpumem_resource *resource) {
     while (resource && !resource->apart)
         resource = resource->upstream;

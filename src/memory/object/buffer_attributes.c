@@ -1,4 +1,4 @@
-/* What a buffer's memory is. */
+/* The attributes of a buffer's memory. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/core/current_context.h"

@@ -1,4 +1,4 @@
-/* Where the memory of a buffer lies. */
+/* The layout of a buffer's memory. */
 #include <gpumem/layout.h>
 
 #include "base/cancel.h"
@@ -7,7 +7,7 @@
 #include "memory/object/buffer.h"
 #include "memory/object/watch.h"
 
-/* Given out once in a process, so that no two layouts are taken for one another. */
+/* Unique in the process, so that no two layouts are confused. */
 static _Atomic uint64_t last_generation;
 
 static uint64_t generation_of(gpumem_buffer *buffer) {
@@ -30,7 +30,7 @@ static void fill(gpumem_buffer *buffer, gpumem_layout *layout) {
     layout->segment_count = 1;
     if (buffer->resource->chunks)
         return;
-    /* What was rounded up or put aside for alignment need not lie behind the address. */
+    /* Bytes from rounding or alignment need not be accessible at the address. */
     size_t unit = layout->granularity;
     layout->bytes = (buffer->allocation.bytes + unit - 1) / unit * unit;
     if (layout->capacity < layout->bytes)
@@ -63,7 +63,7 @@ gpumem_status gpumem_buffer_get_layout(gpumem_buffer *buffer, gpumem_layout *lay
     gpumem_buffer *root = buffer->root ? buffer->root : buffer;
     gpumem_buffer *inner = gm_buffer_innermost(root);
     if (!inner)
-        inner = root; /* a wrapper of the user's that names no buffer */
+        inner = root; /* a user's wrapper that names no buffer */
     gpumem_layout filled = {.size = sizeof filled};
     fill(inner, &filled);
     /* Checks the size before anything is written. */

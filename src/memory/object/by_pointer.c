@@ -1,12 +1,12 @@
-/* Allocations that callers know by their address alone: a table of each resource says which buffer
- * an address is. */
+/* Allocations that callers know only by their address: a table per resource maps addresses to
+ * buffers. */
 #include "memory/object/by_pointer.h"
 #include "base/cancel.h"
 #include "memory/core/driver_error.h"
 
 #include <stdlib.h>
 
-/* A power of two, at most three quarters full; a buffer is looked for from its home on. */
+/* A power of two, at most three quarters full; the search for a buffer begins at its home slot. */
 struct gm_pointer_table {
     pthread_mutex_t lock;
     gpumem_buffer **slots;
@@ -52,7 +52,7 @@ static int add(struct gm_pointer_table *table, gpumem_buffer *buffer) {
     return added ? 0 : -1;
 }
 
-/* What lies behind the emptied slot moves up, unless it is at home there. */
+/* Entries after the emptied slot move up, unless they are in their home slot. */
 static void empty(const struct gm_pointer_table *table, size_t hole) {
     size_t mask = table->room - 1;
     for (size_t at = (hole + 1) & mask; table->slots[at]; at = (at + 1) & mask) {
@@ -65,7 +65,7 @@ static void empty(const struct gm_pointer_table *table, size_t hole) {
     table->slots[hole] = NULL;
 }
 
-/* Finds the buffer and takes it out if it has `bytes`. The lock is held. */
+/* Finds the buffer and removes it if it has `bytes`. The lock is held. */
 static gpumem_buffer *take_out(struct gm_pointer_table *table, CUdeviceptr pointer, size_t bytes,
                                size_t *found_bytes) {
     if (!table->room)
@@ -116,13 +116,13 @@ gpumem_status gpumem_resource_allocate(gpumem_resource *resource, size_t bytes,
     struct gm_pointer_table *table = table_of(resource);
     gpumem_buffer *buffer;
     if (!table)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note an address");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record an address");
     gpumem_status status = gpumem_buffer_allocate(resource, bytes, options, &buffer);
     if (status != GPUMEM_OK)
         return status;
     if (add(table, buffer) != 0) {
         (void)gpumem_buffer_free(buffer, NULL);
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note an address");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record an address");
     }
     *pointer = gpumem_buffer_pointer(buffer);
     return GPUMEM_OK;

@@ -4,7 +4,7 @@
 
 #include "memory/core/objects.h"
 
-/* Frees the table of a resource that ends. */
+/* Frees the table of a resource that is destroyed. */
 void gm_pointers_discard(gpumem_resource *resource);
 
 #endif

@@ -33,7 +33,7 @@ static void take_out(gpumem_device *device, gpumem_buffer *buffer) {
     atomic_fetch_sub(&device->deferred_count, 1);
 }
 
-/* Also of the library's wrappers around it. */
+/* Includes the library's wrappers around it. */
 static int is_of(const gpumem_buffer *buffer, const gpumem_resource *resource) {
     const gpumem_resource *of = buffer->resource;
     while (of && of != resource && !of->apart)
@@ -53,13 +53,13 @@ void gm_defer(gpumem_buffer *buffer) {
     pthread_mutex_unlock(&device->lock);
 }
 
-/* Memory that no stream uses any more goes back in the order of one that is ours: the streams that
+/* Memory that no stream uses any more is freed in the order of a stream of ours: the streams that
  * used it may be gone. */
 static void take_back(gpumem_device *device, gpumem_buffer *buffer) {
     gpumem_resource *resource = buffer->resource;
     gm_meter_subtract(&resource->meter, GM_DEFERRED, 1);
     gm_meter_subtract(&resource->meter, GM_DEFERRED_BYTES, buffer->allocation.committed_bytes);
-    if (resource->mapped) { /* told by name that nothing uses it */
+    if (resource->mapped) { /* this value says that no stream uses it */
         gm_buffer_finish(buffer, GPUMEM_STREAM_NONE);
         return;
     }
@@ -69,7 +69,7 @@ static void take_back(gpumem_device *device, gpumem_buffer *buffer) {
         gm_give_helper(device, helper);
 }
 
-/* With the lock held, dropped meanwhile. 1 when the marks of the claimed buffer are passed: it is
+/* With the lock held, dropped meanwhile. 1 if the marks of the claimed buffer have passed: it is
  * then out of the list, and its resource waits for end_taken. */
 static int look_at(gpumem_device *device, gpumem_buffer *buffer, int block) {
     pthread_mutex_unlock(&device->lock);
@@ -85,7 +85,7 @@ static int look_at(gpumem_device *device, gpumem_buffer *buffer, int block) {
     return passed;
 }
 
-/* The same for what look_at took out, which `next` links. */
+/* The same for the buffers that look_at took out, linked by `next`. */
 static size_t end_taken(gpumem_device *device, gpumem_buffer *taken) {
     size_t count = 0;
     for (gpumem_buffer *next; taken; taken = next, count++) {
@@ -94,7 +94,7 @@ static size_t end_taken(gpumem_device *device, gpumem_buffer *taken) {
         pthread_mutex_unlock(&device->lock);
         take_back(device, taken);
         pthread_mutex_lock(&device->lock);
-        resource->ending--; /* until here nobody ends the resource */
+        resource->ending--; /* until here the resource cannot be destroyed */
     }
     if (count)
         pthread_cond_broadcast(&device->worked);
@@ -136,7 +136,7 @@ static size_t work_off(gpumem_device *device) {
     return count;
 }
 
-/* What the drains have in common: the error record of the caller stays, the context is current. */
+/* Common parts of the drains: the caller's error record is kept, the context is current. */
 struct guard {
     struct gm_error_record saved;
     struct gm_current current;
@@ -170,7 +170,7 @@ size_t gm_work_off(gpumem_device *device) {
 
 /* ---- Waiting for a resource ------------------------------------------------------------------ */
 
-/* The first that was not tried yet, claimed by others or not. */
+/* The first not yet tried, whether or not claimed by others. */
 static gpumem_buffer *next_of(gpumem_device *device, const gpumem_resource *resource,
                               uint64_t tried, uint64_t last) {
     gpumem_buffer *buffer = device->deferred;
@@ -214,7 +214,7 @@ void gm_deferred_reason(gpumem_device *device, const gpumem_resource *resource, 
                         size_t size) {
     pthread_mutex_lock(&device->lock);
     const gpumem_buffer *buffer = next_of(device, resource, 0, UINT64_MAX);
-    /* Of one that is looked at just now the marks change. */
+    /* The marks of one that is being examined change. */
     snprintf(text, size, "%s",
              buffer && !buffer->claimed ? gm_waits_reason(buffer) : "work on it is not done yet");
     pthread_mutex_unlock(&device->lock);
@@ -227,12 +227,12 @@ struct wanted {
     const void *data;
 };
 
-/* Whether waiting for the buffer is of use. Of a claimed one only the thread that has it knows. */
+/* Whether waiting for the buffer is useful. For a claimed one only its thread knows. */
 static int is_wanted(const gpumem_buffer *buffer, const struct wanted *wanted) {
     return wanted->fn(buffer, wanted->data) && (buffer->claimed || gm_waits_are_events(buffer));
 }
 
-/* With the lock. How many there are, and one of them that nobody has claimed. */
+/* With the lock held. Their number, and one of them that is not claimed. */
 static size_t find_wanted(gpumem_device *device, const struct wanted *wanted,
                           gpumem_buffer **free_one) {
     size_t count = 0;
@@ -259,8 +259,9 @@ uint64_t gm_deferred_bytes(gpumem_device *device, gm_wanted_fn fn, const void *d
 }
 
 /* The driver cannot wait for the first of several events, and blocking on one of them would wait
- * for work that may never end while another's is done. So they are asked in turn, more and more
- * seldom: 20 us are what a hand-off costs, 1 ms is late enough for who has run out of memory. */
+ * for work that may never end while another's is done. So they are queried in turn, at growing
+ * intervals: from 20 us, the cost of a hand-off, to 1 ms, soon enough for a thread that has run out
+ * of memory. */
 static void rest(unsigned round) {
     long nanoseconds = round < 6 ? 20000L << round : 1000000L;
     nanosleep(&(struct timespec){.tv_nsec = nanoseconds}, NULL);

@@ -55,10 +55,10 @@ static gpumem_status retain_context(gpumem_device *device) {
     CUresult result = cu->cuDevicePrimaryCtxRetain(&device->context, device->handle);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    /* It may have taken effect: the driver reports earlier failures like this. */
+    /* It may have taken effect: the driver reports earlier failures in this way. */
     if (device->context && cu->cuDevicePrimaryCtxRelease_v2(device->handle) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->library->meter, 0);
-    return gm_cu_fail(cu, result, "cuDevicePrimaryCtxRetain", "device %d gives no context",
+    return gm_cu_fail(cu, result, "cuDevicePrimaryCtxRetain", "device %d: no context",
                       device->ordinal);
 }
 
@@ -162,7 +162,7 @@ gpumem_status gpumem_device_open_uuid(gpumem_library *library, const unsigned ch
     }
     if (!named)
         return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "the driver tells no UUID of its %d devices; open them by ordinal",
+                       "the driver reports no UUIDs of its %d devices; open them by ordinal",
                        library->device_count);
     return gm_fail(GPUMEM_ERROR_NO_DEVICE, "none of the %d devices has the UUID %02x%02x%02x%02x-…",
                    library->device_count, uuid[0], uuid[1], uuid[2], uuid[3]);
@@ -211,7 +211,7 @@ static gpumem_status not_busy(gpumem_device *device) {
                    device->ordinal, text);
 }
 
-/* Other resources waited for their frees when they were destroyed. */
+/* Other resources waited for their frees when destroyed. */
 static gpumem_status has_ended(gpumem_device *device, const gpumem_resource *hidden) {
     size_t held_back = hidden ? atomic_load(&hidden->live) : 0;
     if (!held_back)
@@ -248,7 +248,7 @@ static gpumem_status close_last(gpumem_device *device) {
     return GPUMEM_OK;
 }
 
-/* Without the library's lock: other devices can be opened and closed while work goes on here. */
+/* Without the library's lock, so that other devices can be opened and closed meanwhile. */
 static void wait_for_hidden(gpumem_device *device) {
     const gpumem_resource *hidden[GM_HIDDEN_COUNT];
     pthread_mutex_lock(&device->lock);

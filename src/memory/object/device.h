@@ -1,10 +1,10 @@
-/* What the rest asks of a device. */
+/* What the other files need of a device. */
 #ifndef GM_MEMORY_DEVICE_H
 #define GM_MEMORY_DEVICE_H
 
 #include "memory/core/objects.h"
 
-/* An attribute's value; `missing` where the driver does not know it. */
+/* An attribute's value; `missing` if the driver does not know it. */
 int gm_device_attribute(const gpumem_device *device, CUdevice_attribute attribute, int missing);
 
 /* Low-level objects keep their device open. */

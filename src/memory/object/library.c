@@ -14,7 +14,8 @@ static gpumem_status no_device(const gpumem_library *library, int chosen, CUresu
     const char *path = gpumem_driver_path(library->driver);
     if (code == CUDA_SUCCESS)
         return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the driver %s has no device%s", path, hint);
-    return gm_cu_fail(library->cu, code, "cuInit", "the driver %s does not start%s", path, hint);
+    return gm_cu_fail(library->cu, code, "cuInit", "the driver %s cannot be initialised%s", path,
+                      hint);
 }
 
 static gpumem_status start(gpumem_library *library, int chosen) {
@@ -24,10 +25,10 @@ static gpumem_status start(gpumem_library *library, int chosen) {
         return no_device(library, chosen, result);
     result = cu->cuDriverGetVersion(&library->driver_version);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuDriverGetVersion", "the driver does not tell its version");
+        return gm_cu_fail(cu, result, "cuDriverGetVersion", "cannot get the driver's version");
     result = cu->cuDeviceGetCount(&library->device_count);
     if (result != CUDA_SUCCESS)
-        return gm_cu_fail(cu, result, "cuDeviceGetCount", "the driver does not count its devices");
+        return gm_cu_fail(cu, result, "cuDeviceGetCount", "cannot get the number of devices");
     if (library->device_count < 1)
         return no_device(library, chosen, CUDA_SUCCESS);
     library->devices = calloc((size_t)library->device_count, sizeof *library->devices);

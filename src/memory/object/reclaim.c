@@ -22,7 +22,7 @@ static int goes_through(const gpumem_resource *resource, const gpumem_resource *
     return resource != NULL;
 }
 
-/* The one that refused for its limit: not a wrapper that refuses nothing by itself. */
+/* The one whose limit refused, not a wrapper without its own limit. */
 static const gpumem_resource *limit_of(const gpumem_resource *resource) {
     while (resource && (resource->transparent || resource->inside) && resource->upstream)
         resource = resource->upstream;
@@ -34,7 +34,7 @@ static int is_wanted(const gpumem_buffer *buffer, const void *data) {
     const gpumem_resource *resource = buffer->resource;
     if (reclaim->within)
         return goes_through(resource, reclaim->within);
-    if (resource->foreign) /* what its deleter gives back, wherever that is */
+    if (resource->foreign) /* given back by its deleter, to wherever */
         return buffer->allocation.cookie != NULL;
     if (resource->imported) /* memory of other processes */
         return 0;
@@ -42,7 +42,7 @@ static int is_wanted(const gpumem_buffer *buffer, const void *data) {
     return reclaim->host ? !on_device || resource->properties.host_accessible : on_device;
 }
 
-/* What the device is short of, its other openings may have. A limit is that of one opening. */
+/* Other openings may have what the device is short of. A limit concerns one opening. */
 static void visit_others(const struct gm_reclaim *reclaim, void (*visit)(gpumem_device *, void *),
                          void *data) {
     if (!reclaim->within)
@@ -59,7 +59,7 @@ static void add_deferred(gpumem_device *device, void *data) {
     sum->bytes += gm_deferred_bytes(device, is_wanted, sum->reclaim);
 }
 
-/* Whether everything that is held back would do. Where the driver does not say what is free, it
+/* Whether everything held back would suffice. If the driver does not report the free memory, it
  * may. */
 static int could_be_enough(const struct gm_reclaim *reclaim) {
     if (reclaim->within || reclaim->host)
@@ -80,7 +80,7 @@ static void trim_one(gpumem_resource *resource, void *unused) {
     gm_resource_trim(resource, 0);
 }
 
-/* A resource of the user's may have been built over the one with the limit. */
+/* A user's resource may have been built over the one with the limit. */
 static void trim_counted(gpumem_resource *resource, void *data) {
     const struct gm_reclaim *reclaim = data;
     if (resource->users || goes_through(reclaim->resource, resource))
@@ -97,9 +97,11 @@ void gm_trim_all(gpumem_device *device) {
 }
 
 struct held {
-    uint64_t all;     /* what caches hold, as far as they tell, and what they took for it */
-    uint64_t caching; /* of caching resources: what they give back may stay in a pool below them */
-    uint64_t within;  /* what counts against the limit; it may only go from one cache to another */
+    uint64_t all;     /* what caches hold, as far as reported, and what they took for it */
+    uint64_t caching; /* of caching resources: memory that they give back may stay in a pool below
+                       * them */
+    uint64_t within;  /* memory that counts against the limit; it may just move from one cache to
+                       * another */
 };
 
 static void add_caching(gpumem_resource *resource, void *sum) {
@@ -191,7 +193,7 @@ static int settle(struct gm_reclaim *reclaim) {
     gm_resources_visit(reclaim->device, settle_one, reclaim);
     gm_current_leave(&current);
     visit_others(reclaim, settle_other, NULL);
-    trim(reclaim); /* what was waited for may be cached */
+    trim(reclaim); /* the memory waited for may be cached */
     return is_less_than(reclaim, before);
 }
 
@@ -212,7 +214,7 @@ static void wait_for_one(gpumem_device *device, void *data) {
         wait->ended = gm_wait_for_one(device, is_wanted, wait->reclaim);
 }
 
-/* What comes back may lie in a cache, and be of use only once that is emptied. */
+/* Memory that comes back may be in a cache, and usable only once that is emptied. */
 static int take_more(struct gm_reclaim *reclaim) {
     size_t ended = 0;
     work_off(reclaim->device, &ended);

@@ -35,6 +35,7 @@ static gpumem_resource *make(gpumem_device *device, const gpumem_resource_ops *o
         made->chunks = upstream ? upstream->chunks : NULL;
         made->own_stream = upstream && upstream->own_stream;
         made->mapped = upstream ? upstream->mapped : NULL;
+        made->engine = upstream ? upstream->engine : NULL;
     }
     made->properties = (gpumem_resource_properties){
         .size = sizeof made->properties, .handle_type = GPUMEM_HANDLE_NONE, .granularity = 1};
@@ -84,7 +85,7 @@ gpumem_status gm_resource_make_mapped(gpumem_device *device, const gpumem_resour
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a resource");
     made->chunks = chunks;
     made->mapped = mapped;
-    mapped->resource = *resource = made; /* the caller's own too, before anybody finds it */
+    mapped->resource = *resource = made; /* also by the caller, before others can find it */
     list(made);
     return GPUMEM_OK;
 }
@@ -151,7 +152,7 @@ void gm_resource_discard(gpumem_resource *resource) {
         gm_resource_discard(slabs);
     if (resource->ops.destroy) {
         struct gm_current current;
-        /* A poisoned device refuses; what is lost then is counted by the resource. */
+        /* A poisoned device refuses; the resource counts what is lost. */
         int entered = gm_current_enter(&current, resource->device) == GPUMEM_OK;
         resource->ops.destroy(resource->user);
         if (entered)
@@ -172,7 +173,7 @@ gpumem_status gpumem_resource_create(gpumem_device *device, const gpumem_resourc
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(ops.allocate && ops.deallocate && ops.properties,
-               "gpumem_resource_create: allocate, deallocate and properties are needed");
+               "gpumem_resource_create: allocate, deallocate and properties are required");
     gpumem_resource *upstream = ops.upstream, *made = NULL;
     if (upstream) {
         GM_CHECK(upstream, "gpumem_resource_create");
@@ -189,7 +190,7 @@ gpumem_status gpumem_resource_fail(gpumem_status status, const char *message) {
     return gm_fail(status, "%s", message ? message : "");
 }
 
-/* One and the same buffer may come by the one way and go by the other. */
+/* A buffer may be allocated by one path and freed by the other. */
 size_t gm_resource_owned(gpumem_resource *resource) {
     return atomic_load(&resource->owned) + (size_t)gm_tally_tell(&resource->tally);
 }
@@ -243,8 +244,9 @@ gpumem_status gpumem_resource_destroy(gpumem_resource *resource) {
     if (live) {
         char reason[160];
         gm_deferred_reason(device, resource, reason, sizeof reason);
-        return gm_fail(GPUMEM_ERROR_BUSY, "%zu freed buffer%s of the %s resource cannot end: %s",
-                       live, live == 1 ? "" : "s", resource->kind, reason);
+        return gm_fail(GPUMEM_ERROR_BUSY,
+                       "%zu freed buffer%s of the %s resource cannot be released: %s", live,
+                       live == 1 ? "" : "s", resource->kind, reason);
     }
     gpumem_status status = may_end(resource);
     if (status != GPUMEM_OK)
@@ -277,8 +279,8 @@ gpumem_status gpumem_resource_trim(gpumem_resource *resource, size_t keep_bytes)
     return GPUMEM_OK;
 }
 
-/* With no lock held: a resource of the user's may give buffers of another one back. `all` takes the
- * library's own wrappers in. */
+/* With no lock held: a user's resource may free buffers of another one. `all` includes the
+ * library's own wrappers. */
 static void visit_resources(gpumem_device *device, int all,
                             void (*visit)(gpumem_resource *, void *), void *data) {
     pthread_mutex_lock(&device->lock);

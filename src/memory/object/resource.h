@@ -1,10 +1,10 @@
-/* Making and ending resources, for the built-in ones and the public door alike. */
+/* Creation and destruction of resources, for built-in and user-defined ones. */
 #ifndef GM_MEMORY_RESOURCE_H
 #define GM_MEMORY_RESOURCE_H
 
 #include "memory/core/objects.h"
 
-/* `upstream` is NULL but for wrappers. On failure ops->destroy is not called. */
+/* `upstream` is NULL except for wrappers. On failure ops->destroy is not called. */
 gpumem_status gm_resource_make(gpumem_device *device, const gpumem_resource_ops *ops, void *user,
                                gpumem_resource *upstream, gpumem_resource **resource);
 
@@ -13,7 +13,7 @@ gpumem_status gm_resource_make_mapped(gpumem_device *device, const gpumem_resour
                                       void *user, struct gm_mapped *mapped, gm_chunks_fn chunks,
                                       gpumem_resource **resource);
 
-/* The same, for a resource that the device itself owns and lists nowhere. */
+/* The same, for an unlisted resource that the device itself owns. */
 gpumem_status gm_resource_make_hidden(gpumem_device *device, const gpumem_resource_ops *ops,
                                       void *user, gpumem_resource **resource);
 
@@ -46,26 +46,26 @@ void gm_resource_trim(gpumem_resource *resource, size_t keep_bytes);
 /* Ends a resource without buffers, and its slabs. */
 void gm_resource_discard(gpumem_resource *resource);
 
-/* Calls `visit` for each resource but wrappers, with no lock held: a resource of the user's may
- * give buffers of another one back. */
+/* Calls `visit` for each resource except wrappers, with no lock held: a user's resource may free
+ * buffers of another one. */
 void gm_resources_visit(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
                         void *data);
 
-/* Tells the caches of the device that a stream is about to be destroyed, and works off frees that
- * could be marked only now. The device's context is current, and no lock is held. */
+/* Notifies the caches of the device that a stream is about to be destroyed, and processes frees
+ * that can only now be marked. The device's context is current, and no lock is held. */
 void gm_stream_ends(gpumem_device *device, CUstream stream);
 
-/* The buffers that are not given up, and those whose memory is not back. */
+/* The numbers of buffers not yet freed, and of those whose memory has not come back. */
 size_t gm_resource_owned(gpumem_resource *resource);
 size_t gm_resource_live(gpumem_resource *resource);
 
-/* What threads have counted by themselves goes to the meters. */
+/* Adds what threads have counted by themselves to the meters. */
 void gm_resources_report(gpumem_device *device);
-/* The same for all that the device lists. */
+/* The same for all resources that the device lists. */
 void gm_resources_visit_all(gpumem_device *device, void (*visit)(gpumem_resource *, void *),
                             void *data);
 
-/* Adds what the device's resources know beside the meters. */
+/* Adds what the device's resources know besides the meters. */
 void gm_resources_add_stats(gpumem_device *device, gpumem_stats *stats);
 
 #endif

@@ -18,7 +18,7 @@ static gpumem_status make_stream(gpumem_device *device, const gpumem_stream_opti
         return GPUMEM_OK;
     }
     gpumem_status status = gm_cu_fail(cu, result, "cuStreamCreateWithPriority",
-                                      "device %d gives no stream", device->ordinal);
+                                      "cannot create a stream on device %d", device->ordinal);
     if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
     return status;
@@ -128,8 +128,8 @@ static gpumem_status make_event(gpumem_device *device, const gpumem_event_option
         *event = made;
         return GPUMEM_OK;
     }
-    gpumem_status status =
-        gm_cu_fail(cu, result, "cuEventCreate", "device %d gives no event", device->ordinal);
+    gpumem_status status = gm_cu_fail(cu, result, "cuEventCreate",
+                                      "cannot create an event on device %d", device->ordinal);
     if (made && cu->cuEventDestroy_v2(made) != CUDA_SUCCESS)
         gm_meter_quarantine(&device->meter, 0);
     return status;
@@ -144,7 +144,7 @@ gpumem_status gpumem_event_create(gpumem_device *device, const gpumem_event_opti
     gpumem_status status = GM_OPTIONS_READ(gpumem_event_options, given, &options);
     if (status == GPUMEM_OK && options.interprocess && options.timing)
         status = gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                         "gpumem_event_create: an event for other processes has no timing");
+                         "gpumem_event_create: an interprocess event cannot have timing");
     struct gm_current current;
     if (status == GPUMEM_OK)
         status = gm_current_enter(&current, device);
@@ -214,7 +214,7 @@ gpumem_status gpumem_event_elapsed(gpumem_device *device, CUevent start, CUevent
         return status;
     float elapsed = 0;
     status = finish(&current, device->cu->cuEventElapsedTime(&elapsed, start, end),
-                    "cuEventElapsedTime", "no time between two events");
+                    "cuEventElapsedTime", "cannot get the time between two events");
     if (status == GPUMEM_OK)
         *milliseconds = elapsed;
     return status;

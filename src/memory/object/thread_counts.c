@@ -7,10 +7,10 @@
 #include <string.h>
 
 __thread struct gm_thread *gm_thread_own;
-/* The thread has given its part up. Later destructors of it go without. */
+/* The thread has given up its state. Its later destructors do without. */
 static __thread int over __attribute__((tls_model("initial-exec")));
 
-/* Of the lists and of all that goes to the meters; nothing else is locked under it. */
+/* Guards the lists and updates of the meters; nothing else is locked under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct gm_thread *threads;
 static struct gm_tally *tallies;
@@ -41,7 +41,7 @@ static void tell(struct gm_tally *tally, struct gm_tally_cell *cell) {
     int64_t in_use = atomic_load_explicit(&cell->in_use, memory_order_relaxed);
     int64_t committed = atomic_load_explicit(&cell->committed, memory_order_relaxed);
     int64_t alive = atomic_load_explicit(&cell->alive, memory_order_relaxed);
-    /* Without an allocation since then the peaks are those of the time before. */
+    /* Without an allocation since then, the peaks are still the former ones. */
     if (total != cell->told_total) {
         int64_t peak = atomic_load_explicit(&cell->in_use_peak, memory_order_relaxed);
         raise_peak(meter, GM_IN_USE, peak - cell->told_in_use);
@@ -68,7 +68,7 @@ static struct gm_tally *tally_of(uint64_t serial) {
     return tally;
 }
 
-/* What the cell has counted for a resource that has ended meanwhile is nobody's. */
+/* Counts of a cell for a resource that has been destroyed are dropped. */
 static void leave(struct gm_tally_cell *cell) {
     struct gm_tally *tally = cell->serial ? tally_of(cell->serial) : NULL;
     if (tally)
@@ -139,8 +139,8 @@ static void thread_ends(void *unused) {
     free(own);
 }
 
-/* Another thread may have held the lock, and is not there any more. The parent's resources have
- * serials of their own, and are nobody's here. */
+/* Another thread, which no longer exists, may have held the lock. The parent's resources have their
+ * own serials, and are unknown here. */
 static void in_child(void) {
     pthread_mutex_init(&lock, NULL);
     tallies = NULL;
@@ -198,7 +198,7 @@ static int64_t get(const _Atomic int64_t *value) {
     return atomic_load_explicit(value, memory_order_relaxed);
 }
 
-/* The meters were told: peaks are counted from here. */
+/* The meters were updated: peaks are counted from here. */
 static void begin_epoch(struct gm_tally_cell *cell, unsigned epoch) {
     cell->seen = epoch;
     cell->base = get(&cell->committed);
@@ -240,7 +240,7 @@ static inline void clear(void *object, size_t bytes) {
     memset((unsigned char *)object + bytes / 2, 0, bytes - bytes / 2);
 }
 
-/* All but the lock, which stays, and the names of streams behind the first, which nobody looks at.
+/* All but the lock, which is kept, and the names of streams after the first, which are not read.
  */
 static inline void renew(gpumem_buffer *spare, gpumem_resource *resource, CUstream stream,
                          const struct gm_thread *own) {

@@ -1,6 +1,6 @@
 /*
- * Views. What waits for streams, and what goes back, is the buffer: a view names its streams there,
- * so that its own end has nothing to wait for.
+ * Views. The buffer waits for streams and is given back; a view names its streams there, so its own
+ * end has nothing to wait for.
  */
 #include "memory/object/view.h"
 
@@ -17,7 +17,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     (void)user;
     (void)request;
     (void)allocation;
-    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a view is made of a buffer, not allocated");
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a view is made from a buffer, not allocated");
 }
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
@@ -48,12 +48,12 @@ static void describe(const gpumem_buffer *view, struct gm_json *json) {
 
 static const struct gm_describe_ops description = {.buffer = describe};
 
-/* The range is looked at with the hold in one step, so that no shrink comes between them. */
+/* Checks the range and takes the hold in one step, so that no shrink comes in between. */
 static gpumem_status attach(gpumem_buffer *root, size_t offset, size_t bytes, gpumem_buffer *view) {
     pthread_mutex_lock(&root->lock);
     gpumem_status status = gm_buffer_range(root, offset, bytes, "gpumem_buffer_view");
     if (status == GPUMEM_OK && gm_buffer_reserve_waits(root, root->views + 2) != 0)
-        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a view's streams");
+        status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a view's streams");
     if (status == GPUMEM_OK) {
         root->views++;
         atomic_fetch_add(&root->references, 1);

@@ -20,7 +20,7 @@ struct gpumem_watch {
     struct gpumem_watch *next;
 };
 
-/* Of all watches. They change rarely, and who has none never comes here. */
+/* Guards all watches. They change rarely, and without watches this is never taken. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t left = PTHREAD_COND_INITIALIZER;
 static uint64_t last_number;
@@ -88,7 +88,7 @@ static void call(struct gpumem_watch *watch, const gpumem_leaving_event *event) 
     pthread_cond_broadcast(&left);
 }
 
-/* Those that are there now, one after the other: the list may change while the lock is dropped. */
+/* The present ones, one after another: the list may change while the lock is dropped. */
 static void tell_list(struct gpumem_watch *const *list, const gpumem_leaving_event *event) {
     uint64_t told = 0;
     pthread_mutex_lock(&lock);
@@ -105,14 +105,14 @@ static void tell_list(struct gpumem_watch *const *list, const gpumem_leaving_eve
     pthread_mutex_unlock(&lock);
 }
 
-/* A wrapper of the user's has buffers of the wrapped one, which are told of by themselves; a limit
- * over a cache has blocks of it, which stay mapped. */
+/* A user's wrapper has buffers of its upstream, which are announced separately; a limit over a
+ * cache has blocks of it, which stay mapped. */
 static gpumem_resource *wrapped(const gpumem_resource *resource) {
     gpumem_resource *upstream = resource->apart ? NULL : resource->upstream;
     return upstream && upstream->fast ? NULL : upstream;
 }
 
-/* What is freed into a cache stays mapped: its segments are what goes. */
+/* Memory freed into a cache stays mapped: only its segments go away. */
 static gpumem_resource *watched_resource(const gpumem_buffer *buffer) {
     return buffer->resource->fast ? NULL : buffer->resource;
 }
@@ -139,7 +139,7 @@ size_t gm_buffer_granularity(const gpumem_buffer *buffer) {
     return unit_of(buffer->resource);
 }
 
-/* First of the buffer, if it is one. */
+/* The buffer's watches first, if there is a buffer. */
 static void tell(gpumem_device *device, gpumem_buffer *buffer, gpumem_resource *resource,
                  const gpumem_leaving_event *event) {
     struct gm_error_record saved;
@@ -179,7 +179,7 @@ void gm_watches_tell(gpumem_buffer *buffer, size_t offset, size_t bytes, gpumem_
     tell(resource->device, buffer, watched_resource(buffer), &event);
 }
 
-/* All that is mapped: of memory that is not mapped in units, what the owner may use. */
+/* Everything mapped; for memory not mapped in units, what the owner may use. */
 static size_t mapped_of(const gpumem_resource *resource, const gpumem_allocation *allocation) {
     return resource->chunks ? allocation->committed_bytes : allocation->bytes;
 }
@@ -213,7 +213,7 @@ void gm_watches_tell_end(gpumem_buffer *buffer) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Where the unmapped part begins: behind the last handle that has a byte below `bytes`. */
+/* Where the unmapped part begins: after the last handle with a byte below `bytes`. */
 static size_t first_dropped(const gpumem_buffer *buffer, size_t bytes) {
     const struct gm_chunk *chunks;
     gm_chunks_fn fn = buffer->resource->chunks;

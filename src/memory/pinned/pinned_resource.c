@@ -37,7 +37,7 @@ struct pinned_resource {
     size_t empty;           /* of slabs without a piece in use */
     char huge_reason[160];  /* of the latest slab that did not get reserved huge pages */
     unsigned warming;       /* threads that pin ahead */
-    int ends;               /* these are to stop */
+    int ends;               /* tells these to stop */
 };
 
 /* ---- Slabs; the lock is held but where said -------------------------------------------------- */
@@ -70,8 +70,8 @@ static struct gm_span *take_from_slabs(struct pinned_resource *p, size_t bytes, 
     return NULL;
 }
 
-/* Takes empty slabs out until at most `keep` bytes of them are left; the caller ends them. They are
- * pinned until then, and count. */
+/* Takes out empty slabs until at most `keep` bytes of them are left; the caller destroys them. They
+ * are pinned until then, and count. */
 static struct gm_slab *take_empty(struct pinned_resource *p, size_t keep) {
     struct gm_slab *taken = NULL, **at = &p->slabs;
     while (*at && p->empty > keep) {
@@ -119,8 +119,8 @@ static size_t round_up(size_t bytes, size_t unit) {
 }
 
 /*
- * The size of a slab that has room for `bytes`, taken from what the maximum leaves: whole huge
- * pages where they fit, else what is left of it. 0 when it leaves too little.
+ * The size of a slab with room for `bytes`, within what the maximum leaves: whole huge pages if
+ * they fit, else all that is left. 0 if that is too little.
  */
 static size_t take_room(struct pinned_resource *p, size_t bytes) {
     size_t least = p->options.slab_bytes,
@@ -153,7 +153,8 @@ static struct gm_span *find_place(struct pinned_resource *p, size_t bytes, size_
     return span;
 }
 
-/* The end of what find_place gave room for; `slab` NULL: there is none after all. Takes the lock.
+/* Completes a slab for which find_place reserved room; `slab` NULL: it could not be made. Takes the
+ * lock.
  */
 static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t size, int is_empty) {
     pthread_mutex_lock(&p->lock);
@@ -171,8 +172,8 @@ static void note_slab(struct pinned_resource *p, struct gm_slab *slab, size_t si
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A piece of a slab of `size` bytes. Without the lock: pinning takes long, and others can go on
- * with the slabs that there are. */
+/* A piece of a new slab of `size` bytes. Without the lock: pinning takes long, and others can use
+ * the existing slabs meanwhile. */
 static gpumem_status make_slab(struct pinned_resource *p, size_t size, size_t bytes,
                                size_t alignment, struct gm_span **span) {
     struct gm_slab *slab;
@@ -184,18 +185,19 @@ static gpumem_status make_slab(struct pinned_resource *p, size_t size, size_t by
     count_slab(p, size);
     *span = gm_spans_take(&slab->spans, bytes, alignment);
     note_slab(p, slab, size, !*span);
-    return *span ? GPUMEM_OK
-                 : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a piece of a slab");
+    return *span
+               ? GPUMEM_OK
+               : gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a piece of a slab");
 }
 
 static gpumem_status refuse(struct pinned_resource *p, size_t bytes) {
     pthread_mutex_lock(&p->lock);
     size_t pinned = p->pinned;
     pthread_mutex_unlock(&p->lock);
-    return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY,
-                   "a slab for %zu bytes would bring pinned memory from %zu over its maximum of "
-                   "%llu",
-                   bytes, pinned, (unsigned long long)p->options.maximum_bytes);
+    return gm_fail(
+        GPUMEM_ERROR_OUT_OF_CAPACITY,
+        "a slab for %zu bytes would bring pinned memory from %zu above its maximum of %llu", bytes,
+        pinned, (unsigned long long)p->options.maximum_bytes);
 }
 
 /* ---- The resource's functions ---------------------------------------------------------------- */
@@ -220,11 +222,12 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
                               gpumem_allocation *allocation) {
     struct pinned_resource *p = user;
     size_t bytes = request->bytes, alignment = request->alignment, size;
-    /* What is registered starts at a huge page; of what the driver allocates, a page is sure. */
+    /* Registered memory starts at a huge page; memory allocated by the driver at least at a
+     * page. */
     size_t sure = p->options.method == GPUMEM_PINNED_REGISTERED ? GM_SLAB_UNIT : PAGE;
     size_t slack = alignment > sure ? alignment : 0;
     if (bytes > SIZE_MAX / 2 || slack > SIZE_MAX / 4)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no machine has %zu bytes", bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "%zu bytes is too large", bytes);
     struct gm_span *span = find_place(p, bytes, alignment, slack, &size);
     if (!span) {
         gpumem_status status =
@@ -238,7 +241,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
 
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct pinned_resource *p = user;
-    (void)stream; /* not stream-ordered: nothing uses the memory any more */
+    (void)stream; /* not stream-ordered: the memory is no longer in use */
     struct gm_span *span = allocation->cookie;
     struct gm_slab *slab = span->owner->user;
     gm_meter_add(&p->resource->meter, GM_COMMITTED, span->bytes);
@@ -303,10 +306,10 @@ struct warming {
 };
 
 static void say_that_it_ended(void) {
-    gm_log(GPUMEM_LOG_WARNING, "pinning ahead of need ended: %s", gpumem_last_error()->message);
+    gm_log(GPUMEM_LOG_WARNING, "pinning ahead ended: %s", gpumem_last_error()->message);
 }
 
-/* One slab more, of at most `bytes` unless slabs are larger; 0 where there is no room. */
+/* One more slab, of at most `bytes` unless slabs are larger; 0 if there is no room. */
 static size_t warm_slab(struct pinned_resource *p, size_t bytes) {
     struct gm_slab *slab;
     size_t most = p->options.slab_bytes;
@@ -359,7 +362,8 @@ static gpumem_status start_warming(struct pinned_resource *p, size_t bytes) {
     pthread_mutex_lock(&p->lock);
     p->warming--;
     pthread_mutex_unlock(&p->lock);
-    return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create", "no thread to pin ahead");
+    return gm_fail_system(GPUMEM_ERROR_SYSTEM, error, "pthread_create",
+                          "cannot start a thread to pin ahead");
 }
 
 static void end_warming(struct pinned_resource *p) {
@@ -396,10 +400,11 @@ static gpumem_status settle_method(struct pinned_resource *p) {
     gpumem_pinned_options *o = &p->options;
     int registers = gm_device_attribute(p->device, CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 0);
     if (o->method == GPUMEM_PINNED_REGISTERED && !registers)
-        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "device %d registers no host memory (attribute HOST_REGISTER_SUPPORTED is "
-                       "0); choose GPUMEM_PINNED_ALLOCATED",
-                       p->device->ordinal);
+        return gm_fail(
+            GPUMEM_ERROR_NOT_SUPPORTED,
+            "device %d cannot register host memory (attribute HOST_REGISTER_SUPPORTED is "
+            "0); choose GPUMEM_PINNED_ALLOCATED",
+            p->device->ordinal);
     GM_REQUIRE(!o->huge_pages || (o->method != GPUMEM_PINNED_ALLOCATED &&
                                   !(o->flags & GPUMEM_PINNED_WRITE_COMBINED)),
                "pinned resource: the driver chooses the pages of memory that it allocates; "
@@ -407,15 +412,16 @@ static gpumem_status settle_method(struct pinned_resource *p) {
     if (o->huge_pages && !registers)
         snprintf(
             p->huge_reason, sizeof p->huge_reason,
-            "allocated by the driver, which chooses its pages: the device registers no memory");
+            "allocated by the driver, which chooses its pages: the device cannot register memory");
     if (o->method == GPUMEM_PINNED_AUTO) {
         int allocated = !registers || (o->flags & GPUMEM_PINNED_WRITE_COMBINED);
         o->method = allocated ? GPUMEM_PINNED_ALLOCATED : GPUMEM_PINNED_REGISTERED;
         size_t used = strlen(p->note);
         if (!registers)
-            snprintf(p->note + used, sizeof p->note - used,
-                     "%sallocated by the driver, which is slower: the device registers no memory",
-                     used ? "; " : "");
+            snprintf(
+                p->note + used, sizeof p->note - used,
+                "%sallocated by the driver, which is slower: the device cannot register memory",
+                used ? "; " : "");
     }
     GM_REQUIRE(o->method == GPUMEM_PINNED_REGISTERED || !o->numa_bind,
                "pinned resource: memory that the driver allocates cannot be bound to a node");
@@ -473,7 +479,7 @@ static gpumem_status create_slabs(gpumem_device *device, const gpumem_pinned_opt
     return GPUMEM_OK;
 }
 
-/* The driver's pool; or slabs, which say so, where there is none. Slabs cannot be shared. */
+/* The driver's pool, or, if there is none, slabs with a note. Slabs cannot be shared. */
 static gpumem_status create_pool(gpumem_device *device, const gpumem_pinned_options *given,
                                  gpumem_resource **resource) {
     int absent = 0;
@@ -502,11 +508,11 @@ gpumem_status gpumem_pinned_resource_create(gpumem_device *device,
     GM_REQUIRE((options.flags & ~(GPUMEM_PINNED_PORTABLE | GPUMEM_PINNED_WRITE_COMBINED)) == 0,
                "pinned resource: unknown flags 0x%x", options.flags);
     GM_REQUIRE(options.numa_bind || !options.numa_node,
-               "pinned resource: numa_node is %d, and numa_bind is not set", options.numa_node);
+               "pinned resource: numa_node is %d, but numa_bind is not set", options.numa_node);
     GM_REQUIRE((unsigned)options.pool <= GPUMEM_POOL_OWN, "pinned resource: unknown pool choice %d",
                (int)options.pool);
     GM_REQUIRE(!options.pool || options.method == GPUMEM_PINNED_POOL,
-               "pinned resource: `pool` is chosen, and the method is not GPUMEM_PINNED_POOL");
+               "pinned resource: `pool` is set, but the method is not GPUMEM_PINNED_POOL");
     GM_REQUIRE((unsigned)options.huge_pages <= GPUMEM_HUGE_PAGES_RESERVED,
                "pinned resource: unknown huge_pages %d", (int)options.huge_pages);
     GM_REQUIRE(!options.huge_pages || options.method != GPUMEM_PINNED_POOL,
@@ -552,8 +558,8 @@ gpumem_status gpumem_pinned_warm_up(gpumem_resource *resource, size_t bytes) {
     if (gm_pool_of(resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the resource is a pool of the driver",
                        call);
-    GM_REQUIRE(resource->ops.allocate == allocate, "%s: a %s resource is no pinned one", call,
-               resource->kind);
+    GM_REQUIRE(resource->ops.allocate == allocate, "%s: a %s resource is not a pinned resource",
+               call, resource->kind);
     struct pinned_resource *p = resource->user;
     GM_REQUIRE(!p->options.keep_nothing && !p->options.keep_bytes,
                "%s: the resource gives slabs back (keep_nothing, keep_bytes)", call);
@@ -565,10 +571,10 @@ gpumem_status gpumem_pinned_get_info(gpumem_resource *resource, gpumem_pinned_in
     GM_CHECK(resource, "gpumem_pinned_get_info");
     if (gm_pool_of(resource))
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "gpumem_pinned_get_info: the resource is a pool of the driver, which tells "
-                       "nothing of its pages; see gpumem_pool_get_info");
+                       "gpumem_pinned_get_info: the resource is a pool of the driver, which "
+                       "reports nothing about its pages; see gpumem_pool_get_info");
     GM_REQUIRE(resource->ops.allocate == allocate,
-               "gpumem_pinned_get_info: a %s resource is no pinned one", resource->kind);
+               "gpumem_pinned_get_info: a %s resource is not a pinned resource", resource->kind);
     gpumem_pinned_info filled = {.size = sizeof filled};
     fill_info(resource->user, &filled);
     return GM_RESULT_WRITE(gpumem_pinned_info, info, &filled);

@@ -40,14 +40,14 @@ static void *map_aligned(size_t bytes) {
         munmap(start, lead);
     if (tail)
         munmap(start + lead + bytes, tail);
-    (void)madvise(start + lead, bytes, MADV_HUGEPAGE); /* faster where given, not needed */
+    (void)madvise(start + lead, bytes, MADV_HUGEPAGE); /* faster if granted, not required */
     return start + lead;
 }
 
 /*
- * Keeps the memory out of forked children, before its first page is touched. A page that parent and
- * child share is copied when one of them writes, and the kernel decides who keeps the one that the
- * device reads; and of pages that it knows to be pinned, each fork copies all, huge ones included.
+ * Keeps the memory out of forked children, before its first page is touched. A page shared by
+ * parent and child is copied when one of them writes, and the kernel decides which keeps the one
+ * that the device reads; and each fork copies all pages known to be pinned, including huge ones.
  */
 static int keep_from_children(void *base, size_t bytes) {
     return madvise(base, bytes, MADV_DONTFORK) == 0 ? 0 : errno;
@@ -70,7 +70,8 @@ static int touch(gpumem_device *device, const struct gm_slab_settings *settings,
                              : gm_touch_measured(device, slab->base, slab->bytes, way);
 }
 
-/* Whoever stores where a node has no memory left is killed; the kernel's own way says so. */
+/* A store to a node without memory left kills the process; populating through the kernel returns an
+ * error. */
 static enum gm_touch_way way_of(const struct gm_slab_settings *settings,
                                 const struct gm_slab *slab) {
     if (slab->huge)
@@ -90,7 +91,7 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
     int error = touch(device, settings, slab, way_of(settings, slab));
     if (error)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, error, "madvise",
-                              "no %zu bytes of host memory to pin", slab->bytes);
+                              "no memory to pin %zu bytes", slab->bytes);
     const gpumem_driver_api *cu = device->cu;
     CUresult result = cu->cuMemHostRegister_v2(slab->base, slab->bytes,
                                                CU_MEMHOSTREGISTER_DEVICEMAP |
@@ -98,13 +99,13 @@ static gpumem_status fill_registered(gpumem_device *device, const struct gm_slab
     if (result != CUDA_SUCCESS) {
         gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostRegister",
                                                "cannot pin %zu bytes of host memory", slab->bytes);
-        (void)cu->cuMemHostUnregister(slab->base); /* if it was registered all the same */
+        (void)cu->cuMemHostUnregister(slab->base); /* if it was registered nevertheless */
         return status;
     }
     return GPUMEM_OK;
 }
 
-/* Of memory that is mapped; unmapped where that fails. */
+/* For mapped memory, which is unmapped on failure. */
 static gpumem_status pin_mapped(gpumem_device *device, const struct gm_slab_settings *settings,
                                 struct gm_slab *slab) {
     slab->registered = 1;
@@ -124,11 +125,11 @@ static gpumem_status make_registered(gpumem_device *device, const struct gm_slab
     slab->base = map_aligned(slab->bytes);
     if (!slab->base)
         return gm_fail_system(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, errno, "mmap",
-                              "no %zu bytes of host memory to pin", slab->bytes);
+                              "no memory to pin %zu bytes", slab->bytes);
     return pin_mapped(device, settings, slab);
 }
 
-/* Whether it was made: whatever is in the way, other pages are tried next, and the reason stays. */
+/* Whether it was made: on any failure other pages are tried next, and the reason is kept. */
 static int make_huge(gpumem_device *device, const struct gm_slab_settings *settings,
                      struct gm_slab *slab) {
     struct gm_error_record saved;
@@ -153,8 +154,8 @@ static gpumem_status make_allocated(gpumem_device *device, const struct gm_slab_
     CUresult result = cu->cuMemHostAlloc(&slab->base, slab->bytes, flags);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    gpumem_status status = gm_cu_fail_host(cu, result, "cuMemHostAlloc",
-                                           "no %zu bytes of pinned host memory", slab->bytes);
+    gpumem_status status = gm_cu_fail_host(
+        cu, result, "cuMemHostAlloc", "cannot get %zu bytes of pinned host memory", slab->bytes);
     if (slab->base && cu->cuMemFreeHost(slab->base) != CUDA_SUCCESS)
         gm_meter_quarantine_memory(&device->meter, slab->bytes);
     return status;
@@ -165,7 +166,7 @@ static int give_back(gpumem_device *device, const struct gm_slab *slab) {
     if (!slab->registered)
         return device->cu->cuMemFreeHost(slab->base) == CUDA_SUCCESS ? 0 : -1;
     if (device->cu->cuMemHostUnregister(slab->base) != CUDA_SUCCESS)
-        return -1; /* the device may still reach it: it must not become someone else's memory */
+        return -1; /* the device may still access it: the addresses must not be reused */
     munmap(slab->base, slab->bytes);
     return 0;
 }
@@ -176,7 +177,7 @@ gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_setting
     if (!made)
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
     made->bytes = bytes;
-    /* Reserved huge pages are set aside: what else is left of the host's memory does not matter. */
+    /* Reserved huge pages are separate: the rest of the host's memory does not matter. */
     int huge = settings->reserved_huge_pages && make_huge(device, settings, made);
     gpumem_status status = huge ? GPUMEM_OK : gm_pinning_begin(bytes);
     if (status == GPUMEM_OK && !huge) {
@@ -193,7 +194,7 @@ gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_setting
     CUresult result = cu->cuMemHostGetDevicePointer_v2(&made->device_base, made->base, 0);
     if (result != CUDA_SUCCESS)
         status = gm_cu_fail(cu, result, "cuMemHostGetDevicePointer",
-                            "device %d does not reach pinned memory", device->ordinal);
+                            "device %d cannot access pinned memory", device->ordinal);
     else if (gm_spans_init(&made->spans, (uintptr_t)made->base, bytes) != 0)
         status = gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a slab");
     if (status != GPUMEM_OK) {

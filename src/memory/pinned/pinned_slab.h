@@ -1,11 +1,11 @@
-/* Slabs of pinned host memory: made fast, cut up by base/spans. */
+/* Slabs of pinned host memory: made fast, divided by base/spans. */
 #ifndef GM_MEMORY_PINNED_SLAB_H
 #define GM_MEMORY_PINNED_SLAB_H
 
 #include "base/spans.h"
 #include "memory/core/objects.h"
 
-/* Slabs begin at multiples of this, the size of a huge page, and end there where they may. */
+/* Slabs begin at multiples of this, the size of a huge page, and end at them where possible. */
 #define GM_SLAB_UNIT ((size_t)2 << 20)
 
 struct gm_slab_settings {
@@ -22,7 +22,7 @@ struct gm_slab {
     CUdeviceptr device_base;
     int registered;   /* or allocated by the driver */
     int huge;         /* in reserved huge pages */
-    char reason[160]; /* why it is not, where that was asked for */
+    char reason[160]; /* why not, if requested */
     struct gm_spans spans;
     struct gm_slab *next;
 };
@@ -31,10 +31,10 @@ struct gm_slab {
 gpumem_status gm_slab_create(gpumem_device *device, const struct gm_slab_settings *settings,
                              size_t bytes, struct gm_slab **slab);
 
-/* All pieces are free. 0, or -1 when the driver kept it: it then stays mapped. */
+/* All pieces must be free. 0, or -1 if the driver refused: it then stays mapped. */
 int gm_slab_destroy(gpumem_device *device, struct gm_slab *slab);
 
-/* CPUs that this thread may use, at most 16: more threads do not pin faster. */
+/* The CPUs that this thread may use, at most 16: more threads do not pin faster. */
 unsigned gm_slab_default_threads(void);
 
 #endif

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Parts so large that starting the threads is little of their time, and so few that what is tried
- * takes half of the smallest slab at most. */
+/* Parts are large enough that starting the threads is a small share of their time, and few enough
+ * that the trials take at most half of the smallest slab. */
 #define LEAST  ((size_t)4 << 30)
 #define PART   ((size_t)256 << 20)
 #define ROUNDS ((size_t)2)
@@ -21,11 +21,11 @@ static size_t least = LEAST, part = PART;
 /* Nothing else is locked under it. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Of one machine and affinity; a process meets few. */
+/* For one machine and affinity; a process has few. */
 struct known {
     char key[512];
     unsigned threads;
-    gpumem_measured measured; /* NEVER: looked for, and not found */
+    gpumem_measured measured; /* NEVER: searched for, and not found */
 };
 static struct known known[8];
 static size_t known_count;
@@ -49,7 +49,7 @@ static void cpu_name(char *name, size_t room) {
         fclose(file);
 }
 
-/* What the number depends on, in words. */
+/* What the number depends on, as text. */
 static void write_key(const gpumem_device *device, char *key, size_t room) {
     char cpu[128], gpu[128] = "unknown";
     cpu_name(cpu, sizeof cpu);
@@ -114,7 +114,7 @@ static void remember(const char *key, unsigned threads, gpumem_measured measured
     pthread_mutex_unlock(&lock);
 }
 
-/* Whether the process has asked itself already; then *threads and *measured are the answer. */
+/* Whether the process already knows the answer, which *threads and *measured then receive. */
 static int recall(const char *key, unsigned *threads, gpumem_measured *measured) {
     pthread_mutex_lock(&lock);
     const struct known *at = find(key);
@@ -181,8 +181,8 @@ static uint64_t now(void) {
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Touches the first parts by different numbers of threads; of each its best time counts, since what
- * disturbs only adds. How much was touched is added to *done. 0 or an errno. */
+/* Touches the first parts with different numbers of threads; the best time of each counts, because
+ * disturbances only add. Adds the bytes touched to *done. 0 or an errno. */
 static int measure(unsigned char *base, enum gm_touch_way way, size_t *done, unsigned *threads) {
     unsigned counts[GM_MOST_CANDIDATES];
     uint64_t best[GM_MOST_CANDIDATES];
@@ -212,7 +212,8 @@ int gm_touch_measured(gpumem_device *device, void *base, size_t bytes, enum gm_t
         return gm_touch(base, bytes, gm_touch_threads(device, &measured), way);
     write_key(device, key, sizeof key);
     unsigned threads = look_up(key, &measured);
-    /* One thread is no choice, and populating is done where memory is short, not where it is fast.
+    /* With one thread there is no choice, and populating is for when memory is short, not for
+     * speed.
      */
     if (measured == GPUMEM_MEASURED_NEVER && threads > 1 && way == GM_TOUCH_STORE &&
         ROUNDS * GM_MOST_CANDIDATES * part <= bytes) {

@@ -62,11 +62,12 @@ gpumem_status gpumem_graph_memory_set_attribute(gpumem_device *device,
     gpumem_status status = check(device, attribute, "gpumem_graph_memory_set_attribute");
     if (status != GPUMEM_OK)
         return status;
-    GM_REQUIRE(is_high(attribute), "gpumem_graph_memory_set_attribute: attribute %d is only read",
+    GM_REQUIRE(is_high(attribute), "gpumem_graph_memory_set_attribute: attribute %d is read-only",
                (int)attribute);
-    GM_REQUIRE(value == 0,
-               "gpumem_graph_memory_set_attribute: a high-water mark is set to 0, not to %llu",
-               (unsigned long long)value);
+    GM_REQUIRE(
+        value == 0,
+        "gpumem_graph_memory_set_attribute: a high-water mark can only be set to 0, not to %llu",
+        (unsigned long long)value);
     cuuint64_t given = 0;
     return run(device, device->cu->cuDeviceSetGraphMemAttribute, "cuDeviceSetGraphMemAttribute",
                attribute, &given);

@@ -1,4 +1,4 @@
-/* The driver's pools of host memory: which one a pinned resource uses. */
+/* Chooses the driver's pool of host memory for a pinned resource. */
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/host/numa.h"
@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* H200: a device has no access to a host pool by itself, neither to a new one nor to the default.
+/* On an H200 a device has no access to a host pool by default, neither to a new one nor to the
+ * default pool.
  */
 gpumem_status gm_pool_open_to_device(gpumem_device *device, CUmemoryPool pool) {
     CUmemAccessDesc access = {
@@ -23,12 +24,12 @@ gpumem_status gm_pool_open_to_device(gpumem_device *device, CUmemoryPool pool) {
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     return gm_cu_fail(device->cu, result, "cuMemPoolSetAccess",
-                      "device %d gets no access to the host pool", device->ordinal);
+                      "cannot give device %d access to the host pool", device->ordinal);
 }
 
 /* ---- Whether there are any ------------------------------------------------------------------- */
 
-/* 1 or 0, or -1 of a driver that knows no such attribute or does not answer. */
+/* 1 or 0, or -1 if the driver does not know the attribute or fails. */
 static int attribute_says(const gpumem_device *device, const gpumem_pinned_options *options) {
     return gm_device_attribute(device,
                                options->numa_bind
@@ -37,8 +38,8 @@ static int attribute_says(const gpumem_device *device, const gpumem_pinned_optio
                                -1);
 }
 
-/* A driver that is older than host pools says that the value is wrong, and one that is younger that
- * the attribute is 0. Everything else is no statement about pools as such. */
+/* A driver older than host pools reports an invalid value, a newer one the attribute as 0. Other
+ * errors say nothing about pools as such. */
 static int is_absent(const gpumem_device *device, const gpumem_pinned_options *options) {
     int code = gpumem_last_error()->driver_code;
     if (code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_FOUND)
@@ -77,10 +78,10 @@ static gpumem_status find(gpumem_device *device, gpumem_pool_choice choice,
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
     return gm_cu_fail(cu, result, current ? "cuMemGetMemPool" : "cuMemGetDefaultMemPool",
-                      "the driver names no pool of host memory");
+                      "the driver has no current pool of host memory");
 }
 
-/* Drivers before 13.0 have host pools, and no current one. */
+/* Drivers before 13.0 have host pools, but no current one. */
 static gpumem_status find_or_create(gpumem_device *device, const gpumem_pinned_options *options,
                                     struct gm_pool_settings *settings) {
     gpumem_status status = find(device, options->pool, settings);
@@ -92,13 +93,13 @@ static gpumem_status find_or_create(gpumem_device *device, const gpumem_pinned_o
     return create_own(device, options, settings);
 }
 
-/* Wishes that only a pool of one's own can have. */
+/* Options that only a new pool can have. */
 static int is_special(const gpumem_pinned_options *options) {
     return options->numa_bind || options->ipc || options->maximum_bytes || options->keep_bytes ||
            options->keep_nothing;
 }
 
-/* What is to be shared needs a node: location HOST with descriptors is refused, on H200. */
+/* A shared pool needs a node: an H200 refuses location HOST with descriptors. */
 static gpumem_status settle_node(const gpumem_device *device, gpumem_pinned_options *options) {
     if (!options->ipc || options->numa_bind)
         return GPUMEM_OK;
@@ -106,11 +107,10 @@ static gpumem_status settle_node(const gpumem_device *device, gpumem_pinned_opti
     if (node < 0)
         node = gm_numa_only();
     if (node < 0)
-        return gm_fail(
-            GPUMEM_ERROR_NOT_SUPPORTED,
-            "device %d does not say which NUMA node is nearest (attribute HOST_NUMA_ID), "
-            "and a pool that is shared needs one: set numa_bind and numa_node",
-            device->ordinal);
+        return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
+                       "device %d does not report the nearest NUMA node (attribute HOST_NUMA_ID), "
+                       "which a shared pool needs: set numa_bind and numa_node",
+                       device->ordinal);
     options->numa_bind = 1;
     options->numa_node = node;
     return GPUMEM_OK;
@@ -136,8 +136,8 @@ static gpumem_status check(const gpumem_pinned_options *options) {
     GM_REQUIRE(!options->slab_bytes && !options->touch_threads,
                "pinned resource: a pool has no slabs to size or touch");
     GM_REQUIRE(!is_special(options) || options->pool != GPUMEM_POOL_DEFAULT,
-               "pinned resource: the driver's default pool is not ours to change; choose "
-               "GPUMEM_POOL_OWN for a node, a maximum, what is kept or ipc");
+               "pinned resource: the driver's default pool must not be changed; choose "
+               "GPUMEM_POOL_OWN to set a node, a maximum, the bytes kept or ipc");
     return GPUMEM_OK;
 }
 

@@ -22,7 +22,7 @@ static uint64_t attribute(const struct gm_pool *p, CUmemPool_attribute which) {
     return result == CUDA_SUCCESS ? value : 0;
 }
 
-/* What the pool keeps is pinned already; the rest is asked for. */
+/* Memory that the pool keeps is already pinned; the rest is checked first. */
 static gpumem_status begin_pinning(const struct gm_pool *p, size_t bytes, size_t *pinned) {
     *pinned = 0;
     if (!p->settings.host)
@@ -38,14 +38,14 @@ static gpumem_status begin_pinning(const struct gm_pool *p, size_t bytes, size_t
     return status;
 }
 
-/* The driver says OUT_OF_MEMORY for both. */
+/* The driver reports OUT_OF_MEMORY for both. */
 static int is_over_maximum(const struct gm_pool *p, CUresult result, size_t bytes) {
     uint64_t maximum = p->settings.maximum;
     return result == CUDA_ERROR_OUT_OF_MEMORY && maximum &&
            (bytes > maximum || attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) > maximum - bytes);
 }
 
-/* Of host memory there are no nodes of graphs. */
+/* There are no graph nodes for host memory. */
 static int is_captured(const struct gm_pool *p, CUresult result, CUstream stream) {
     return p->settings.host &&
            (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_VALUE) &&
@@ -57,12 +57,12 @@ gpumem_status gm_pool_refuse(const struct gm_pool *p, CUresult result, const cha
     const gpumem_driver_api *cu = p->device->cu;
     if (is_captured(p, result, stream))
         return gm_cu_fail_as(GPUMEM_ERROR_NOT_SUPPORTED, cu, result, call,
-                             "the stream is captured, and the driver makes no graph node of host "
-                             "memory; allocate the %zu bytes before the capture",
+                             "the stream is capturing, and the driver makes no graph nodes for "
+                             "host memory; allocate the %zu bytes before the capture",
                              bytes);
     if (is_over_maximum(p, result, bytes))
         return gm_cu_fail_as(GPUMEM_ERROR_OUT_OF_CAPACITY, cu, result, call,
-                             "%zu bytes more would bring the %s over its maximum of %llu", bytes,
+                             "%zu more bytes would bring the %s above its maximum of %llu", bytes,
                              p->resource->kind, (unsigned long long)p->settings.maximum);
     if (p->settings.host)
         return gm_cu_fail_host(cu, result, call, "cannot get %zu bytes of pinned host memory",
@@ -71,7 +71,7 @@ gpumem_status gm_pool_refuse(const struct gm_pool *p, CUresult result, const cha
                       p->resource->kind, p->device->ordinal);
 }
 
-/* The legacy stream is asked first: the driver would refuse, and spoil the capture for it. */
+/* The legacy stream is queried first: the driver would refuse, and invalidate the capture. */
 static CUresult stream_allows(const struct gm_pool *p, CUstream stream) {
     return gm_is_legacy(stream) &&
                    gm_capture_state(p->device->cu, stream, NULL) == GM_CAPTURE_IMPLICIT
@@ -89,7 +89,7 @@ gpumem_status gm_pool_stream(struct gm_pool *p, CUstream *stream) {
         if (result == CUDA_SUCCESS) {
             p->stream = made;
         } else {
-            status = gm_cu_fail(cu, result, "cuStreamCreate", "device %d gives no stream",
+            status = gm_cu_fail(cu, result, "cuStreamCreate", "cannot create a stream on device %d",
                                 p->device->ordinal);
             if (made && cu->cuStreamDestroy_v2(made) != CUDA_SUCCESS)
                 gm_meter_quarantine(&p->device->meter, 0);
@@ -100,23 +100,23 @@ gpumem_status gm_pool_stream(struct gm_pool *p, CUstream *stream) {
     return status;
 }
 
-/* It may have taken effect: the driver reports earlier failures like this. */
+/* It may have taken effect: the driver reports earlier failures in this way. */
 void gm_pool_undo(struct gm_pool *p, CUdeviceptr made, size_t bytes, CUstream stream) {
     if (made && p->device->cu->cuMemFreeAsync(made, stream) != CUDA_SUCCESS)
         gm_meter_quarantine_memory(&p->resource->meter, bytes);
 }
 
-/* Memory of a graph is plain memory of the device, whatever pool it was asked of. */
+/* Graph memory is plain device memory, whatever pool it was requested from. */
 static gpumem_status refuse_capture(const struct gm_pool *p, CUstream stream) {
     if (!p->settings.managed ||
         gm_capture_state(p->device->cu, stream, NULL) != GM_CAPTURE_UNDER_WAY)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "the stream is captured, and the driver makes no graph node of managed memory; "
-                   "allocate before the capture");
+                   "the stream is capturing, and the driver makes no graph nodes for managed "
+                   "memory; allocate before the capture");
 }
 
-/* In order of the stream; for callers that name none the memory is there when this returns. */
+/* In order of the stream; for callers that name none the memory is usable when this returns. */
 static gpumem_status take(struct gm_pool *p, size_t bytes, CUstream wanted, CUdeviceptr *base) {
     const gpumem_driver_api *cu = p->device->cu;
     CUstream stream = wanted;
@@ -155,12 +155,13 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     struct gm_pool *p = user;
     if (p->settings.mapped)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "the pool belongs to another process, which alone allocates from it; import "
-                       "its buffers with gpumem_pool_import_buffer");
+                       "only its owner, another process, can allocate from the pool; import its "
+                       "buffers with gpumem_pool_import_buffer");
     size_t slack =
         request->alignment > GM_POOL_ALIGNMENT ? request->alignment - GM_POOL_ALIGNMENT : 0;
     if (request->bytes > SIZE_MAX - slack)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "no pool has %zu bytes", request->bytes);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_MEMORY, "%zu bytes is too large for a pool",
+                       request->bytes);
     size_t bytes = request->bytes + slack;
     CUdeviceptr base = 0;
     gpumem_status status = take(p, bytes, request->stream, &base);
@@ -181,7 +182,7 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return GPUMEM_OK;
 }
 
-/* Memory of a graph, which what is allocated during a capture is, belongs to no pool. */
+/* Memory allocated during a capture is graph memory, which belongs to no pool. */
 static int is_of_a_pool(const gpumem_driver_api *cu, CUdeviceptr base) {
     CUmemoryPool pool = NULL;
     return cu->cuPointerGetAttribute(&pool, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, base) ==
@@ -189,7 +190,7 @@ static int is_of_a_pool(const gpumem_driver_api *cu, CUdeviceptr base) {
            pool;
 }
 
-/* The driver's address, and in its lowest bit whether it was put off before. */
+/* The driver's address, with a flag in its lowest bit: deferred before. */
 #define PUT_OFF_BIT ((uintptr_t)1)
 
 static CUdeviceptr base_of(const gpumem_allocation *allocation) {
@@ -203,9 +204,9 @@ static int put_off(struct gm_pool *p, const gpumem_allocation *allocation, CUstr
 }
 
 /*
- * What a refusal means. A stream that captures takes back only what was allocated in that capture:
- * other memory waits until the capture has ended. Memory of a graph that has not run, or that was
- * spoilt, is not there: the graph has it, and nothing is lost.
+ * Handles a refusal. A capturing stream takes back only memory allocated in that capture: other
+ * memory waits until the capture has ended. Memory of a graph that has not run, or was invalidated,
+ * does not exist: it belongs to the graph, and nothing is lost.
  */
 enum outcome { GIVEN_BACK, PUT_OFF, KEPT_BY_DRIVER };
 
@@ -218,8 +219,8 @@ static enum outcome outcome_of(struct gm_pool *p, const gpumem_allocation *alloc
         return KEPT_BY_DRIVER;
     if (!is_of_a_pool(p->device->cu, base_of(allocation)))
         return GIVEN_BACK;
-    /* Put off also where no capture is seen: it may have ended since. What comes back from there is
-     * freed on a stream of ours, which never captures, so that a second refusal is final. */
+    /* Deferred even if no capture is seen: it may have ended since. Deferred memory is later freed
+     * on a stream of ours, which never captures, so a second refusal is final. */
     int again = ((uintptr_t)allocation->cookie & PUT_OFF_BIT) != 0;
     return !again && put_off(p, allocation, stream) == 0 ? PUT_OFF : KEPT_BY_DRIVER;
 }
@@ -230,7 +231,7 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
         gm_pool_import_end(p, base_of(allocation));
         return;
     }
-    if (stream == GPUMEM_STREAM_NONE) /* that of the allocation, which is there since then */
+    if (stream == GPUMEM_STREAM_NONE) /* that of the allocation, which exists since then */
         stream = p->stream;
     CUresult result = stream_allows(p, stream);
     if (result == CUDA_SUCCESS)
@@ -249,8 +250,8 @@ void gm_pool_freed(struct gm_pool *p, const gpumem_allocation *allocation, CUstr
         gm_meter_subtract(&p->resource->meter, GM_PINNED, allocation->committed_bytes);
 }
 
-/* Two buffers over one address of a mapped pool have streams of their own, and the driver's free
- * ends both: it comes after all of them, and in the order of none. */
+/* Two buffers at one address of a mapped pool have different streams, and the driver's free ends
+ * both: it comes after all of them, in the order of none. */
 static void properties(void *user, gpumem_resource_properties *out) {
     struct gm_pool *p = user;
     out->device_accessible = !p->settings.closed;
@@ -262,12 +263,12 @@ static void properties(void *user, gpumem_resource_properties *out) {
     memcpy(out->note, p->settings.note, sizeof out->note);
 }
 
-/* Of a pool of others we cannot say what part of its cache is ours. */
+/* It is unknown what part of a borrowed pool's cache is ours. */
 static void stats(void *user, gpumem_stats *out) {
     const struct gm_pool *p = user;
     if (!p->settings.own || p->settings.mapped)
         return;
-    struct gm_relaxed relaxed; /* these are called with nothing entered */
+    struct gm_relaxed relaxed; /* these are called without a context entered */
     gm_relax(&relaxed, p->device->cu);
     uint64_t reserved = attribute(p, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
@@ -284,7 +285,7 @@ static void trim(void *user, size_t keep_bytes) {
     struct gm_pool *p = user;
     if (!p->settings.own || p->settings.mapped)
         return;
-    /* The driver counts what is in use into what it keeps. */
+    /* The driver includes memory in use in what it keeps. */
     uint64_t used = attribute(p, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     size_t keep = keep_bytes > SIZE_MAX - used ? SIZE_MAX : keep_bytes + (size_t)used;
     (void)p->device->cu->cuMemPoolTrimTo(p->settings.pool, keep);
@@ -320,7 +321,7 @@ gpumem_status gm_pool_find(gpumem_resource *resource, const char *call, struct g
     if (strncmp(note, GM_NO_HOST_POOL, strlen(GM_NO_HOST_POOL)) == 0 ||
         strncmp(note, GM_NO_MANAGED_POOL, strlen(GM_NO_MANAGED_POOL)) == 0)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: %s", call, note);
-    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: a %s resource is no pool of the driver",
+    return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT, "%s: a %s resource is not a pool of the driver",
                    call, resource->kind);
 }
 
@@ -395,10 +396,10 @@ gpumem_status gm_pool_create(gpumem_device *device, const CUmemPoolProps *props,
         gpumem_status status =
             props->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA
                 ? gm_cu_fail(cu, result, "cuMemPoolCreate",
-                             "device %d gives no memory pool on NUMA node %d", device->ordinal,
-                             props->location.id)
-                : gm_cu_fail(cu, result, "cuMemPoolCreate", "device %d gives no such memory pool",
-                             device->ordinal);
+                             "device %d: cannot create a memory pool on NUMA node %d",
+                             device->ordinal, props->location.id)
+                : gm_cu_fail(cu, result, "cuMemPoolCreate",
+                             "device %d: cannot create such a memory pool", device->ordinal);
         gm_pool_discard(device, made);
         return status;
     }
@@ -450,8 +451,8 @@ static gpumem_status find_pool(gpumem_device *device, const gpumem_device_pool_o
     GM_REQUIRE((unsigned)options->pool <= GPUMEM_POOL_OWN, "device pool: unknown pool choice %d",
                (int)options->pool);
     GM_REQUIRE(!special || options->pool != GPUMEM_POOL_DEFAULT,
-               "device pool: the driver's default pool is not ours to change; choose "
-               "GPUMEM_POOL_OWN for a threshold, a maximum or ipc");
+               "device pool: the driver's default pool must not be changed; choose GPUMEM_POOL_OWN "
+               "to set a threshold, a maximum or ipc");
     GM_REQUIRE((unsigned)options->handle_type <= GPUMEM_HANDLE_FABRIC,
                "device pool: unknown handle type %d", (int)options->handle_type);
     GM_REQUIRE(!options->ipc || options->handle_type != GPUMEM_HANDLE_NONE,

@@ -1,4 +1,4 @@
-/* Who may use a pool of the driver, while it lives; and giving back what it keeps. */
+/* Access to a pool of the driver during its life, and trimming it. */
 #include "base/cancel.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -17,12 +17,12 @@ static CUmemAccess_flags access_of(const struct gm_pool *p, CUmemLocation locati
 
 static gpumem_status cannot_tell(const struct gm_pool *p, CUresult result, int ordinal) {
     return gm_cu_fail(p->device->cu, result, "cuMemPoolGetAccess",
-                      "cannot tell what device %d may do with the %s of device %d", ordinal,
+                      "cannot get the access of device %d to the %s of device %d", ordinal,
                       p->resource->kind, p->device->ordinal);
 }
 
-/* A device as the driver names it. What is the device's own must be reached by who gets access;
- * host and managed memory everybody reaches. */
+/* A device as the driver names it. A device that is given access must be able to reach the memory
+ * of another; host and managed memory is within reach of all. */
 static gpumem_status locate(const struct gm_pool *p, int ordinal, int gives, const char *call,
                             CUmemLocation *location) {
     int asks = gives && !p->settings.host && !p->settings.managed;
@@ -31,8 +31,8 @@ static gpumem_status locate(const struct gm_pool *p, int ordinal, int gives, con
 
 /* ---- Changing -------------------------------------------------------------------------------- */
 
-/* In one call, which is whole or nothing; a refusal that did its work, since the driver reports
- * earlier failures like that, is undone. */
+/* In one call, which is all or nothing; a refusal that took effect (the driver reports earlier
+ * failures in this way) is undone. */
 static gpumem_status change(struct gm_pool *p, const CUmemAccessDesc *wanted,
                             CUmemAccessDesc *before, size_t count) {
     const gpumem_driver_api *cu = p->device->cu;
@@ -46,9 +46,9 @@ static gpumem_status change(struct gm_pool *p, const CUmemAccessDesc *wanted,
     CUresult result = cu->cuMemPoolSetAccess(p->settings.pool, wanted, count);
     if (result == CUDA_SUCCESS)
         return GPUMEM_OK;
-    gpumem_status status =
-        gm_cu_fail(cu, result, "cuMemPoolSetAccess", "cannot change who uses the %s of device %d",
-                   p->resource->kind, p->device->ordinal);
+    gpumem_status status = gm_cu_fail(cu, result, "cuMemPoolSetAccess",
+                                      "cannot change the access to the %s of device %d",
+                                      p->resource->kind, p->device->ordinal);
     (void)cu->cuMemPoolSetAccess(p->settings.pool, before, count);
     return status;
 }
@@ -58,7 +58,7 @@ static gpumem_status enter_and_change(struct gm_pool *p, const CUmemAccessDesc *
     struct gm_current current;
     CUmemAccessDesc *before = calloc(count, sizeof *before);
     if (!before)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     gpumem_status status = gm_current_enter(&current, p->device);
     if (status == GPUMEM_OK) {
         status = change(p, wanted, before, count);
@@ -78,8 +78,7 @@ gpumem_status gpumem_pool_set_access(gpumem_resource *resource, int ordinal, gpu
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
     if (access == GPUMEM_ACCESS_READ)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the driver's pools give a device all access or none, not reading alone",
-                       call);
+                       "%s: the driver's pools support full access or none, not read-only", call);
     CUmemAccessDesc wanted = {.flags = gm_vmm_access_flags(access)};
     status = locate(p, ordinal, access != GPUMEM_ACCESS_NONE, call, &wanted.location);
     if (status != GPUMEM_OK)
@@ -115,7 +114,7 @@ static gpumem_status list_peers(const struct gm_pool *p, const int *peers, size_
     return GPUMEM_OK;
 }
 
-/* A device that is reached by no link has no access to lose, and the driver refuses to hear of it.
+/* A device without a link has no access to lose, and the driver refuses to set it.
  */
 static gpumem_status drop_unchanged(struct gm_pool *p, CUmemAccessDesc *wanted, size_t *count) {
     size_t kept = 0;
@@ -155,7 +154,7 @@ gpumem_status gpumem_pool_set_peers(gpumem_resource *resource, const int *peers,
                    peers[i]);
     CUmemAccessDesc *wanted = calloc((size_t)devices, sizeof *wanted);
     if (!wanted)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     size_t filled;
     status = list_peers(p, peers, count, call, wanted, &filled);
     if (status == GPUMEM_OK)
@@ -256,15 +255,15 @@ gpumem_status gpumem_pool_trim(gpumem_resource *resource, uint64_t keep_bytes) {
         return status;
     if (p->settings.mapped)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the pool belongs to another process, which alone gives it back", call);
+                       "%s: only its owner, another process, can trim the pool", call);
     status = gm_current_enter(&current, p->device);
     if (status != GPUMEM_OK)
         return status;
     CUresult result = p->device->cu->cuMemPoolTrimTo(p->settings.pool, (size_t)keep_bytes);
     if (result != CUDA_SUCCESS)
-        status = gm_cu_fail(p->device->cu, result, "cuMemPoolTrimTo",
-                            "the %s of device %d gives nothing back", p->resource->kind,
-                            p->device->ordinal);
+        status =
+            gm_cu_fail(p->device->cu, result, "cuMemPoolTrimTo", "cannot trim the %s of device %d",
+                       p->resource->kind, p->device->ordinal);
     gm_current_leave(&current);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What a snapshot says of a pool of the driver. */
+/* The description of a driver's pool in a snapshot. */
 #include "memory/core/describe.h"
 #include "memory/pool/pool.h"
 
@@ -11,7 +11,7 @@ static void describe_uuid(const struct gm_pool *p, struct gm_json *json) {
     gm_json_string(json, "uuid", p->settings.has_uuid ? text : NULL);
 }
 
-/* Addresses of another process's buffers, each of which several buffers here may be. */
+/* Addresses of another process's buffers; several buffers here may share each. */
 static void describe_imports(const struct gm_pool *p, struct gm_json *json) {
     gm_json_open(json, "imports", '[');
     for (const struct gm_pool_import *import = p->imports; import; import = import->next) {

@@ -1,4 +1,4 @@
-/* What a pool of the driver is, and its numbers. */
+/* Information about a pool of the driver, and its attributes. */
 #include "base/cancel.h"
 #include "base/options.h"
 #include "memory/core/current_context.h"
@@ -65,7 +65,7 @@ static gpumem_status find(gpumem_resource *resource, gpumem_pool_attribute attri
                "%s: there is no attribute %d", call, (int)attribute);
     if ((*pool)->settings.mapped)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "%s: the pool belongs to another process, which alone has its attributes",
+                       "%s: only its owner, another process, can use the attributes of the pool",
                        call);
     return GPUMEM_OK;
 }
@@ -116,12 +116,12 @@ gpumem_status gpumem_pool_set_attribute(gpumem_resource *resource, gpumem_pool_a
         return status;
     int high = attribute == GPUMEM_POOL_RESERVED_HIGH || attribute == GPUMEM_POOL_USED_HIGH;
     GM_REQUIRE(high || is_flag(attribute) || attribute == GPUMEM_POOL_RELEASE_THRESHOLD,
-               "gpumem_pool_set_attribute: attribute %d is only read", (int)attribute);
+               "gpumem_pool_set_attribute: attribute %d is read-only", (int)attribute);
     GM_REQUIRE(!is_flag(attribute) || value <= 1,
                "gpumem_pool_set_attribute: attribute %d is 0 or 1, not %llu", (int)attribute,
                (unsigned long long)value);
     GM_REQUIRE(!high || value == 0,
-               "gpumem_pool_set_attribute: a high-water mark is set to 0, not to %llu",
+               "gpumem_pool_set_attribute: a high-water mark can only be set to 0, not to %llu",
                (unsigned long long)value);
     union number number = {.wide = value};
     if (is_flag(attribute))

@@ -1,12 +1,12 @@
 /*
  * Allocation and free of device memory from a pool on one stream: what most programs do most of the
- * time. The driver calls are the two that do the work and those that keep out of captures; what is
- * counted is the thread's own, and buffer objects are used again.
+ * time. The driver calls are the two that do the work and those that protect captures; counts are
+ * per thread, and buffer objects are reused.
  *
- * The context is not asked for where a stream is named: the driver takes the stream's own, whatever
- * is current, if anything (recorded on H200: tests/parity, beside/without-context, states/pool-*).
- * A driver that does not is asked again the usual way. The capture mode cannot be left alone: while
- * a stream captures, both calls are unsafe on any other one, and spoil that capture (recorded:
+ * The context is not entered if a stream is named: the driver uses the stream's own, whatever is
+ * current, if anything (recorded on H200: tests/parity, beside/without-context, states/pool-*). If
+ * a driver does not, the general path is used. The capture mode must be relaxed: while a stream is
+ * capturing, both calls are unsafe on any other one, and invalidate that capture (recorded:
  * capture/unsafe-*); and another thread can begin one at any time.
  */
 #include "memory/pool/pool.h"
@@ -19,13 +19,13 @@
 #include "memory/object/buffer.h"
 #include "memory/object/thread_counts.h"
 
-/* Held-back frees are worked off by the usual way. */
+/* Deferred frees are processed by the general path. */
 static int is_calm(const gpumem_device *device) {
     return atomic_load_explicit(&device->deferred_count, memory_order_relaxed) == 0;
 }
 
-/* The default stream is the current context's, and not to be touched while a blocking stream
- * captures; the per-thread one needs to be remembered with its thread. */
+/* The default stream is that of the current context, and must not be touched while a blocking
+ * stream is capturing; the per-thread one must be remembered with its thread. */
 static int is_usable(const gpumem_device *device, CUstream stream) {
     CUcontext now = NULL;
     if (stream == CU_STREAM_PER_THREAD || stream == GPUMEM_STREAM_NONE)
@@ -35,7 +35,7 @@ static int is_usable(const gpumem_device *device, CUstream stream) {
             gm_capture_state(device->cu, stream, NULL) != GM_CAPTURE_IMPLICIT);
 }
 
-/* The driver wants the context, and did nothing: it looks at that before it looks at anything. */
+/* The driver requires the context, and did nothing: it checks that first. */
 static int wants_context(CUresult result) {
     return result == CUDA_ERROR_INVALID_CONTEXT || result == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
@@ -83,7 +83,7 @@ static gpumem_buffer *allocate(gpumem_resource *resource, size_t bytes, CUstream
     CUresult result = take(p, bytes, stream, &made);
     if (result != CUDA_SUCCESS) {
         gm_spare_give(buffer);
-        if (made || !wants_context(result)) /* what came in spite of that goes back */
+        if (made || !wants_context(result)) /* frees memory that was provided nevertheless */
             *refusal = refused(p, result, made, bytes, stream);
         return NULL;
     }
@@ -110,7 +110,7 @@ static gpumem_buffer *try_allocate(gpumem_resource *resource, size_t bytes,
 
 /* ---- Freeing --------------------------------------------------------------------------------- */
 
-/* The driver did not take it back. The error on record is the caller's. */
+/* The driver did not take it back. The recorded error belongs to the caller. */
 static void settle_refused(struct gm_pool *p, const gpumem_allocation *allocation, CUstream stream,
                            CUresult result) {
     struct gm_error_record saved;
@@ -131,7 +131,7 @@ static int give_back(gpumem_buffer *buffer, struct gm_tally_cell *cell) {
     CUstream stream = buffer->waits[0].stream;
     if (!is_usable(p->device, stream))
         return 0;
-    gm_roll_remove(buffer); /* the memory is somebody else's as soon as the driver has it */
+    gm_roll_remove(buffer); /* once the driver has the memory, it can be reused */
     struct gm_relaxed relaxed;
     gm_relax(&relaxed, cu);
     CUresult result = cu->cuMemFreeAsync((CUdeviceptr)(uintptr_t)buffer->allocation.cookie, stream);
@@ -147,7 +147,7 @@ static int give_back(gpumem_buffer *buffer, struct gm_tally_cell *cell) {
     return 1;
 }
 
-/* One owner and one stream, of which nothing is marked; nobody waits for it or is to be told. */
+/* One owner and one stream, without a mark; no waiters and no watches. */
 static int try_free(gpumem_buffer *buffer, CUstream stream) {
     gpumem_resource *resource = buffer->resource;
     const struct gm_wait *home = &buffer->inline_waits[0];
@@ -161,8 +161,8 @@ static int try_free(gpumem_buffer *buffer, CUstream stream) {
     return cell && give_back(buffer, cell);
 }
 
-/* Host memory is pinned, and counts in more places; managed memory is refused to captures, and the
- * CPU has it too; what others allocated ends in other ways. */
+/* Host memory is pinned, and counted in more places; managed memory is refused to captures, and is
+ * shared with the CPU; memory of other processes is released differently. */
 void gm_pool_quicken(struct gm_pool *p) {
     static const struct gm_quick_ops ops = {.try_allocate = try_allocate, .try_free = try_free};
     if (p->settings.host || p->settings.managed || p->settings.mapped)

@@ -1,4 +1,4 @@
-/* Mapped pools by UUID. The registry owns nothing: a resource leaves it at its end. */
+/* Mapped pools by UUID. The registry owns nothing: a resource leaves it when destroyed. */
 #include "base/cancel.h"
 #include "memory/core/driver_error.h"
 #include "memory/pool/pool.h"
@@ -18,7 +18,7 @@ static struct gm_pool *find(const gpumem_library *library, const unsigned char u
     return p;
 }
 
-/* What the pool calls itself must not change any more: it takes the name, or has it already. */
+/* A pool's UUID must not change later: it takes this one, or already has it. */
 static gpumem_status take_name(struct gm_pool *p, const unsigned char uuid[16]) {
     pthread_mutex_lock(&p->lock);
     struct gm_pool_settings *s = &p->settings;
@@ -41,8 +41,8 @@ gpumem_status gpumem_pool_register(gpumem_resource *resource, const unsigned cha
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(uuid && !is_zero(uuid), "gpumem_pool_register: no UUID is given");
-    GM_REQUIRE(p->settings.mapped, "gpumem_pool_register: only the pools of other processes are "
-                                   "registered");
+    GM_REQUIRE(p->settings.mapped,
+               "gpumem_pool_register: only pools of other processes can be registered");
     status = take_name(p, uuid);
     if (status != GPUMEM_OK)
         return status;

@@ -30,7 +30,7 @@ static gpumem_status export_descriptor(struct gm_pool *p) {
         &made, p->settings.pool, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result != CUDA_SUCCESS) {
         gpumem_status status = refused(p, result);
-        if (made >= 0) /* it was made all the same */
+        if (made >= 0) /* it was created nevertheless */
             close(made);
         return status;
     }
@@ -62,7 +62,7 @@ static gpumem_status export_once(struct gm_pool *p) {
 static gpumem_status may_export(const struct gm_pool *p) {
     if (p->settings.mapped)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "the pool belongs to another process, which alone exports it");
+                       "only its owner, another process, can export the pool");
     if (p->settings.handle_type == GPUMEM_HANDLE_NONE)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
                        "the %s was not made for sharing; create it with ipc", p->resource->kind);
@@ -102,7 +102,7 @@ gpumem_status gpumem_pool_get_share_handle(gpumem_resource *resource,
     };
     if (filled.descriptor >= 0 && !gm_kept_file_is_open(&p->descriptor))
         return gm_fail_system(GPUMEM_ERROR_SYSTEM, EBADF, "fstat",
-                              "descriptor %d of the pool was closed by somebody else",
+                              "descriptor %d of the pool was closed by other code",
                               filled.descriptor);
     memcpy(filled.fabric, p->fabric.data, sizeof filled.fabric);
     memcpy(filled.uuid, s->uuid, sizeof filled.uuid);
@@ -118,11 +118,11 @@ static gpumem_status read_handle(const gpumem_pool_share_handle *given,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(handle->type == GPUMEM_HANDLE_POSIX_FD || handle->type == GPUMEM_HANDLE_FABRIC,
-               "gpumem_pool_from_share_handle: a pool is no handle of type %d", (int)handle->type);
+               "gpumem_pool_from_share_handle: a pool has no handle of type %d", (int)handle->type);
     GM_REQUIRE((unsigned)handle->location <= GPUMEM_LOCATION_HOST_NUMA,
                "gpumem_pool_from_share_handle: no pool is at location %d", (int)handle->location);
     GM_REQUIRE(handle->type == GPUMEM_HANDLE_FABRIC || handle->descriptor >= 0,
-               "gpumem_pool_from_share_handle: %d is no descriptor", handle->descriptor);
+               "gpumem_pool_from_share_handle: %d is not a descriptor", handle->descriptor);
     return GPUMEM_OK;
 }
 
@@ -136,13 +136,13 @@ static gpumem_status import_from(gpumem_device *device, void *handle,
     }
     gpumem_status status =
         gm_cu_fail(device->cu, result, "cuMemPoolImportFromShareableHandle",
-                   "device %d does not take the handle for a pool", device->ordinal);
+                   "device %d does not accept the handle as a pool", device->ordinal);
     gm_pool_discard(device, made);
     return status;
 }
 
-/* The driver sees a duplicate: of its own accord it may keep or close what it is given. One that it
- * closed is not closed a second time, since the number may be somebody else's by then. */
+/* The driver gets a duplicate, because it may keep or close what it is given. One that it closed is
+ * not closed a second time: the number may belong to other code by then. */
 static gpumem_status import_descriptor(gpumem_device *device, int fd, CUmemoryPool *pool) {
     struct gm_kept_file file = GM_NO_KEPT_FILE;
     int own = gm_fd_duplicate(fd);
@@ -168,14 +168,13 @@ static gpumem_status import_pool(gpumem_device *device, const gpumem_pool_share_
     return import_from(device, &fabric, CU_MEM_HANDLE_TYPE_FABRIC, pool);
 }
 
-/* What the driver says of the thing that was asked, in contrast to memory that has run out, or a
- * device that is lost. */
+/* Errors about the request itself, in contrast to running out of memory, or a lost device. */
 static int is_verdict(int code) {
     return code == CUDA_ERROR_INVALID_VALUE || code == CUDA_ERROR_INVALID_DEVICE ||
            code == CUDA_ERROR_NOT_SUPPORTED || code == CUDA_ERROR_NOT_PERMITTED;
 }
 
-/* Without access for the device the CPU still has the memory. */
+/* Without access for the device the CPU can still use the memory. */
 static gpumem_status open_import(gpumem_device *device, struct gm_pool_settings *settings) {
     if (!settings->host)
         return GPUMEM_OK;
@@ -239,7 +238,7 @@ gpumem_status gpumem_pool_from_share_handle(gpumem_device *device,
 
 /* ---- Exporting a buffer ---------------------------------------------------------------------- */
 
-/* A cache cuts the pool's allocations; the library's wrappers hand them on as they are. */
+/* A cache divides the pool's allocations; the library's wrappers pass them on unchanged. */
 struct gm_pool *gm_pool_behind(const gpumem_buffer *buffer) {
     const gpumem_resource *resource = buffer->resource;
     while (resource->upstream && !resource->apart && !resource->fast)
@@ -269,11 +268,11 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
     struct gm_pool *p = inner ? gm_pool_behind(inner) : NULL;
     if (!p || inner->allocation.pointer != buffer->allocation.pointer)
         return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                       "a buffer of the %s resource is none of a pool of the driver",
+                       "a buffer of the %s resource is not one of a pool of the driver",
                        buffer->resource->kind);
     CUdeviceptr base = (CUdeviceptr)(uintptr_t)inner->allocation.cookie;
     CUmemPoolPtrExportData data = {{0}};
-    gpumem_status status = export_pool(p); /* which the driver wants before */
+    gpumem_status status = export_pool(p); /* which the driver requires first */
     if (status == GPUMEM_OK)
         status = export_pointer(p, base, &data);
     if (status != GPUMEM_OK)
@@ -291,44 +290,44 @@ gpumem_status gpumem_pool_export_buffer(gpumem_buffer *buffer, gpumem_pool_share
 
 /* ---- Importing a buffer ---------------------------------------------------------------------- */
 
-/* Its size is the other process's word until the driver says more. */
+/* Its size is only the other process's claim, to be checked with the driver. */
 static gpumem_status check_size(const struct gm_pool *p, CUdeviceptr base, uint64_t wanted) {
     const gpumem_driver_api *cu = p->device->cu;
     size_t bytes = 0;
     CUresult result = cu->cuPointerGetAttribute(&bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, base);
     if (result != CUDA_SUCCESS && !is_verdict((int)result))
         return gm_cu_fail(cu, result, "cuPointerGetAttribute",
-                          "cannot tell the size of received memory");
+                          "cannot get the size of received memory");
     if (result != CUDA_SUCCESS || wanted <= bytes)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_DATA,
-                   "the buffer is said to end at %llu bytes, and what was received has %zu",
+                   "the buffer should end at %llu bytes, but the received memory has %zu",
                    (unsigned long long)wanted, bytes);
 }
 
-/* Where it is, too. */
+/* So is its location. */
 static gpumem_status check_place(const struct gm_pool *p, CUdeviceptr base) {
     const gpumem_driver_api *cu = p->device->cu;
     unsigned type = 0;
     int ordinal = -1;
     CUresult result = cu->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base);
     if (result == CUDA_SUCCESS && (type == CU_MEMORYTYPE_HOST) != (p->settings.host != 0))
-        return gm_fail(GPUMEM_ERROR_DATA, "the pool was received as one of %s memory, and is not",
+        return gm_fail(GPUMEM_ERROR_DATA, "the pool was received as one of %s memory, but is not",
                        p->settings.host ? "host" : "device");
     if (result == CUDA_SUCCESS && !p->settings.host)
         result = cu->cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, base);
     if (result == CUDA_SUCCESS && ordinal >= 0 && ordinal != p->device->handle)
-        return gm_fail(GPUMEM_ERROR_NO_DEVICE,
-                       "the memory is on device %d, and is to be used on device %d", ordinal,
-                       p->device->handle);
+        return gm_fail(GPUMEM_ERROR_NO_DEVICE, "the memory is on device %d, not on device %d",
+                       ordinal, p->device->handle);
     if (result == CUDA_SUCCESS || is_verdict((int)result))
         return GPUMEM_OK;
-    return gm_cu_fail(cu, result, "cuPointerGetAttribute", "cannot tell where received memory is");
+    return gm_cu_fail(cu, result, "cuPointerGetAttribute",
+                      "cannot get the location of received memory");
 }
 
-/* Nothing uses the address any more, and nothing else is on the stream: there is no work to wait
- * for. Afterwards it is gone, so that the same buffer can be imported anew, and the other process
- * may free it. The pool's lock is held. */
+/* The address is no longer in use, and nothing else is on the stream: there is no work to wait for.
+ * Afterwards it is gone, so the same buffer can be imported again, and the other process may free
+ * it. The pool's lock is held. */
 static void give_back(struct gm_pool *p, CUdeviceptr base) {
     const gpumem_driver_api *cu = p->device->cu;
     if (cu->cuMemFreeAsync(base, p->stream) != CUDA_SUCCESS)
@@ -348,7 +347,7 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
         *base = made;
         return GPUMEM_OK;
     }
-    /* A host pool's pointer is imported once on an H200, a device pool's as often as one likes. */
+    /* An H200 imports a host pool's pointer only once, a device pool's any number of times. */
     struct gm_pool_import *same = result == CUDA_ERROR_ALREADY_MAPPED ? p->imports : NULL;
     while (same && memcmp(&same->data, &data, sizeof data) != 0)
         same = same->next;
@@ -358,8 +357,8 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
     }
     gpumem_status status = gm_cu_fail_as(
         result == CUDA_ERROR_INVALID_VALUE ? GPUMEM_ERROR_DATA : gm_status_of(result), cu, result,
-        "cuMemPoolImportPointer", "what was received is no exported buffer of this pool");
-    /* Where it took effect all the same, another buffer may be over the address. */
+        "cuMemPoolImportPointer", "the received data is not an exported buffer of this pool");
+    /* If it took effect nevertheless, another buffer may be at the address. */
     struct gm_pool_import *known = p->imports;
     while (known && known->base != made)
         known = known->next;
@@ -368,8 +367,8 @@ static gpumem_status import_pointer(struct gm_pool *p, const gpumem_pool_share_b
     return status;
 }
 
-/* Counts one more buffer over what is imported. The pool's lock is held; `fresh` becomes part of
- * the list or stays the caller's. */
+/* Counts one more buffer at an imported address. The pool's lock is held; `fresh` becomes part of
+ * the list or remains the caller's. */
 static gpumem_status attach(struct gm_pool *p, const gpumem_pool_share_buffer *shared,
                             struct gm_pool_import **fresh, CUdeviceptr *base) {
     gpumem_status status = import_pointer(p, shared, base);
@@ -440,7 +439,7 @@ gpumem_status gm_pool_import(struct gm_pool *p, const gpumem_pool_share_buffer *
     return status;
 }
 
-/* A pool that does not know its own name takes all. */
+/* A pool with an unknown UUID accepts all. */
 static int is_other_pool(struct gm_pool *p, const unsigned char uuid[16]) {
     pthread_mutex_lock(&p->lock);
     int other = p->settings.has_uuid && memcmp(uuid, p->settings.uuid, 16) != 0;
@@ -455,7 +454,7 @@ static gpumem_status read_shared(struct gm_pool *p, const gpumem_pool_share_buff
     if (status != GPUMEM_OK)
         return status;
     if (!shared->bytes || shared->bytes > SIZE_MAX / 2 || shared->offset > SIZE_MAX / 2)
-        return gm_fail(GPUMEM_ERROR_DATA, "a buffer of %llu bytes at %llu cannot be",
+        return gm_fail(GPUMEM_ERROR_DATA, "a buffer of %llu bytes at %llu is impossible",
                        (unsigned long long)shared->bytes, (unsigned long long)shared->offset);
     if (is_other_pool(p, shared->pool))
         return gm_fail(GPUMEM_ERROR_DATA,
@@ -475,7 +474,7 @@ gpumem_status gpumem_pool_import_buffer(gpumem_resource *resource,
     if (status != GPUMEM_OK)
         return status;
     GM_REQUIRE(buffer, "gpumem_pool_import_buffer: buffer is NULL");
-    GM_REQUIRE(p->settings.mapped, "gpumem_pool_import_buffer: the pool is not one of another "
+    GM_REQUIRE(p->settings.mapped, "gpumem_pool_import_buffer: the pool is not that of another "
                                    "process; import it with gpumem_pool_from_share_handle");
     status = read_shared(p, given, &shared);
     gpumem_buffer *made;

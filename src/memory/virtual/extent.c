@@ -34,12 +34,12 @@ static gpumem_status make_room(struct gm_extent *extent, size_t count) {
     size_t room = extent->room, given_room = extent->room;
     if (!GM_RESERVE(extent->chunks, room, wanted) ||
         (extent->given && !GM_RESERVE(extent->given, given_room, wanted)))
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", wanted);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", wanted);
     extent->room = room;
     return GPUMEM_OK;
 }
 
-/* Unmaps chunks that were mapped from `address` on, the last first. What stays mapped is counted.
+/* Unmaps chunks mapped from `address` on, the last first. What remains mapped is counted.
  */
 static void unmap_chunks(struct gm_extent *extent, CUdeviceptr address,
                          const struct gm_chunk *chunks, size_t count) {
@@ -53,8 +53,8 @@ static void unmap_chunks(struct gm_extent *extent, CUdeviceptr address,
     }
 }
 
-/* Gives mapped chunks their access, in one call for each run that has the same. `index` is that of
- * the first. */
+/* Sets the access of mapped chunks, in one call for each run with the same. `index` is that of the
+ * first. */
 static gpumem_status give_access(struct gm_extent *extent, CUdeviceptr address,
                                  const struct gm_chunk *chunks, size_t count, size_t index) {
     gpumem_status status = GPUMEM_OK;
@@ -96,7 +96,7 @@ static gpumem_status map_chunks(struct gm_extent *extent, CUdeviceptr address,
     return status;
 }
 
-/* Has the mirrors follow what was mapped behind the rest, or unmaps it. */
+/* Makes the mirrors follow what was mapped after the rest, or unmaps it. */
 static gpumem_status mirror_chunks(struct gm_extent *extent, const struct gm_chunk *chunks,
                                    size_t count) {
     gpumem_status status = GPUMEM_OK;
@@ -143,7 +143,7 @@ gpumem_status gm_extent_double(struct gm_extent *extent, const struct gm_extent 
     extent->borrowed = 1; /* until the caller says otherwise */
     extent->chunks = malloc((other->room + 1) * sizeof *extent->chunks);
     if (!extent->chunks)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks",
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks",
                        other->count);
     extent->room = other->room;
     for (size_t i = 0; i < other->count; i++)
@@ -169,7 +169,7 @@ static void release_chunks(struct gm_extent *extent, const struct gm_chunk *chun
             release_chunk(extent, &chunks[count]);
 }
 
-/* A chunk of `chunk->bytes`: a cached one, or a new one, which *fresh says. */
+/* A chunk of `chunk->bytes`: a cached one, or a new one, as *fresh reports. */
 static gpumem_status make_chunk(struct gm_extent *extent, const CUmemAllocationProp *prop,
                                 struct gm_chunk *chunk, unsigned char *fresh) {
     *fresh = !extent->cache || !gm_range_cache_take_chunk(extent->cache, chunk);
@@ -178,7 +178,7 @@ static gpumem_status make_chunk(struct gm_extent *extent, const CUmemAllocationP
     return gm_vmm_create(extent->device, extent->meter, chunk->bytes, prop, &chunk->handle);
 }
 
-/* What was not wanted after all goes to where it came from: a failure leaves no more in the cache.
+/* An unneeded chunk goes back to its origin: a failure leaves no more in the cache than before.
  */
 static void unmake_chunks(struct gm_extent *extent, const struct gm_chunk *chunks,
                           const unsigned char *fresh, size_t count) {
@@ -205,7 +205,7 @@ gpumem_status gm_extent_append(struct gm_extent *extent, const CUmemAllocationPr
         fresh = (unsigned char *)(made + count);
     }
     if (!made)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", count);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", count);
     gpumem_status status = GPUMEM_OK;
     size_t created = 0;
     for (; created < count; created++) {
@@ -240,14 +240,15 @@ gpumem_status gm_extent_drop(struct gm_extent *extent, size_t count) {
     if (status != GPUMEM_OK) {
         struct gm_error_record saved;
         gm_error_save(&saved);
-        /* The handles are still ours, so that what was unmapped can come back. */
+        /* The handles are still ours, so unmapped chunks can be mapped again. */
         gpumem_status undone =
             map_chunks(extent, end, extent->chunks + unmapped, extent->count - unmapped, unmapped);
         if (undone == GPUMEM_OK) {
             gm_error_restore(&saved);
             return status;
         }
-        kept = unmapped; /* it cannot: then what is unmapped is dropped, and the caller learns it */
+        kept = unmapped; /* it cannot: then unmapped chunks are dropped, and the caller is
+                          * informed */
         gm_error_restore(&saved);
     }
     size_t offset = (size_t)(end - extent->address);

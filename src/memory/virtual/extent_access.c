@@ -1,4 +1,4 @@
-/* Who may reach the chunks of an extent, and changing it under way. */
+/* Access to the chunks of an extent, and changing it during use. */
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/virtual/extent.h"
@@ -27,7 +27,7 @@ gpumem_status gm_extent_part_access(struct gm_extent *extent) {
         return GPUMEM_OK;
     struct gm_access *given = calloc(extent->room, sizeof *given);
     if (!given)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     for (size_t i = 0; i < extent->count; i++)
         given[i] = gm_extent_access(extent, i);
     extent->given = given;
@@ -65,7 +65,7 @@ static CUdeviceptr address_of(const struct gm_extent *extent, size_t index) {
     return address;
 }
 
-/* What of the change is news to who has `access`, or what undoes that; in the scratch space. */
+/* The part of the change that differs from `access`, or what undoes it; in the scratch space. */
 static size_t news(const struct gm_access_change *change, struct gm_access access, int undo) {
     size_t count = 0;
     for (size_t i = 0; i < change->count; i++) {
@@ -107,7 +107,7 @@ void gm_extent_undo_access(struct gm_extent *extent, size_t first, size_t count,
     for (size_t i = first; i < first + count;) {
         struct run run = run_at(extent, i, first + count, address);
         gpumem_status undone = set_run(extent, &run, change, 1);
-        if (undone != GPUMEM_OK) /* once more: the driver reports earlier failures anywhere */
+        if (undone != GPUMEM_OK) /* again: the driver reports earlier failures anywhere */
             undone = set_run(extent, &run, change, 1);
         extent->dirty |= undone != GPUMEM_OK;
         i = run.next;
@@ -122,7 +122,7 @@ gpumem_status gm_extent_change_access(struct gm_extent *extent, size_t first, si
     for (size_t i = first; i < first + count;) {
         struct run run = run_at(extent, i, first + count, address);
         gpumem_status status = set_run(extent, &run, change, 0);
-        if (status != GPUMEM_OK) { /* which may have done its work */
+        if (status != GPUMEM_OK) { /* which may have taken effect */
             gm_extent_undo_access(extent, first, run.next - first, change);
             return status;
         }

@@ -1,4 +1,4 @@
-/* Chunks of an extent whose memory comes and goes in the middle. */
+/* Holes in an extent: chunks in the middle that lose and regain memory. */
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/virtual/extent.h"
@@ -43,7 +43,7 @@ static gpumem_status unmap_one(struct gm_extent *extent, size_t index) {
 
 /* ---- Out ------------------------------------------------------------------------------------- */
 
-/* What another process maps too is not free yet. */
+/* Memory that another process also maps is not free yet. */
 static size_t release(struct gm_extent *extent, size_t index) {
     struct gm_chunk *chunk = &extent->chunks[index];
     gm_mirrors_detach(extent, offset_of(extent, index), chunk);
@@ -88,18 +88,18 @@ gpumem_status gm_extent_punch(struct gm_extent *extent, size_t first, size_t cou
 
 /* ---- In -------------------------------------------------------------------------------------- */
 
-/* How a hole came to its memory. */
+/* Where a hole got its memory. */
 enum filled { NOT_FILLED = 0, FROM_CACHE, MADE };
 
-/* Takes the memory of a chunk away again, to where it came from: a failure leaves no more in the
- * cache. */
+/* Takes the memory of a chunk back to its origin: a failure leaves no more in the cache than
+ * before. */
 static void discard(struct gm_extent *extent, const struct gm_chunk *chunk, enum filled how) {
     struct gm_range_cache *cache = atomic_load(&extent->shared) ? NULL : extent->cache;
     if (how == MADE || !cache || !gm_range_cache_give_chunk(cache, chunk))
         gm_vmm_release(extent->device, extent->meter, chunk->handle, chunk->bytes);
 }
 
-/* Of memory that the mirrors refused. 0: it stays mapped, which is counted, and is nobody's. */
+/* For memory that the mirrors refused. 0: it remains mapped, without an owner, and is counted. */
 static int unmap_new(struct gm_extent *extent, size_t index) {
     struct gm_error_record saved;
     gm_error_save(&saved);
@@ -139,7 +139,7 @@ static gpumem_status fill_one(struct gm_extent *extent, const CUmemAllocationPro
     return status;
 }
 
-/* Makes a hole of it again. A mapping that the driver will not give up keeps its memory. */
+/* Makes it a hole again. A mapping that the driver refuses to give up keeps its memory. */
 static void empty(struct gm_extent *extent, size_t index, enum filled how) {
     struct gm_chunk *chunk = &extent->chunks[index];
     if (unmap_one(extent, index) != GPUMEM_OK)
@@ -154,7 +154,7 @@ gpumem_status gm_extent_fill(struct gm_extent *extent, const CUmemAllocationProp
                              size_t first, size_t count) {
     unsigned char *filled = calloc(count + 1, 1);
     if (!filled)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu chunks", count);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", count);
     gpumem_status status = GPUMEM_OK;
     for (size_t i = 0; i < count && status == GPUMEM_OK; i++) {
         if (extent->chunks[first + i].handle)

@@ -1,4 +1,4 @@
-/* Further mappings of an extent's memory, which follow what comes and goes. */
+/* Additional mappings of an extent's memory, which follow its changes. */
 #include "memory/core/driver_error.h"
 #include "memory/virtual/extent.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many ranges of one size, or old ones, are asked whether they are idle: each costs a driver
+/* How many ranges of one size, or old ones, are checked for being idle: each costs a driver
  * call. */
 #define MOST_ASKED 8
 
@@ -86,7 +86,7 @@ static void take_out(struct gm_range_cache *cache, struct gm_range *range) {
     uncount(cache, range->extent.committed, range->extent.capacity);
 }
 
-/* Only asks: the event is given back by who takes the range out, without the lock. */
+/* Only queries: whoever takes the range out releases the event, without the lock. */
 static int is_idle(const struct gm_range_cache *cache, struct gm_range *range) {
     if (range->last.state == GM_WAIT_EVENT) {
         CUresult result = cache->device->cu->cuEventQuery(range->last.event);
@@ -98,7 +98,7 @@ static int is_idle(const struct gm_range_cache *cache, struct gm_range *range) {
 
 /* ---- Handing out ----------------------------------------------------------------------------- */
 
-/* The stream that is asked for, named when it is first needed: two driver calls. */
+/* The requested stream, identified when first needed: two driver calls. */
 struct asker {
     gpumem_device *device;
     CUstream stream;
@@ -111,7 +111,7 @@ static int is_next_on(struct asker *asker, const struct gm_range *range) {
     if (!asker->named) {
         asker->named = 1;
         asker->wait = gm_wait_for(asker->device, asker->stream, 1);
-        /* A graph that is captured now runs on any stream later. */
+        /* A graph captured now can later run on any stream. */
         asker->usable = gm_is_legacy(asker->stream) ||
                         gm_capture_state(asker->device->cu, asker->stream, NULL) == GM_CAPTURE_NONE;
     }
@@ -286,7 +286,7 @@ static struct gm_range *pop_busy(struct gm_range_cache *cache, uint64_t last) {
     return range;
 }
 
-/* One that was there when settling began: others may go on freeing. */
+/* One that existed when settling began: others may continue to free. */
 static struct gm_range *take_busy(struct gm_range_cache *cache, struct gm_mapped *mapped,
                                   uint64_t last) {
     pthread_rwlock_rdlock(&mapped->lock);

@@ -1,8 +1,8 @@
 /*
- * What a virtual resource keeps of freed memory: whole ranges, mapped as they were, and single
- * chunks that are mapped nowhere. A range may be handed to the stream whose work used it last at
- * once, and to others when that work is done; a chunk is idle. Bounded by one number of bytes:
- * above it chunks go first, which cost little to make anew, then the oldest idle ranges.
+ * The freed memory that a virtual resource keeps: whole ranges, still mapped, and single chunks
+ * that are not mapped. A range can be handed to the stream whose work used it last at once, and to
+ * others when that work is done; a chunk is idle. One number of bytes limits them all: above it
+ * chunks go first, which are cheap to create again, then the oldest idle ranges.
  */
 #ifndef GM_MEMORY_RANGE_CACHE_H
 #define GM_MEMORY_RANGE_CACHE_H
@@ -22,9 +22,9 @@ struct gm_range {
     struct gm_mirror *host;  /* the CPU's mapping, where the resource makes one */
     void *host_pointer;      /* where that begins */
     enum gm_range_state state;
-    gpumem_buffer *buffer; /* while LIVE; NULL: of a resource that was built over this one */
-    uint64_t given;        /* counts what the cache was given */
-    uint64_t handed;       /* counts what was handed out */
+    gpumem_buffer *buffer; /* while LIVE; NULL: belongs to a resource over this one */
+    uint64_t given;        /* counts the ranges put into the cache */
+    uint64_t handed;       /* counts the ranges handed out */
     struct gm_wait last;   /* of the work that used it before it was handed out, or freed */
     struct gm_range *next, *previous; /* all of the resource */
     struct gm_range *newer, *older;   /* cached ones */
@@ -34,7 +34,7 @@ struct gm_range {
 struct gm_range_cache {
     gpumem_device *device;
     struct gm_meter *meter;
-    uint64_t maximum; /* 0: nothing is kept */
+    uint64_t maximum; /* 0: keeps nothing */
     /* Takes the range out of the resource and gives its memory back. */
     void (*discard)(void *user, struct gm_range *range);
     void *user;
@@ -53,17 +53,17 @@ void gm_range_cache_init(struct gm_range_cache *cache);
 void gm_range_cache_end(struct gm_range_cache *cache);
 
 /*
- * A range of exactly these sizes that `stream` may use, or NULL. Its `last` is passed, or is of
- * work that the stream comes after. With the context current, like all of these.
+ * A range of exactly these sizes that `stream` may use, or NULL. Its `last` has passed, or `stream`
+ * is ordered after it. The context is current, as for all of these.
  */
 struct gm_range *gm_range_cache_take(struct gm_range_cache *cache, size_t capacity,
                                      size_t committed, size_t alignment, CUstream stream);
 
-/* Keeps the range, whose `last` is passed or an event. 0 where there is no room: it stays the
- * caller's. */
+/* Keeps the range, whose `last` has passed or is an event. 0 if there is no room: the caller still
+ * owns it. */
 int gm_range_cache_give(struct gm_range_cache *cache, struct gm_range *range);
 
-/* The same for one chunk, of `chunk->bytes`, that is mapped nowhere. */
+/* The same for one unmapped chunk of `chunk->bytes`. */
 int gm_range_cache_take_chunk(struct gm_range_cache *cache, struct gm_chunk *chunk);
 int gm_range_cache_give_chunk(struct gm_range_cache *cache, const struct gm_chunk *chunk);
 
@@ -71,13 +71,13 @@ int gm_range_cache_give_chunk(struct gm_range_cache *cache, const struct gm_chun
 void gm_range_cache_trim(struct gm_range_cache *cache, uint64_t keep);
 
 /* Waits, by events, for the work that used the cached ranges. No lock is held. `mapped` is locked
- * for reading when a range leaves or comes back, so that who has it for writing sees all. */
+ * for reading when a range leaves or returns, so that a writer sees all. */
 void gm_range_cache_settle(struct gm_range_cache *cache, struct gm_mapped *mapped);
 
-/* With `mapped` locked for writing: whether all that is cached is idle and here. */
+/* With `mapped` locked for writing: whether everything cached is idle and present. */
 int gm_range_cache_is_idle(struct gm_range_cache *cache);
 
-/* Members "ranges" and "chunks" of an open object: what is kept just now. */
+/* Members "ranges" and "chunks" of an open object: what is currently kept. */
 struct gm_json;
 void gm_range_cache_describe(struct gm_range_cache *cache, struct gm_json *json);
 

@@ -1,4 +1,4 @@
-/* Access that changes while buffers live: of a range of one, or of all of a resource. */
+/* Changes of access while buffers live: for a range of one, or for all of a resource. */
 #include "base/cancel.h"
 #include "base/growing_array.h"
 #include "base/log.h"
@@ -58,7 +58,7 @@ gpumem_status gm_virtual_intern(struct gm_virtual_resource *v, const CUmemAccess
     const struct gm_access_list *list = find_or_add(v, entries, count);
     pthread_mutex_unlock(&v->lock);
     if (!list)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     *access = (struct gm_access){list->entries, list->count};
     return GPUMEM_OK;
 }
@@ -73,7 +73,7 @@ void gm_virtual_free_lists(struct gm_virtual_resource *v) {
 
 /* ---- A change of rights ---------------------------------------------------------------------- */
 
-/* `before` with the change made, into `entries`; what has no rights is not in the list. */
+/* Applies the change to `before`, into `entries`; locations without rights are not in the list. */
 static size_t merge(struct gm_access before, const struct gm_access_change *change,
                     CUmemAccessDesc *entries) {
     size_t count = 0;
@@ -99,14 +99,14 @@ static gpumem_status changed(struct gm_virtual_resource *v, struct gm_access bef
     if (before.count + change->count > sizeof few / sizeof few[0])
         entries = malloc((before.count + change->count) * sizeof *entries);
     if (!entries)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     gpumem_status status = gm_virtual_intern(v, entries, merge(before, change, entries), after);
     if (entries != few)
         free(entries);
     return status;
 }
 
-/* Makes the lists that will be noted, so that noting them cannot fail. */
+/* Creates the lists to be recorded, so that recording them cannot fail. */
 static gpumem_status prepare(struct gm_virtual_resource *v, const struct gm_extent *extent,
                              size_t first, size_t count, const struct gm_access_change *change) {
     struct gm_access after;
@@ -136,11 +136,11 @@ static void note_dirty(struct gm_virtual_resource *v, const struct gm_extent *ex
     if (!extent->dirty || atomic_exchange(&v->dirty, 1))
         return;
     gm_log(GPUMEM_LOG_WARNING,
-           "the driver refused a change of access, and to undo it: some memory has the access that "
-           "was asked for until the resource is trimmed or its access changed");
+           "the driver refused a change of access, and to undo it: some memory has the requested "
+           "access until the resource is trimmed or its access is changed");
 }
 
-/* Every location that has rights in some list, once. How many there are at most without `entries`.
+/* Every location that has rights in some list, once. Without `entries`, their maximum number.
  */
 static size_t locations(const struct gm_virtual_resource *v, CUmemAccessDesc *entries) {
     size_t count = 0;
@@ -185,8 +185,8 @@ void gm_virtual_mend(struct gm_virtual_resource *v) {
 
 /* ---- One buffer ------------------------------------------------------------------------------ */
 
-/* The chunks [*first, *first + *count) that are exactly these bytes. Behind the size, memory that
- * came with growth ahead belongs to the end. */
+/* The chunks [*first, *first + *count) that are exactly these bytes. Memory after the size, from
+ * growth in advance, belongs to the end. */
 static gpumem_status find_chunks(const gpumem_buffer *buffer, const struct gm_extent *extent,
                                  size_t offset, size_t bytes, size_t *first, size_t *count) {
     size_t at = 0, i = 0, end = offset + bytes;
@@ -203,8 +203,8 @@ static gpumem_status find_chunks(const gpumem_buffer *buffer, const struct gm_ex
             return GPUMEM_OK;
     }
     return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                   "gpumem_buffer_set_access: access is given to whole chunks, and one ends at "
-                   "%zu, inside or behind the %zu bytes at offset %zu (gpumem_buffer_get_chunk)",
+                   "gpumem_buffer_set_access: access is set for whole chunks, and one ends at %zu, "
+                   "inside or after the %zu bytes at offset %zu (gpumem_buffer_get_chunk)",
                    at, bytes, offset);
 }
 
@@ -382,22 +382,22 @@ gpumem_status gpumem_buffer_get_chunk(gpumem_buffer *buffer, size_t index, size_
 
 /* ---- All buffers ----------------------------------------------------------------------------- */
 
-/* Points in the streams of all buffers that are to pass. */
+/* Points in the streams of all buffers that must pass. */
 struct points {
     struct gm_wait *waits;
     size_t count, room;
-    unsigned in_passing; /* times that a free seemed to be under way */
+    unsigned in_passing; /* times that a free seemed to be in progress */
 };
 
-/* How often a freed buffer with one reference left is taken for one whose free is just going on,
- * before it is taken for one that a hold keeps. */
+/* How often a freed buffer with one reference left is assumed to be just being freed, before it is
+ * assumed to be kept by a hold. */
 #define MOST_IN_PASSING 10000
 
-/* What a look at all ranges found. */
+/* The result of examining all ranges. */
 enum look {
     READY,
     AGAIN,      /* another thread is in the middle of something */
-    STREAMS,    /* `points` are to pass */
+    STREAMS,    /* `points` must pass */
     FREES,      /* freed buffers are held back */
     CACHE,      /* so are cached ranges */
     IMPOSSIBLE, /* the error is set */
@@ -406,7 +406,7 @@ enum look {
 static int add_point(gpumem_device *device, struct points *points, const struct gm_wait *named) {
     if (!GM_RESERVE(points->waits, points->room, points->count + 1))
         return -1;
-    /* The buffer's own mark is its owner's business, and is not read here. */
+    /* The buffer's own mark belongs to its owner, and is not read here. */
     struct gm_wait wait = {
         .stream = named->stream, .id = named->id, .namer = named->namer, .task = named->task};
     gm_wait_is_shared(&wait);
@@ -423,14 +423,14 @@ static enum look impossible(const char *why) {
 static enum look mark_streams(gpumem_buffer *buffer, struct points *points) {
     for (size_t i = 0; i < buffer->wait_count; i++) {
         if (add_point(buffer->resource->device, points, &buffer->waits[i]) != 0) {
-            (void)gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note a stream");
+            (void)gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record a stream");
             return IMPOSSIBLE;
         }
     }
     return READY;
 }
 
-/* Whoever frees the buffer takes its lock before he may end its streams. */
+/* A thread that frees the buffer takes its lock before its streams may be destroyed. */
 static enum look look_at_buffer(gpumem_buffer *buffer, int is_new, struct points *points) {
     if (pthread_mutex_trylock(&buffer->lock) != 0)
         return AGAIN;
@@ -461,10 +461,10 @@ static enum look look_at_range(struct gm_range *range, uint64_t seen, struct poi
     }
     if (range->buffer)
         return look_at_buffer(range->buffer, range->handed > seen, points);
-    return impossible("another resource gives out memory of this one");
+    return impossible("another resource hands out memory of this one");
 }
 
-/* With the lock for writing. Streams are marked of what was handed out after `seen`. */
+/* With the lock for writing. Marks the streams of ranges handed out after `seen`. */
 static enum look look(struct gm_virtual_resource *v, const struct gm_access_change *change,
                       uint64_t seen, struct points *points) {
     int any = 0;
@@ -496,11 +496,11 @@ static gpumem_status wait_for_points(gpumem_device *device, struct points *point
     return status;
 }
 
-/* What waits in the device's list for nothing that can be waited for stays there. */
+/* Buffers in the device's list that wait for something that cannot be waited for stay there. */
 static gpumem_status wait_for_freed(struct gm_virtual_resource *v) {
     gm_wait_for_frees(v->device, v->resource);
     if (!gm_has_frees(v->device, v->resource)) {
-        sched_yield(); /* another thread is on its way there, or back from it */
+        sched_yield(); /* another thread is moving it there, or back */
         return GPUMEM_OK;
     }
     char reason[160];
@@ -508,7 +508,7 @@ static gpumem_status wait_for_freed(struct gm_virtual_resource *v) {
     return gm_fail(GPUMEM_ERROR_BUSY, "cannot take access away from a freed buffer: %s", reason);
 }
 
-/* With the lock for writing: the driver's part, whole or nothing, and the lists for the notes. */
+/* With the lock for writing: the driver's part, all or nothing, and the lists to record. */
 static gpumem_status change_ranges(struct gm_virtual_resource *v,
                                    const struct gm_access_change *change) {
     struct gm_access after;
@@ -549,7 +549,7 @@ static gpumem_status apply(struct gm_virtual_resource *v, const struct gm_access
     return GPUMEM_OK;
 }
 
-/* One round: READY with the change made or refused in *status; else what was waited for is over. */
+/* One round: READY, with the change made or refused in *status; else a wait is over. */
 static enum look try_change(struct gm_virtual_resource *v, const struct gm_access_change *change,
                             uint64_t *seen, struct points *points, gpumem_status *status) {
     struct points marked = *points;
@@ -584,7 +584,7 @@ static gpumem_status change_all(struct gm_virtual_resource *v,
             gm_range_cache_settle(&v->cache, &v->mapped);
         else if (found == AGAIN)
             sched_yield();
-        for (size_t i = 0; i < points.count; i++) /* of a look that found something else */
+        for (size_t i = 0; i < points.count; i++) /* when examining found something else */
             gm_wait_drop(v->device, &points.waits[i]);
         points.count = 0;
         if (found != READY)
@@ -600,7 +600,7 @@ static gpumem_status change_resource(gpumem_resource *resource, CUmemAccessDesc 
     struct gm_current current;
     CUmemAccessDesc *scratch = calloc(count + 1, sizeof *scratch);
     if (!scratch)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     const struct gm_access_change change = {entries, count, scratch};
     gm_work_off(v->device);
     gpumem_status status = gm_current_enter(&current, v->device);
@@ -618,8 +618,8 @@ static gpumem_status check_resource(const gpumem_resource *resource, gpumem_acce
     GM_REQUIRE((unsigned)access <= GPUMEM_ACCESS_NONE, "%s: unknown access %d", call, (int)access);
     if (gm_virtual_behind(resource))
         return GPUMEM_OK;
-    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the %s resource is no virtual resource", call,
-                   resource->kind);
+    return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "%s: the %s resource is not a virtual resource",
+                   call, resource->kind);
 }
 
 gpumem_status gpumem_virtual_resource_set_access(gpumem_resource *resource, int ordinal,
@@ -653,7 +653,7 @@ static int contains(const int *peers, size_t count, int ordinal) {
     return 0;
 }
 
-/* One entry for each device that is to get or to lose access. */
+/* One entry for each device that gets or loses access. */
 static gpumem_status list_peers(gpumem_resource *resource, const int *peers, size_t count,
                                 gpumem_access access, const char *call, CUmemAccessDesc *entries,
                                 size_t *filled) {
@@ -689,7 +689,7 @@ gpumem_status gpumem_virtual_resource_set_peers(gpumem_resource *resource, const
         return status;
     CUmemAccessDesc *entries = calloc((size_t)devices, sizeof *entries);
     if (!entries)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
     size_t filled = 0;
     status = list_peers(resource, peers, count, access, call, entries, &filled);
     if (status == GPUMEM_OK && filled)

@@ -1,4 +1,4 @@
-/* Giving memory back in the middle of a buffer, and getting it again. */
+/* Giving back memory in the middle of a buffer, and getting it again. */
 #include "base/cancel.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -12,8 +12,8 @@ static struct gm_extent *extent_of(const gpumem_buffer *buffer) {
     return &((struct gm_range *)buffer->allocation.cookie)->extent;
 }
 
-/* The chunks that lie in [offset, offset + bytes), wholly or at all. Behind the size, memory that
- * came with growth ahead belongs to the end. */
+/* The chunks that are in [offset, offset + bytes), wholly or partly. Memory after the size, from
+ * growth in advance, belongs to the end. */
 static void find_chunks(const gpumem_buffer *buffer, size_t offset, size_t bytes, int wholly,
                         size_t *first, size_t *count) {
     const struct gm_extent *extent = extent_of(buffer);

@@ -1,4 +1,4 @@
-/* A buffer that outran its capacity gets another place in the address space; its memory stays. */
+/* A buffer that has outgrown its capacity gets new addresses; its memory stays. */
 #include "base/cancel.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -15,8 +15,8 @@
 /* ---- What is left at the old address --------------------------------------------------------- */
 
 /*
- * A freed buffer of the same resource that has the mappings and none of the memory: it ends when
- * the streams that used the buffer have passed this point.
+ * A freed buffer of the same resource that has the old mappings but no memory: it ends when the
+ * streams that used the buffer have passed this point.
  */
 static gpumem_status make_remains(struct gm_virtual_resource *v, const gpumem_buffer *buffer,
                                   gpumem_buffer **remains) {
@@ -29,7 +29,7 @@ static gpumem_status make_remains(struct gm_virtual_resource *v, const gpumem_bu
         if (!made->waits) {
             made->waits = made->inline_waits;
             gm_buffer_discard(made);
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note streams");
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record streams");
         }
         made->wait_room = buffer->wait_count;
     }
@@ -66,7 +66,7 @@ static gpumem_status map_there(struct gm_extent *there, const struct gm_extent *
     if (extent->given) {
         there->given = malloc(extent->room * sizeof *there->given);
         if (!there->given)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note who has access");
+            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record who has access");
         memcpy(there->given, extent->given, extent->count * sizeof *there->given);
     }
     return gm_extent_double(there, extent);
@@ -85,7 +85,7 @@ static gpumem_status make_place(struct gm_virtual_resource *v, const struct gm_e
     there->access = extent->access;
     there->access_count = extent->access_count;
     there->cache = extent->cache;
-    /* An alignment that the address has by chance is not kept. */
+    /* An alignment that the address has by chance need not be kept. */
     gpumem_status status = gm_extent_init(there, capacity, v->alignment, 0);
     if (status != GPUMEM_OK) {
         free(range);
@@ -120,9 +120,8 @@ static gpumem_status move_locked(struct gm_virtual_resource *v, gpumem_buffer *b
     struct gm_range *range = buffer->allocation.cookie, *old = NULL;
     gpumem_status status = gm_buffer_not_held(buffer, "move"); /* by a host view, for a while */
     if (status == GPUMEM_OK && range->extent.mirrors)
-        status =
-            gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                    "a buffer that is mapped for the CPU cannot be moved: its host pointer stays");
+        status = gm_fail(GPUMEM_ERROR_NOT_SUPPORTED, "a buffer that is mapped for the CPU cannot "
+                                                     "be moved: its host pointer must not change");
     if (status == GPUMEM_OK)
         status = make_place(v, &range->extent, capacity, &old);
     if (status != GPUMEM_OK)
@@ -156,7 +155,7 @@ static gpumem_status move(struct gm_virtual_resource *v, gpumem_buffer *buffer, 
         gm_buffer_discard(remains);
         return status;
     }
-    /* Before the old address can be somebody else's. */
+    /* Before the old address can be reused. */
     tell_wrappers(buffer, remains->allocation.pointer);
     leave(v, remains);
     return GPUMEM_OK;
@@ -167,7 +166,8 @@ static gpumem_status check(const struct gm_virtual_resource *v, size_t bytes, si
                "gpumem_buffer_move_to_capacity: capacity %zu is less than the size %zu", *capacity,
                bytes);
     if (*capacity > SIZE_MAX - v->granularity)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "no address space has %zu bytes", *capacity);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "%zu bytes exceeds the address space",
+                       *capacity);
     *capacity = (*capacity + v->granularity - 1) / v->granularity * v->granularity;
     return GPUMEM_OK;
 }
@@ -184,7 +184,7 @@ gpumem_status gpumem_buffer_move_to_capacity(gpumem_buffer *buffer, size_t capac
     gpumem_status status = check(v, buffer->allocation.bytes, &capacity);
     const struct gm_extent *extent = &((struct gm_range *)buffer->allocation.cookie)->extent;
     if (status == GPUMEM_OK && capacity < extent->committed)
-        capacity = extent->committed; /* what came with growth ahead moves too */
+        capacity = extent->committed; /* memory from growth in advance moves too */
     if (status == GPUMEM_OK && stream)
         status = gpumem_buffer_use(buffer, stream);
     gpumem_buffer *remains = NULL;

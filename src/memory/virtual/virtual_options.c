@@ -1,4 +1,4 @@
-/* What a virtual resource's options come to on this machine. */
+/* Turns a virtual resource's options into what this machine provides. */
 #include "base/options.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
@@ -13,7 +13,7 @@
 #define EXPORTED_CHUNK_MAXIMUM ((size_t)512 << 20)
 #define DEFAULT_GROWTH_PERCENT 50u
 
-/* No address of 57 bits, the most that processors have, is a multiple of more. */
+/* No 57-bit address, the largest that processors have, is a multiple of more. */
 #define MOST_ALIGNMENT ((size_t)1 << 56)
 
 static void add_note(struct gm_virtual_resource *v, const char *text) {
@@ -102,8 +102,7 @@ static gpumem_status check_enumerations(const gpumem_virtual_options *o) {
     return gm_vmm_check_node(o->location, o->numa_node, "virtual resource");
 }
 
-/* Of what can be asked for nothing tells which alignments there are addresses for: one granule is
- * reserved and given back. */
+/* No query reports the possible alignments: one granule is reserved and given back. */
 static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
     CUdeviceptr address;
     if (v->alignment == v->granularity)
@@ -116,12 +115,12 @@ static gpumem_status check_alignment(const struct gm_virtual_resource *v) {
         gm_vmm_unreserve(v->device, &v->device->meter, address, v->granularity);
     else if (refused(status) || status == GPUMEM_ERROR_OUT_OF_MEMORY)
         return gm_fail(GPUMEM_ERROR_INVALID_ARGUMENT,
-                       "virtual resource: there are no addresses aligned to addr_align %zu",
+                       "virtual resource: no addresses are aligned to addr_align %zu",
                        v->alignment);
     return status;
 }
 
-/* What nobody exports may be as large as it is wanted. */
+/* Memory that is not exported may be of any size. */
 static size_t default_maximum(const struct gm_virtual_resource *v) {
     const gpumem_virtual_options *o = &v->options;
     if (v->handle_type == GPUMEM_HANDLE_NONE)
@@ -152,10 +151,10 @@ static gpumem_status settle_sizes(struct gm_virtual_resource *v) {
                "virtual resource: chunk_minimum %zu is above chunk_maximum or give_back_bytes, %zu",
                o->chunk_minimum, o->chunk_maximum);
     GM_REQUIRE((o->addr_align & (o->addr_align - 1)) == 0,
-               "virtual resource: addr_align %zu is no power of two", o->addr_align);
+               "virtual resource: addr_align %zu is not a power of two", o->addr_align);
     v->alignment = o->addr_align > unit ? o->addr_align : unit;
     GM_REQUIRE(o->addr_hint % v->alignment == 0,
-               "virtual resource: addr_hint 0x%llx is no multiple of the alignment %zu",
+               "virtual resource: addr_hint 0x%llx is not a multiple of the alignment %zu",
                o->addr_hint, v->alignment);
     return check_alignment(v);
 }
@@ -165,7 +164,7 @@ static gpumem_status reaches(gpumem_device *device, int ordinal, CUdevice peer) 
     gpumem_status status = gpumem_device_can_access_peer(device, ordinal, &can);
     if (status != GPUMEM_OK)
         return status;
-    /* Asked of the peer, which is the one that will read this device's memory. */
+    /* Queried for the peer, which will read this device's memory. */
     CUresult result = device->cu->cuDeviceCanAccessPeer(&can, peer, device->handle);
     if (result != CUDA_SUCCESS)
         return gm_cu_fail(device->cu, result, "cuDeviceCanAccessPeer", "devices %d and %d", ordinal,
@@ -173,7 +172,7 @@ static gpumem_status reaches(gpumem_device *device, int ordinal, CUdevice peer) 
     if (can)
         return GPUMEM_OK;
     return gm_fail(GPUMEM_ERROR_NOT_SUPPORTED,
-                   "device %d cannot reach memory of device %d (no peer access)", ordinal,
+                   "device %d cannot access memory of device %d (no peer access)", ordinal,
                    device->ordinal);
 }
 

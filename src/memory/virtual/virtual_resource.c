@@ -19,7 +19,7 @@ static size_t round_up(size_t bytes, size_t unit) {
 
 /* ---- Chunk sizes ----------------------------------------------------------------------------- */
 
-/* What to add to `committed` when `needed` bytes are missing and `room` are left. */
+/* How much to add to `committed` when `needed` bytes are missing and `room` are left. */
 static size_t wanted(const struct gm_virtual_resource *v, size_t committed, size_t needed,
                      size_t room) {
     size_t bytes = needed;
@@ -37,7 +37,7 @@ static size_t wanted(const struct gm_virtual_resource *v, size_t committed, size
     return bytes == 0 || bytes > room ? room : bytes;
 }
 
-/* Appends `bytes` in chunks of the maximum and a rest. */
+/* Appends `bytes` in chunks of the maximum size and a remainder. */
 static gpumem_status append(struct gm_virtual_resource *v, struct gm_extent *extent, size_t bytes) {
     size_t largest = v->options.chunk_maximum;
     size_t count = bytes / largest + (bytes % largest != 0);
@@ -90,7 +90,7 @@ static void unlist(struct gm_virtual_resource *v, struct gm_range *range) {
     pthread_mutex_unlock(&v->lock);
 }
 
-/* Addresses and memory, of what is in no list. */
+/* Frees addresses and memory of a range that is in no list. */
 static void end_range(struct gm_virtual_resource *v, struct gm_range *range) {
     gm_extent_destroy(&range->extent);
     if (range->host)
@@ -147,7 +147,7 @@ static gpumem_status make_range(struct gm_virtual_resource *v, size_t bytes, siz
     return GPUMEM_OK;
 }
 
-/* One that was freed, with the memory that a new one would get. */
+/* A freed range, with the memory that a new one would get. */
 static struct gm_range *find_range(struct gm_virtual_resource *v, const gpumem_request *request,
                                    size_t capacity, size_t alignment) {
     if (!v->cache.maximum)
@@ -166,7 +166,7 @@ static gpumem_status allocate_range(struct gm_virtual_resource *v, const gpumem_
         asked = request->bytes;
     size_t capacity = round_up(asked, v->granularity);
     if (!capacity)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "no address space has %zu bytes", asked);
+        return gm_fail(GPUMEM_ERROR_OUT_OF_CAPACITY, "%zu bytes exceeds the address space", asked);
     size_t alignment = request->alignment > v->alignment ? request->alignment : v->alignment;
     *range = find_range(v, request, capacity, alignment);
     if (*range)
@@ -204,7 +204,8 @@ static gpumem_status allocate(void *user, const gpumem_request *request,
     return status;
 }
 
-/* Mapped memory that cannot be given back, because work may still use it: left to the process. */
+/* Mapped memory that cannot be given back, because work may still use it, is left to the
+ * process. */
 static void lose(struct gm_virtual_resource *v, struct gm_range *range) {
     struct gm_meter *meter = &v->resource->meter;
     unlist(v, range);
@@ -216,7 +217,8 @@ static void lose(struct gm_virtual_resource *v, struct gm_range *range) {
     free(range);
 }
 
-/* Of memory that queued work still uses, or may: until a stream tells, or for good. */
+/* Holds back memory that queued work uses or may use: until a stream can be queried, or for
+ * good. */
 static void put_off(struct gm_virtual_resource *v, struct gm_range *range,
                     const gpumem_allocation *allocation, CUstream stream) {
     gm_wait_drop(v->device, &range->last);
@@ -225,7 +227,7 @@ static void put_off(struct gm_virtual_resource *v, struct gm_range *range,
         lose(v, range);
 }
 
-/* What is to pass before the memory is anybody's. */
+/* What must pass before any stream may use the memory. */
 static void mark(struct gm_virtual_resource *v, struct gm_range *range, CUstream stream) {
     gm_wait_drop(v->device, &range->last);
     range->last.state = GM_WAIT_PASSED;
@@ -234,7 +236,7 @@ static void mark(struct gm_virtual_resource *v, struct gm_range *range, CUstream
     range->last = gm_wait_for(v->device, stream, 0);
     gm_wait_is_shared(&range->last); /* the buffer may have come from another thread */
     (void)gm_wait_mark(v->device, &range->last);
-    if (range->last.state == GM_WAIT_EVENT) /* who the stream is, as long as it is there */
+    if (range->last.state == GM_WAIT_EVENT) /* the stream's identity, while it exists */
         range->last.id = gm_wait_for(v->device, stream, 1).id;
 }
 
@@ -245,7 +247,7 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
     range->state = GM_RANGE_ENDING;
     mark(v, range, stream);
     int passed = range->last.state == GM_WAIT_PASSED;
-    /* Ranges of which a part has other rights, or no memory, are nobody else's. */
+    /* Ranges partly with other rights or without memory are not reused. */
     const struct gm_extent *extent = &range->extent;
     int own =
         !atomic_load(&extent->shared) && !extent->given && !extent->holes && !extent->borrowed;
@@ -258,8 +260,8 @@ static void take_back(struct gm_virtual_resource *v, const gpumem_allocation *al
         put_off(v, range, allocation, stream);
 }
 
-/* Without a cache nothing uses the memory any more; with one, it may be in use until `stream` has
- * got here, unless that is NONE. */
+/* Without a cache the memory is no longer in use; with one, it may be in use until `stream` has
+ * reached this point, unless that is NONE. */
 static void deallocate(void *user, const gpumem_allocation *allocation, CUstream stream) {
     struct gm_virtual_resource *v = user;
     pthread_rwlock_rdlock(&v->mapped.lock);
@@ -267,7 +269,7 @@ static void deallocate(void *user, const gpumem_allocation *allocation, CUstream
     pthread_rwlock_unlock(&v->mapped.lock);
 }
 
-/* The chunks that lie wholly behind `bytes`. */
+/* The chunks wholly beyond `bytes`. */
 static size_t surplus(const struct gm_extent *extent, size_t bytes) {
     size_t count = 0, end = extent->committed;
     while (count < extent->count && end - extent->chunks[extent->count - 1 - count].bytes >= bytes)
@@ -283,8 +285,8 @@ static gpumem_status resize_range(struct gm_virtual_resource *v, gpumem_allocati
         status = commit(v, extent, bytes);
     else
         status = gm_extent_drop(extent, surplus(extent, bytes));
-    /* Also after a failure: a driver that refuses everything cannot be made to map again what it
-     * unmapped, and the size must not reach past what is mapped. */
+    /* Even after a failure: a driver that refuses everything does not map again what it unmapped,
+     * and the size must not extend past the mappings. */
     allocation->committed_bytes = extent->committed - extent->holes;
     if (status == GPUMEM_OK)
         allocation->bytes = bytes;
@@ -314,7 +316,7 @@ static void properties(void *user, gpumem_resource_properties *out) {
     out->device_accessible = v->options.self_access != GPUMEM_ACCESS_NONE || v->options.peer_count;
     out->host_accessible = v->host_accessible;
     out->can_resize = 1;
-    /* What the CPU writes is only handed out again when the work on it is done. */
+    /* Memory that the CPU writes is handed out again only when the work on it is done. */
     out->stream_ordered = v->options.cache_bytes && !v->host_accessible;
     out->exportable = v->handle_type == GPUMEM_HANDLE_POSIX_FD;
     out->location = v->options.location;
@@ -334,7 +336,7 @@ static gpumem_status share(const gpumem_allocation *allocation) {
         return GPUMEM_OK;
     return gm_fail(
         GPUMEM_ERROR_DRIVER,
-        "the driver does not say whether earlier work on this memory is done; try again");
+        "the driver does not report whether earlier work on this memory is done; try again");
 }
 
 static int is_whole(const gpumem_allocation *allocation, size_t offset, size_t bytes) {
@@ -378,7 +380,7 @@ static void destroy(void *user) {
     struct gm_virtual_resource *v = user;
     settle(v);
     trim(v, 0);
-    while (v->ranges) /* of which the driver does not say that their work is done */
+    while (v->ranges) /* whose work the driver does not report as done */
         lose(v, v->ranges);
     end(v);
 }
@@ -423,7 +425,7 @@ static struct gm_virtual_resource *begin(gpumem_device *device) {
     v->mapped.settle = settle;
     pthread_mutex_init(&v->lock, NULL);
     gm_range_cache_init(&v->cache);
-    /* Changes for all buffers are rare, and must not starve behind many that allocate. */
+    /* Changes for all buffers are rare, and must not be starved by many allocations. */
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);
     pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

@@ -1,4 +1,4 @@
-/* The virtual resource's inside, which its parts share: making, access, holes, moving. */
+/* The internals of the virtual resource, shared by its parts: creation, access, holes, moving. */
 #ifndef GM_MEMORY_VIRTUAL_RESOURCE_H
 #define GM_MEMORY_VIRTUAL_RESOURCE_H
 
@@ -7,13 +7,13 @@
 /* Gives each range of a resource a mapping for the CPU, which follows the memory. */
 struct gm_host_maker {
     const char *kind; /* of the resource */
-    int cpu_access;   /* the CPU shall have access at the device's addresses */
-    /* A mirror for a range with nothing attached; NULL where the CPU uses the device's addresses.
+    int cpu_access;   /* the CPU has access at the device's addresses */
+    /* A mirror for a range, with nothing attached; NULL if the CPU uses the device's addresses.
      */
     gpumem_status (*make)(void *user, const struct gm_extent *extent, struct gm_mirror **mirror,
                           void **pointer);
     void (*unmake)(void *user, struct gm_mirror *mirror);
-    /* The resource has ended. */
+    /* The resource was destroyed. */
     void (*end)(void *user);
     void *user;
 };
@@ -23,7 +23,7 @@ struct gm_virtual_resource {
     gpumem_device *device;
     gpumem_resource *resource;
     gpumem_virtual_options options;
-    gpumem_handle_type handle_type; /* what it settled on */
+    gpumem_handle_type handle_type; /* the type in use */
     int rdma, compression;          /* likewise */
     CUmemAllocationProp prop;
     size_t granularity, alignment;
@@ -37,24 +37,24 @@ struct gm_virtual_resource {
     atomic_int dirty;     /* some extent is */
     pthread_mutex_t lock; /* the rest */
     struct gm_range *ranges;
-    struct gm_access_list *lists; /* each combination of rights once, until the end */
+    struct gm_access_list *lists; /* each combination of rights once, kept until the end */
 };
 
-/* A virtual resource whose buffers the CPU reaches through mappings of the maker, which is borrowed
- * until its `end`; that is not called on failure. */
+/* A virtual resource whose buffers the CPU accesses through mappings of `maker`, which is borrowed
+ * until its `end` is called; that is not called on failure. */
 gpumem_status gm_virtual_make(gpumem_device *device, const gpumem_virtual_options *given,
                               const struct gm_host_maker *maker, gpumem_resource **resource);
 
-/* Reads the options into what this machine gives. */
+/* Turns the options into what this machine provides. */
 gpumem_status gm_virtual_settle(struct gm_virtual_resource *v);
 
-/* The location of a device by ordinal that may be given access, or only lose it. `what` begins the
- * messages. */
+/* The location of a device by ordinal, checked for whether it can be given access, or only lose it.
+ * `what` begins the messages. */
 gpumem_status gm_virtual_locate(gpumem_device *device, int ordinal, int gives, const char *what,
                                 CUmemLocation *location);
 
-/* Whatever handle was taken of the memory at this address, by cuMemRetainAllocationHandle say: the
- * buffer that has it, if any, is kept out of its cache from here on. Thread-safe, cannot fail. */
+/* A handle of the memory at this address was taken, for example by cuMemRetainAllocationHandle:
+ * keeps the buffer that has it, if any, out of its cache from now on. Thread-safe, cannot fail. */
 void gm_virtual_mark_shared(gpumem_device *device, CUdeviceptr address);
 
 /* Undoes changes of access that the driver refused to undo when they failed. No lock is held; the
@@ -64,15 +64,15 @@ void gm_virtual_mend(struct gm_virtual_resource *v);
 /* Adds the range to those of the resource. */
 void gm_virtual_enlist(struct gm_virtual_resource *v, struct gm_range *range);
 
-/* The resource's own copy of such rights. Thread-safe. */
+/* The resource's own copy of these rights. Thread-safe. */
 gpumem_status gm_virtual_intern(struct gm_virtual_resource *v, const CUmemAccessDesc *entries,
                                 size_t count, struct gm_access *access);
 void gm_virtual_free_lists(struct gm_virtual_resource *v);
 
-/* Behind a buffer of a virtual resource or of the library's wrappers; NULL for others. */
+/* The range of a buffer of a virtual resource or of the library's wrappers; NULL for others. */
 struct gm_virtual_resource *gm_virtual_behind(const gpumem_resource *resource);
 
-/* For calls on a part of a buffer, which may be without memory. */
+/* For calls on a part of a buffer, which may have no memory. */
 gpumem_status gm_virtual_check_range(const gpumem_buffer *buffer, size_t offset, size_t bytes,
                                      const char *call);
 /* The error for a buffer of another kind. */

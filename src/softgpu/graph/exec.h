@@ -168,7 +168,7 @@ struct sg_graph_memory_uses;
 /*
  * What a launch will do to memory, in order of the steps: allocations need memory and must not be
  * left over from an earlier launch (unless `automatic`), frees need an allocation. Changes what the
- * host knows; sg_graph_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone. *uses
+/* ---- Graph memory for launches (graph_memory_launch.c) ---------------------------------------- */
  * is NULL where there is nothing to do.
  */
 CUresult sg_graph_memory_begin(struct sg_exec *exec, bool automatic,

@@ -14,7 +14,7 @@ from tap import expect, expect_equal, raises
 def test_the_library_is_ours():
     handle = vkgdr.Vkgdr.open_current_context()
     error = raises(vkgdr.VkgdrError, vkgdr.RawMemory, handle, 0)
-    expect_equal(str(error), "vkgdr_memory_alloc: 0 bytes were asked for")
+    expect_equal(str(error), "vkgdr_memory_alloc: 0 bytes were requested")
 
 
 def test_flags_that_exclude_one_another():

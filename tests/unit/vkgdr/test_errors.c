@@ -37,7 +37,7 @@ static void check_alloc_fails(vkgdr_t g, const char *function, int result, const
     ERROR_IS(text);
     icd->reset();
     assert_null(vkgdr_memory_alloc(g, 0, 0)); /* another error takes its place */
-    ERROR_IS("vkgdr_memory_alloc: 0 bytes were asked for");
+    ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
 }
 
 static void calls_of_vulkan_are_named_at_allocations(void **state) {
@@ -141,7 +141,7 @@ static void open_and_alloc_alone_set_and_reset(void **state) {
     vkgdr_memory_invalidate(memory, 0, 64);
     vkgdr_memory_free(memory);
     vkgdr_close(g);
-    ERROR_IS("vkgdr_memory_alloc: 0 bytes were asked for");
+    ERROR_IS("vkgdr_memory_alloc: 0 bytes were requested");
     vkgdr_close(open_gpu(0));
     NO_ERROR();
 }
