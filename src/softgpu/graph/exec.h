@@ -162,14 +162,14 @@ CUresult sg_exec_launch(struct sg_exec *exec, struct sg_stream *stream);
 /* Memory for its allocation nodes; ordered after what was launched before. */
 CUresult sg_exec_upload(struct sg_exec *exec, struct sg_stream *stream);
 
-/* ---- Graph memory for launches (graph_memory_launch.c) ------------------------------------ */
+/* ---- Graph memory for launches (graph_memory_launch.c) --------------------------------------- */
 
 struct sg_graph_memory_uses;
 /*
  * What a launch will do to memory, in order of the steps: allocations need memory and must not be
  * left over from an earlier launch (unless `automatic`), frees need an allocation. Changes what the
-/* ---- Graph memory for launches (graph_memory_launch.c) ---------------------------------------- */
- * is NULL where there is nothing to do.
+ * host knows; sg_graph_memory_end takes it back. INVALID_VALUE or OUT_OF_MEMORY, with all undone.
+ * *uses is NULL where there is nothing to do.
  */
 CUresult sg_graph_memory_begin(struct sg_exec *exec, bool automatic,
                                struct sg_graph_memory_uses **uses);
