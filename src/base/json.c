@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "base/growing_array.h"
 #include "base/printable.h"
 
 #include <inttypes.h>
@@ -13,16 +14,12 @@ static void append(struct gm_json *json, const char *text, size_t bytes) {
     if (json->failed)
         return;
     if (bytes >= json->room - json->used) {
-        size_t room = json->room;
-        while (bytes >= room - json->used)
-            room *= 2;
-        char *grown = realloc(json->text, room);
-        if (!grown) {
+        size_t wanted;
+        if (__builtin_add_overflow(json->used + 1, bytes, &wanted) ||
+            !GM_RESERVE(json->text, json->room, wanted)) {
             json->failed = 1;
             return;
         }
-        json->text = grown;
-        json->room = room;
     }
     memcpy(json->text + json->used, text, bytes);
     json->used += bytes;

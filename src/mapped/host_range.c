@@ -1,5 +1,6 @@
 #include "mapped/host_range.h"
 
+#include "base/growing_array.h"
 #include "memory/core/driver_error.h"
 
 #include <errno.h>
@@ -37,18 +38,14 @@ static struct gm_host_range *range_of(struct gm_mirror *mirror) {
 }
 
 static gpumem_status make_room(struct gm_host_range *range) {
-    if (range->count < range->room)
+    size_t wanted = range->count + 1;
+    if (wanted <= range->room)
         return GPUMEM_OK;
-    size_t room = range->room ? 2 * range->room : 4;
     pthread_rwlock_wrlock(&range->lock);
-    struct gm_piece *pieces = realloc(range->pieces, room * sizeof *pieces);
-    if (pieces) {
-        range->pieces = pieces;
-        range->room = room;
-    }
+    bool reserved = GM_RESERVE(range->pieces, range->room, wanted);
     pthread_rwlock_unlock(&range->lock);
-    if (!pieces)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu mappings", room);
+    if (!reserved)
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to note %zu mappings", wanted);
     return GPUMEM_OK;
 }
 

@@ -1,6 +1,7 @@
 /* Exports: the owner's side of sharing. */
 #include "base/cancel.h"
 #include "base/descriptor.h"
+#include "base/growing_array.h"
 #include "base/object.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -167,16 +168,9 @@ static gpumem_status make_export(gpumem_device *device, gpumem_export **exported
 /* ---- Descriptors ----------------------------------------------------------------------------- */
 
 static gpumem_status make_room(gpumem_export *made, size_t count) {
-    if (count <= made->room)
-        return GPUMEM_OK;
-    int *fds = realloc(made->fds, count * sizeof *fds);
-    if (fds)
-        made->fds = fds;
-    struct gm_kept_file *files = fds ? realloc(made->files, count * sizeof *files) : NULL;
-    if (!files)
+    size_t room = made->room; /* of both lists: it has grown when they have */
+    if (!GM_RESERVE(made->fds, room, count) || !GM_RESERVE(made->files, made->room, count))
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for %zu descriptors", count);
-    made->files = files;
-    made->room = count;
     return GPUMEM_OK;
 }
 

@@ -240,8 +240,7 @@ static void calls_that_use_files_are_no_cancellation_points(void **state) {
     unsetenv("CUDA_LOG_FILE");
 }
 
-/* ---- Whenever the request comes ---------------------------------------------------------------
- */
+/* ---- Whenever the request comes -------------------------------------------------------------- */
 
 #define STORM_ROUNDS  50
 #define STORM_THREADS 4

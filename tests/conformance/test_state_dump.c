@@ -57,8 +57,7 @@ static CUmodule module_base;
 static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                           ".visible .entry k(.param .u64 p) { ret; }\n";
 
-/* ---- Contexts and what is set in them ----------------------------------------------------------
- */
+/* ---- Contexts and what is set in them -------------------------------------------------------- */
 
 static void make_context(void) {
     OK(cu.cuCtxCreate_v2(&it.context, 0, dev));
@@ -115,8 +114,7 @@ static void stop_profiler(void) {
     OK(cu.cuProfilerStop());
 }
 
-/* ---- Streams and events ------------------------------------------------------------------------
- */
+/* ---- Streams and events ---------------------------------------------------------------------- */
 
 static void make_stream(void) {
     OK(cu.cuStreamCreate(&it.stream, CU_STREAM_NON_BLOCKING));
@@ -141,8 +139,7 @@ static void undo_event(void) {
     OK(cu.cuEventDestroy_v2(it.event));
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------
- */
+/* ---- Memory ---------------------------------------------------------------------------------- */
 
 static void make_memory(void) {
     OK(cu.cuMemAlloc_v2(&it.memory, 4096));
@@ -215,8 +212,7 @@ static void undo_sync_memops(void) {
     OK(cu.cuPointerSetAttribute(&off, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, base));
 }
 
-/* ---- Pools -------------------------------------------------------------------------------------
- */
+/* ---- Pools ----------------------------------------------------------------------------------- */
 
 static void make_pool(void) {
     CUmemPoolProps props;
@@ -260,8 +256,7 @@ static void undo_current_pool(void) {
     OK(cu.cuDeviceSetMemPool(dev, it.pool));
 }
 
-/* ---- Arrays and textures -----------------------------------------------------------------------
- */
+/* ---- Arrays and textures --------------------------------------------------------------------- */
 
 static const CUDA_ARRAY3D_DESCRIPTOR shape = {
     .Width = 64, .Height = 32, .Format = CU_AD_FORMAT_FLOAT, .NumChannels = 1, .Flags = 2};
@@ -307,8 +302,7 @@ static void undo_texture_reference(void) {
     OK(cu.cuTexRefDestroy(it.texture));
 }
 
-/* ---- Graphs ------------------------------------------------------------------------------------
- */
+/* ---- Graphs ---------------------------------------------------------------------------------- */
 
 static void make_graph(void) {
     OK(cu.cuGraphCreate(&it.graph, 0));
@@ -341,8 +335,7 @@ static void undo_user_object(void) {
     OK(cu.cuUserObjectRelease(it.object, 1));
 }
 
-/* ---- Code --------------------------------------------------------------------------------------
- */
+/* ---- Code ------------------------------------------------------------------------------------ */
 
 static void make_module(void) {
     OK(cu.cuModuleLoadData(&it.module, ptx));
@@ -373,8 +366,7 @@ static void undo_function_cache(void) {
     OK(cu.cuFuncSetCacheConfig(kernel, CU_FUNC_CACHE_PREFER_NONE));
 }
 
-/* ---- Listeners ---------------------------------------------------------------------------------
- */
+/* ---- Listeners ------------------------------------------------------------------------------- */
 
 static void hear(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle) {
     (void)info;
@@ -400,8 +392,7 @@ static void undo_log_callback(void) {
     OK(cu.cuLogsUnregisterCallback(it.log));
 }
 
-/* ---- Within other things -----------------------------------------------------------------------
- */
+/* ---- Within other things --------------------------------------------------------------------- */
 
 static CUstream stream_base;
 static void set_stream_attribute(CUsynchronizationPolicy policy) {
@@ -464,8 +455,7 @@ static void make_edge(void) {
     OK(cu.cuGraphAddEmptyNode(&node, graph_base, &set_node, 1));
 }
 
-/* ---- From elsewhere ----------------------------------------------------------------------------
- */
+/* ---- From elsewhere -------------------------------------------------------------------------- */
 
 static int exported(void) {
     CUmemAllocationProp shared = prop;

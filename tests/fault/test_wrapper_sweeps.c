@@ -235,8 +235,7 @@ static void allocating_through_a_second_choice_is_whole_or_nothing(void **state)
     OK(gpumem_resource_destroy(first));
 }
 
-/* ---- Making wrappers: no driver call, so nothing but memory and files can be missing ----------
- */
+/* ---- Making wrappers: no driver call, so nothing but memory and files can be missing --------- */
 
 static void making_one_asks_the_driver_nothing(void **state) {
     (void)state;

@@ -1,5 +1,6 @@
 /* Reservations: address ranges, and their mappings. */
 #include "base/cancel.h"
+#include "base/growing_array.h"
 #include "base/options.h"
 #include "memory/by_hand/by_hand.h"
 #include "memory/core/driver_error.h"
@@ -139,15 +140,10 @@ gpumem_status gm_reservation_whole(const gpumem_reservation *reservation, size_t
 }
 
 gpumem_status gm_reservation_make_room(gpumem_reservation *reservation) {
-    if (reservation->count < reservation->room)
-        return GPUMEM_OK;
-    size_t room = reservation->room ? 2 * reservation->room : 8;
-    gpumem_mapping **mapped = realloc(reservation->mapped, room * sizeof(gpumem_mapping *));
-    if (!mapped)
+    size_t wanted = reservation->count + 1;
+    if (!GM_RESERVE(reservation->mapped, reservation->room, wanted))
         return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory for a list of %zu mappings",
-                       room);
-    reservation->mapped = mapped;
-    reservation->room = room;
+                       wanted);
     return GPUMEM_OK;
 }
 

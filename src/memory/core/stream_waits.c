@@ -1,5 +1,6 @@
 #include "memory/core/stream_waits.h"
 
+#include "base/growing_array.h"
 #include "base/log.h"
 #include "memory/core/capture.h"
 #include "memory/core/driver_error.h"
@@ -29,15 +30,7 @@ static CUevent take_event(gpumem_device *device) {
 
 static void give_event(gpumem_device *device, CUevent event) {
     pthread_mutex_lock(&device->lock);
-    if (device->event_count == device->event_room) {
-        size_t room = device->event_room ? 2 * device->event_room : 16;
-        CUevent *grown = realloc(device->events, room * sizeof(CUevent));
-        if (grown) {
-            device->events = grown;
-            device->event_room = room;
-        }
-    }
-    int kept = device->event_count < device->event_room;
+    int kept = GM_RESERVE(device->events, device->event_room, device->event_count + 1);
     if (kept)
         device->events[device->event_count++] = event;
     pthread_mutex_unlock(&device->lock);

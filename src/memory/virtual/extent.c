@@ -1,5 +1,6 @@
 #include "memory/virtual/extent.h"
 
+#include "base/growing_array.h"
 #include "memory/core/driver_error.h"
 #include "memory/core/vmm_calls.h"
 #include "memory/virtual/range_cache.h"
@@ -29,20 +30,11 @@ gpumem_status gm_extent_init(struct gm_extent *extent, size_t capacity, size_t a
 }
 
 static gpumem_status make_room(struct gm_extent *extent, size_t count) {
-    if (extent->count + count <= extent->room)
-        return GPUMEM_OK;
-    size_t room =
-        extent->room * 2 > extent->count + count ? extent->room * 2 : extent->count + count;
-    struct gm_chunk *grown = realloc(extent->chunks, room * sizeof *grown);
-    if (!grown)
-        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", room);
-    extent->chunks = grown;
-    if (extent->given) {
-        struct gm_access *given = realloc(extent->given, room * sizeof *given);
-        if (!given)
-            return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", room);
-        extent->given = given;
-    }
+    size_t wanted = extent->count + count;
+    size_t room = extent->room, given_room = extent->room;
+    if (!GM_RESERVE(extent->chunks, room, wanted) ||
+        (extent->given && !GM_RESERVE(extent->given, given_room, wanted)))
+        return gm_fail(GPUMEM_ERROR_OUT_OF_HOST_MEMORY, "no memory to record %zu chunks", wanted);
     extent->room = room;
     return GPUMEM_OK;
 }

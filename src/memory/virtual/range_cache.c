@@ -1,5 +1,6 @@
 #include "memory/virtual/range_cache.h"
 
+#include "base/growing_array.h"
 #include "base/json.h"
 #include "memory/core/capture.h"
 #include "memory/core/driver_error.h"
@@ -211,15 +212,7 @@ void gm_range_cache_trim(struct gm_range_cache *cache, uint64_t keep) {
 /* ---- Chunks ---------------------------------------------------------------------------------- */
 
 static int has_chunk_room(struct gm_range_cache *cache) {
-    if (cache->chunk_count < cache->chunk_room)
-        return 1;
-    size_t room = cache->chunk_room ? 2 * cache->chunk_room : 16;
-    struct gm_chunk *grown = realloc(cache->chunks, room * sizeof *grown);
-    if (!grown)
-        return 0;
-    cache->chunks = grown;
-    cache->chunk_room = room;
-    return 1;
+    return GM_RESERVE(cache->chunks, cache->chunk_room, cache->chunk_count + 1);
 }
 
 int gm_range_cache_give_chunk(struct gm_range_cache *cache, const struct gm_chunk *chunk) {

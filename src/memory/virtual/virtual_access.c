@@ -1,5 +1,6 @@
 /* Changes of access while buffers live: for a range of one, or for all of a resource. */
 #include "base/cancel.h"
+#include "base/growing_array.h"
 #include "base/log.h"
 #include "memory/core/current_context.h"
 #include "memory/core/driver_error.h"
@@ -403,14 +404,8 @@ enum look {
 };
 
 static int add_point(gpumem_device *device, struct points *points, const struct gm_wait *named) {
-    if (points->count == points->room) {
-        size_t room = points->room ? 2 * points->room : 16;
-        struct gm_wait *grown = realloc(points->waits, room * sizeof *grown);
-        if (!grown)
-            return -1;
-        points->waits = grown;
-        points->room = room;
-    }
+    if (!GM_RESERVE(points->waits, points->room, points->count + 1))
+        return -1;
     /* The buffer's own mark belongs to its owner, and is not read here. */
     struct gm_wait wait = {
         .stream = named->stream, .id = named->id, .namer = named->namer, .task = named->task};

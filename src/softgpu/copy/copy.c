@@ -394,7 +394,7 @@ CUresult sg_copy(struct sg_box box, CUstream handle, enum sg_sync_mode mode) {
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool little = mode == SG_SYNC || bytes_of(&box) <= SHORT_COPY;
-    if (must_wait(&box, mode) || (little && sg_stream_free(stream)))
+    if (must_wait(&box, mode) || (little && sg_stream_may_run_now(stream)))
         return run_to_end(stream, op);
     if (box.from.at.where == SG_WHERE_PAGEABLE && !take_snapshot(op)) {
         sg_copy_discard(op);

@@ -6,9 +6,8 @@
 
 #include <string.h>
 
-#define BLOCK                                                                                      \
-    ((size_t)32 << 10) /* bytes that are filled once and copied on: they stay in cache             \
-                        */
+/* Bytes that are filled once and copied on: they stay in cache. */
+#define BLOCK ((size_t)32 << 10)
 
 /* Up to this size a set is done sooner than handed to another thread. */
 #define SHORT_SET ((size_t)64 << 10)
@@ -164,7 +163,7 @@ static CUresult submit(struct set set, CUstream handle, enum sg_sync_mode mode) 
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool little = mode == SG_SYNC || set.width * set.height <= SHORT_SET;
-    if (must_wait(&place, mode) || (little && sg_stream_free(stream)))
+    if (must_wait(&place, mode) || (little && sg_stream_may_run_now(stream)))
         return sg_stream_run(stream, op);
     result = sg_stream_submit(stream, op);
     sg_schedule_chance();

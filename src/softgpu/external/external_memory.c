@@ -1,4 +1,5 @@
 /* External memory: imported, and mapped as buffers and arrays. */
+#include "base/growing_array.h"
 #include "softgpu/array/array.h"
 #include "softgpu/core/calls.h"
 #include "softgpu/core/text.h"
@@ -18,7 +19,7 @@ struct external {
     struct sg_segment arrays;
     bool has_arrays;
     CUmipmappedArray *mipmaps; /* those that were made here and lived when last looked at */
-    size_t mipmap_count;
+    size_t mipmap_count, mipmap_room;
     struct external *next; /* destroyed, while arrays live */
 };
 
@@ -228,12 +229,7 @@ CUresult sg_cuExternalMemoryGetMappedBuffer(CUdeviceptr *devPtr, CUexternalMemor
 static bool remember_room(struct external *external) {
     sweep();
     (void)has_live_arrays(external);
-    CUmipmappedArray *grown =
-        reallocarray(external->mipmaps, external->mipmap_count + 1, sizeof *external->mipmaps);
-    if (!grown)
-        return false;
-    external->mipmaps = grown;
-    return true;
+    return GM_RESERVE(external->mipmaps, external->mipmap_room, external->mipmap_count + 1);
 }
 
 static CUresult map_for_arrays(struct external *external) {

@@ -2,6 +2,7 @@
 #include "softgpu/core/text.h"
 #include "softgpu/device/device.h"
 #include "softgpu/graph/graph_memory.h"
+#include "softgpu/graph/node_type.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,16 +16,10 @@ struct nodes {
 static void add_node(struct sg_exec_node *node, void *user) {
     struct nodes *nodes = user;
     const CUgraphNodeParams *params = &node->params;
+    const struct sg_node_type *type = sg_type_of(params);
     uint64_t seed = nodes->digest * 31 + (uint64_t)params->type;
     nodes->disabled += !node->enabled;
-    if (params->type == CU_GRAPH_NODE_TYPE_MEMCPY)
-        nodes->digest = XXH3_64bits_withSeed(&params->memcpy, sizeof params->memcpy, seed);
-    else if (params->type == CU_GRAPH_NODE_TYPE_MEMSET)
-        nodes->digest = XXH3_64bits_withSeed(&params->memset, sizeof params->memset, seed);
-    else if (params->type == CU_GRAPH_NODE_TYPE_HOST)
-        nodes->digest = XXH3_64bits_withSeed(&params->host, sizeof params->host, seed);
-    else
-        nodes->digest = seed;
+    nodes->digest = type->flat ? XXH3_64bits_withSeed(params->reserved1, type->size, seed) : seed;
 }
 
 static void exec_lines(struct sg_text *text, const char *end) {

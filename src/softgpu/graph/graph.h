@@ -80,8 +80,6 @@ struct sg_node *sg_node_get(CUgraphNode handle);
 struct sg_graph *sg_graph_new(void);
 /* With its nodes, children, references to user objects. */
 void sg_graph_free(struct sg_graph *graph);
-/* A deep copy with its own handles, or NULL; embedded graphs are copied with it. */
-struct sg_graph *sg_graph_clone(const struct sg_graph *graph);
 
 /*
  * Adds a node after `count` dependencies (nodes of the same graph, distinct; `data` may be NULL for
@@ -101,10 +99,7 @@ CUresult sg_graph_add_captured(struct sg_graph *graph, struct sg_node *const *de
  * memory. */
 bool sg_graph_digest(const struct sg_graph *graph, uint64_t *digest);
 
-/* Takes a node out of its graph, with its edges, and frees it. */
-void sg_node_free(struct sg_node *node);
-/* A number that no node is marked with yet; the first of `count` such numbers. */
-uint64_t sg_graph_walk(void);
+/* The first of `count` numbers that no node is marked with yet. */
 uint64_t sg_graph_walks(size_t count);
 /* The graph that nobody embeds: itself, or the owner's owner's ... */
 struct sg_graph *sg_graph_outermost(struct sg_graph *graph);
@@ -129,7 +124,7 @@ CUresult sg_params_resolve(struct sg_graph *graph, CUgraphNodeParams *params);
 CUresult sg_params_copy(CUgraphNodeParams *to, const CUgraphNodeParams *from);
 void sg_params_free(CUgraphNodeParams *params);
 
-/* ---- Graph memory (memory.c, with the execs) ------------------------------------------------- */
+/* ---- Graph memory (graph_memory.c) ----------------------------------------------------------- */
 
 /* For an allocation node: checks params->alloc, reserves the address that all launches will use and
  * sets params->alloc.dptr. */

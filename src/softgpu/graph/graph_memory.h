@@ -1,4 +1,4 @@
-/* Graph memory, between memory.c, memory_pool.c and memory_launch.c. */
+/* Graph memory, between graph_memory.c, graph_memory_pool.c and graph_memory_launch.c. */
 #ifndef SG_GRAPH_GRAPH_MEMORY_H
 #define SG_GRAPH_GRAPH_MEMORY_H
 
@@ -52,7 +52,6 @@ void sg_graph_block_unref(struct sg_graph_block *block);
 
 /* Memory for a block that has none, from the device's pool. */
 CUresult sg_graph_block_fill(struct sg_graph_block *block);
-unsigned char *sg_graph_run_bytes(const struct sg_graph_run *run);
 /* One use less; the last one gives its memory back to the pool. */
 void sg_graph_block_unuse(struct sg_graph_block *block);
 /* Maps its memory at its address, as allocation `generation`; ends that allocation. */

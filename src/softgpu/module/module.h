@@ -81,8 +81,6 @@ void sg_variables_free(struct sg_module *module);
 /* The managed variables of a library that has none yet, without a context: an address of another
  * variable in them reads 0. Whole or nothing. */
 CUresult sg_variables_make_managed(struct sg_library *library);
-/* Where it lies; 0 for an external one. */
-CUdeviceptr sg_variable_address(const struct sg_module_variable *variable);
 /* A managed variable of a library. */
 void sg_variable_range_free(struct sg_range *range);
 

@@ -185,8 +185,7 @@ CUresult sg_pool_file_create(struct sg_pool *pool);
 CUresult sg_pool_file_extend(struct sg_pool *pool, size_t size, struct sg_phys **phys,
                              uint64_t *offset);
 
-/* ---- What the chapter gives to those below: core/chapter.h --------------------------------------
- */
+/* ---- What the chapter gives to those below: core/chapter.h ----------------------------------- */
 
 /*
  * Physical memory of `device` (-1: host memory) is short of `bytes`: pools give back segments that

@@ -25,8 +25,7 @@ static void see_status(CUstream s) {
     par_see("status", "%d", (int)status);
 }
 
-/* ---- The legacy stream, seen from a blocking one ----------------------------------------------
- */
+/* ---- The legacy stream, seen from a blocking one --------------------------------------------- */
 
 /* A blocking stream's event comes after what the legacy stream was given before: also of a stream
  * that was made later, and that never had work. */
@@ -53,8 +52,7 @@ static void events_after_legacy(void) {
     CALL(cuEventSynchronize, "its-stream-destroyed", (late_event));
 }
 
-/* ---- During a capture of a blocking stream -----------------------------------------------------
- */
+/* ---- During a capture of a blocking stream --------------------------------------------------- */
 
 static void beside_blocking(void) {
     CUevent event;
@@ -106,8 +104,7 @@ static void event_used_again(void) {
     end_and_see(s, "again");
 }
 
-/* ---- Whose memory it is ------------------------------------------------------------------------
- */
+/* ---- Whose memory it is ---------------------------------------------------------------------- */
 
 static void see_pool_of(const char *cls, CUdeviceptr p) {
     CUmemoryPool pool = NULL;
@@ -142,8 +139,7 @@ static void refused_frees(void) {
     CALL(cuStreamSynchronize, "freed", (other));
 }
 
-/* ---- Who a stream is ---------------------------------------------------------------------------
- */
+/* ---- Who a stream is ------------------------------------------------------------------------- */
 
 #define TRIES 64
 

@@ -3,11 +3,12 @@
  * of it. Only what libgpumem, linked into the program, asks for is refused. Under a sanitizer,
  * which has its own, nothing can be.
  */
-#ifndef FAULT_REFUSED_HOST_MEMORY_H
-#define FAULT_REFUSED_HOST_MEMORY_H
+#ifndef REFUSED_HOST_MEMORY_H
+#define REFUSED_HOST_MEMORY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CAN_REFUSE 0
