@@ -158,6 +158,7 @@ static bool variable_operand(struct sg_build *b, const struct sg_ptx_operand *fr
             *why = "a variable that the image does not have";
     }
     to->value = from->indexed ? (int64_t)((uint64_t)from->offset * element) : from->offset;
+    to->count = from->indexed; /* name[1] is also an address by itself */
     if (from->member)
         *why = "a part of a variable";
     return true;
