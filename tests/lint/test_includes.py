@@ -62,7 +62,7 @@ RULES = {
     "tools": None,
     "examples": None,
     "bench": None,
-    "bench/inside": {"base", "mapped"},
+    "bench/inside": {"base", "mapped", "softgpu"},
     "compat": None,
     "python": None,
     "tests/conformance": None,
