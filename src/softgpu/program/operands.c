@@ -362,6 +362,8 @@ const char *sg_build_immediate(struct sg_operand *operand, unsigned type) {
         return "a whole number where a floating-point constant belongs";
     } else if (type == SG_TYPE_PRED) {
         operand->value = operand->value != 0;
+    } else if (bits == 0 || bits > 64) {
+        return "a constant of this type";
     } else if (bits < 64) {
         uint64_t sign = (uint64_t)1 << (bits - 1);
         uint64_t low = (uint64_t)operand->value & (2 * sign - 1);
