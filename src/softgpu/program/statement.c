@@ -119,7 +119,7 @@ static bool operands_of(struct sg_build *b, const struct sg_ptx_statement *state
 
 static bool guard(struct sg_build *b, const struct sg_ptx_statement *statement,
                   struct sg_instruction *to, const char **why) {
-    uint32_t number;
+    uint32_t number = 0;
     if (!statement->guarded)
         return true;
     const struct sg_ptx_name *name = &statement->guard;
