@@ -150,9 +150,11 @@ enum sg_part {
  * Operands stand as in the text, results first, with these exceptions. call: the target (FUNCTION
  * or REGISTER), the results (VECTOR, may be empty), the arguments (VECTOR), and of an indirect one
  * its TARGETS or prototype (NONE); elements of the lists are VARIABLEs of the frame, REGISTERs and,
- * where the text names a vector register, a VECTOR. setp, vote and shfl with two results: PAIR.
- * Where the text has one operand for a vector register, a VECTOR of its elements stands. What may
- * be left out at the end is left out here, too.
+ * where the text names a vector register, a VECTOR. They have the sizes of the function's
+ * parameters and results where it is known, the runtime's included; where it comes from a register,
+ * only the call itself can compare. setp, vote and shfl with two results: PAIR. Where the text has
+ * one operand for a vector register, a VECTOR of its elements stands. What may be left out at the
+ * end is left out here, too.
  */
 struct sg_instruction {
     uint16_t op;                              /* enum sg_opcode */

@@ -249,25 +249,66 @@ static void calls_through_registers_reach_all_functions(void **state) {
     sg_program_free(program);
 }
 
+static void arguments_have_the_sizes_of_parameters(void **state) {
+    (void)state;
+    dumps_as(HEAD ".func (.param .b32 r) f(.param .align 8 .b8 x[16]) { ret; }\n"
+                  ".visible .entry k()\n{\n.param .align 8 .b8 a[16];\n.param .b64 b;\n"
+                  ".param .b32 c;\n.reg .b32 g;\n.reg .b64 h;\ncall (c), f, (a);\n"
+                  "call (g), f, (a);\ncall (h), f, (a);\ncall (c), f, (b);\n}\n",
+             "program k shared 0 dynamic 0\n"
+             "variable a frame offset 0 size 16 align 8\n"
+             "variable b frame offset 16 size 8 align 8\n"
+             "variable c frame offset 24 size 4 align 4\n"
+             "variable r frame offset 16 size 4 align 4\n"
+             "variable x frame offset 0 size 16 align 8\n"
+             "entry k registers 2 frame 32\n"
+             "block 0 ->\n"
+             "0 call f(), {&c+0}, {&a+0}\n"
+             "1 call f(), {g}, {&a+0}\n"
+             "2 ? call: 'f' has parameters or results of other sizes\n"
+             "3 ? call: 'f' has parameters or results of other sizes\n"
+             "4 ret\n"
+             "function f result r parameter x registers 0 frame 32\n"
+             "block 1 ->\n"
+             "5 ret\n");
+}
+
 static void the_runtime_has_its_own_functions(void **state) {
     static const struct {
         const char *name;
         enum sg_runtime runtime;
-    } all[] = {{"vprintf", SG_RUNTIME_VPRINTF},
-               {"malloc", SG_RUNTIME_MALLOC},
-               {"free", SG_RUNTIME_FREE},
-               {"__assertfail", SG_RUNTIME_ASSERTFAIL},
-               {"cudaGraphSetConditional", SG_RUNTIME_GRAPH_SET_CONDITIONAL},
-               {"cudaLaunchDeviceV2", SG_RUNTIME_OTHER}};
+        const char *declared, *call;
+    } all[] = {
+        {"vprintf", SG_RUNTIME_VPRINTF, "(.param .b32 r) %s(.param .b64 x, .param .b64 y)",
+         "(r), %s, (x, x)"},
+        {"malloc", SG_RUNTIME_MALLOC, "(.param .b64 r) %s(.param .b64 x)", "(x), %s, (x)"},
+        {"free", SG_RUNTIME_FREE, "%s(.param .b64 x)", "%s, (x)"},
+        {"__assertfail", SG_RUNTIME_ASSERTFAIL,
+         "%s(.param .b64 a, .param .b64 b, .param .b32 c, .param .b64 d, .param .b64 e)",
+         "%s, (x, x, r, x, x)"},
+        {"cudaGraphSetConditional", SG_RUNTIME_GRAPH_SET_CONDITIONAL,
+         "%s(.param .b64 x, .param .b32 y)", "%s, (x, r)"},
+        {"cudaLaunchDeviceV2", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b64 x)",
+         "(r), %s, (x)"},
+        /* With other sizes than the runtime's it is refused. */
+        {"malloc", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b32 x)", "(r), %s, (r)"},
+        {"vprintf", SG_RUNTIME_OTHER, "(.param .b32 r) %s(.param .b64 x)", "(r), %s, (x)"},
+    };
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        char text[600];
+        char declared[300], call[200], text[800];
+        const char *name = all[i].name, *at = strstr(all[i].declared, "%s");
+        snprintf(declared, sizeof declared, "%.*s%s%s", (int)(at - all[i].declared),
+                 all[i].declared, name, at + 2);
+        at = strstr(all[i].call, "%s");
+        snprintf(call, sizeof call, "%.*s%s%s", (int)(at - all[i].call), all[i].call, name, at + 2);
         snprintf(text, sizeof text,
-                 HEAD ".extern .func (.param .b32 r) %s(.param .b64 x);\n"
-                      ".visible .entry k() { .param .b32 r; .param .b64 x; call (r), %s, (x); }\n",
-                 all[i].name, all[i].name);
+                 HEAD ".extern .func %s;\n"
+                      ".visible .entry k() { .param .b32 r; .param .b64 x; call %s; }\n",
+                 declared, call);
         struct sg_program *program = program_of(text);
-        assert_int_equal(program->functions[1].runtime, all[i].runtime);
+        if (all[i].runtime != SG_RUNTIME_OTHER)
+            assert_int_equal(program->functions[1].runtime, all[i].runtime);
         assert_int_equal(program->functions[1].instructions, 0);
         assert_true((program->unsupported != NULL) == (all[i].runtime == SG_RUNTIME_OTHER));
         sg_program_free(program);
@@ -365,6 +406,7 @@ int main(void) {
         cmocka_unit_test(variables_are_those_of_the_image),
         cmocka_unit_test(vectors_are_parameters),
         cmocka_unit_test(calls_through_registers_reach_all_functions),
+        cmocka_unit_test(arguments_have_the_sizes_of_parameters),
         cmocka_unit_test(the_runtime_has_its_own_functions),
         cmocka_unit_test(lines_of_text_and_source),
         cmocka_unit_test(entries_of_one_image_are_made_one_by_one),
