@@ -83,8 +83,10 @@ bool sg_build_check_calls(struct sg_build *b) {
     struct sg_program *program = b->program;
     for (size_t i = 0; i < program->instruction_count; i++) {
         struct sg_instruction *one = &program->instructions[i];
-        const struct sg_operand *operands = program->operands + one->first_operand;
-        if (one->op != SG_OP_call || one->unsupported || operands->kind != SG_OPERAND_FUNCTION)
+        if (one->op != SG_OP_call || one->unsupported)
+            continue;
+        const struct sg_operand *operands = &program->operands[one->first_operand];
+        if (operands->kind != SG_OPERAND_FUNCTION)
             continue;
         const struct sg_program_function *function = &program->functions[operands->first];
         if (call_agrees(program, function, operands))
