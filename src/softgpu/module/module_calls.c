@@ -16,13 +16,13 @@ static CUresult load(CUmodule *module, const void *bytes, size_t size, const str
         return result;
     if (!module || !bytes)
         return CUDA_ERROR_INVALID_VALUE;
-    struct sg_program *program;
-    result = sg_program_read(bytes, size, context->device, jit, false, &program);
+    struct sg_loaded *program;
+    result = sg_loaded_read(bytes, size, context->device, jit, false, &program);
     if (result != CUDA_SUCCESS)
         return result;
     struct sg_module *made;
     result = sg_module_new(context, program, NULL, &made);
-    sg_program_unref(program);
+    sg_loaded_unref(program);
     if (result == CUDA_SUCCESS)
         *module = SG_HANDLE_POINTER(CUmodule, made->handle);
     return result;
