@@ -19,7 +19,7 @@
 
 static const struct sg_ptx_opcode opcodes[] = {
 #define SG_PTX_OPCODE(name, least, most, flags, types, operands, spaces, sm, version, modifiers)   \
-    {name, least, most, flags, types, operands, modifiers, spaces, sm, version},
+    {#name, least, most, flags, types, operands, modifiers, spaces, sm, version},
 #include "softgpu/ptx/ptx_opcodes.def"
 };
 

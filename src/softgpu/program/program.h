@@ -1,0 +1,319 @@
+/*
+ * A kernel of PTX, decoded: the entry and every function it reaches as typed instructions with
+ * dense registers, resolved labels, laid-out variables and a control-flow graph. Pure: nothing here
+ * knows of contexts, handles or the lock. Made once, at a kernel's first use; constant from then
+ * on, so that any number of threads may read it.
+ */
+#ifndef SG_PROGRAM_PROGRAM_H
+#define SG_PROGRAM_PROGRAM_H
+
+#include "softgpu/image/image.h"
+
+/* ---- what an instruction says ---------------------------------------------------------------- */
+
+enum sg_opcode {
+#define SG_PTX_OPCODE(name, least, most, flags, types, operands, spaces, sm, version, modifiers)   \
+    SG_OP_##name,
+#include "softgpu/ptx/ptx_opcodes.def"
+#undef SG_PTX_OPCODE
+    SG_OP_COUNT
+};
+
+enum sg_type {
+    SG_TYPE_NONE,
+#define SG_PROGRAM_TYPE(name, word, bits) SG_TYPE_##name,
+#include "softgpu/program/program_names.def"
+    SG_TYPE_COUNT
+};
+
+#define SG_PROGRAM_MODIFIER(name, word, bit) SG_MOD_BIT_##name = (bit),
+enum sg_modifier_bit {
+#include "softgpu/program/program_names.def"
+};
+/* SG_MOD(FTZ): the bit of a modifier in `modifiers` */
+#define SG_MOD(name) ((uint64_t)1 << SG_MOD_BIT_##name)
+
+enum sg_rounding {
+    SG_ROUND_NONE,
+#define SG_PROGRAM_ROUNDING(name, word) SG_ROUND_##name,
+#include "softgpu/program/program_names.def"
+    SG_ROUND_COUNT
+};
+
+enum sg_compare {
+    SG_COMPARE_NONE,
+#define SG_PROGRAM_COMPARE(name, word) SG_COMPARE_##name,
+#include "softgpu/program/program_names.def"
+    SG_COMPARE_COUNT
+};
+
+enum sg_boolean {
+    SG_BOOLEAN_NONE,
+#define SG_PROGRAM_BOOLEAN(name, word) SG_BOOLEAN_##name,
+#include "softgpu/program/program_names.def"
+    SG_BOOLEAN_COUNT
+};
+
+enum sg_semantics {
+    SG_SEMANTICS_NONE,
+#define SG_PROGRAM_SEMANTICS(name, word) SG_SEMANTICS_##name,
+#include "softgpu/program/program_names.def"
+    SG_SEMANTICS_COUNT
+};
+
+enum sg_scope {
+    SG_SCOPE_NONE,
+#define SG_PROGRAM_SCOPE(name, word) SG_SCOPE_##name,
+#include "softgpu/program/program_names.def"
+    SG_SCOPE_COUNT
+};
+
+enum sg_state_space {
+    SG_IN_NONE, /* the instruction has no address */
+#define SG_PROGRAM_SPACE(name, word) SG_IN_##name,
+#include "softgpu/program/program_names.def"
+    SG_IN_COUNT
+};
+
+enum sg_operation {
+    SG_DO_NONE,
+#define SG_PROGRAM_OPERATION(name, word) SG_DO_##name,
+#include "softgpu/program/program_names.def"
+    SG_DO_COUNT
+};
+
+enum sg_geometry {
+    SG_GEOMETRY_NONE,
+#define SG_PROGRAM_GEOMETRY(name, word) SG_GEOMETRY_##name,
+#include "softgpu/program/program_names.def"
+    SG_GEOMETRY_COUNT
+};
+
+enum sg_special {
+    SG_SPECIAL_NONE,
+#define SG_PROGRAM_SPECIAL(name, word) SG_SPECIAL_##name,
+#include "softgpu/program/program_names.def"
+    SG_SPECIAL_COUNT
+};
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+#define SG_NO_REGISTER UINT32_MAX
+#define SG_NO_VARIABLE UINT32_MAX
+#define SG_NO_BLOCK    UINT32_MAX
+
+enum sg_operand_kind {
+    SG_OPERAND_NONE,     /* _, or a result that the instruction does not name */
+    SG_OPERAND_REGISTER, /* `reg`; `negated`: its complement, of predicates; `part` of video ones */
+    SG_OPERAND_IMMEDIATE, /* `value`: the bits of its type, integers sign-extended to 64 bits */
+    SG_OPERAND_SPECIAL,   /* `first`: enum sg_special; `part`: 1 for .x to 4 for .w, 0 for none */
+    SG_OPERAND_ADDRESS,   /* [reg + value], [variable + value] or [value] */
+    SG_OPERAND_VARIABLE, /* the address of variable `first`, plus `value`; of a call's: its bytes */
+    SG_OPERAND_FUNCTION, /* `first`: index in the program's functions */
+    SG_OPERAND_LABEL,    /* `first`: number of an instruction of the function */
+    SG_OPERAND_TARGETS,  /* `first`: index in the program's targets, of brx and indirect calls */
+    SG_OPERAND_VECTOR,   /* {…} and (…): `count` operands from operands[first] on */
+    SG_OPERAND_PAIR      /* p|q, r|p: operands[first] and the next */
+};
+
+struct sg_operand {
+    unsigned char kind; /* enum sg_operand_kind */
+    bool negated;       /* !p */
+    unsigned char part; /* of SPECIAL: above; of a REGISTER: SG_PART_… */
+    unsigned char type; /* enum sg_type of what is read or written: immediates have its bits */
+    uint32_t count;     /* of VECTOR and PAIR: elements */
+    uint32_t reg;       /* the register; of an ADDRESS its base, or SG_NO_REGISTER */
+    uint32_t first;     /* as the kind says; of an ADDRESS: the variable, or SG_NO_VARIABLE */
+    int64_t value;      /* as the kind says; of an ADDRESS and a VARIABLE the offset in bytes */
+};
+
+/* Of a register operand of a video instruction: which bytes; .b3210 and its like: a selector. */
+enum sg_part {
+    SG_PART_NONE,
+    SG_PART_B0,
+    SG_PART_B1,
+    SG_PART_B2,
+    SG_PART_B3,
+    SG_PART_H0,
+    SG_PART_H1,
+    SG_PART_SELECTOR /* `value`: the digits of .b3210 or .h10 as nibbles, 0x3210 */
+};
+
+/* ---- instructions ---------------------------------------------------------------------------- */
+
+/*
+ * Operands stand as in the text, results first, with these exceptions. call: the target (FUNCTION
+ * or REGISTER), the results (VECTOR, may be empty), the arguments (VECTOR), and of an indirect one
+ * its TARGETS or prototype (NONE). setp, vote and shfl with two results: PAIR. Where the text has
+ * one operand for a vector register, a VECTOR of its elements stands. What may be left out at the
+ * end is left out here, too.
+ */
+struct sg_instruction {
+    uint16_t op;                              /* enum sg_opcode */
+    uint16_t operation, operation2;           /* enum sg_operation */
+    unsigned char type, type2, type3, type4;  /* enum sg_type, in the text's order */
+    unsigned char space, space2;              /* enum sg_state_space; of cp: to, from */
+    unsigned char rounding, compare, boolean; /* enum sg_rounding, sg_compare, sg_boolean */
+    unsigned char semantics, scope;           /* NONE where the text says nothing */
+    unsigned char vector;                     /* 2, 4, 8; of ldmatrix: 1, 2, 4; 1 without */
+    unsigned char geometry;                   /* enum sg_geometry */
+    uint16_t shape[3];                        /* of matrices: m, n, k; 0: not given */
+    uint64_t modifiers;                       /* SG_MOD(…) */
+    uint32_t guard;                           /* predicate register + 1, 0 for none */
+    bool guard_negated;                       /* @!p */
+    bool backward;                            /* a branch that can go back, or to itself */
+    unsigned char operand_count;
+    uint32_t first_operand;
+    uint32_t line;           /* of the PTX, from 1 on */
+    uint32_t location;       /* index of the last .loc + 1, 0 for none */
+    uint32_t block;          /* index in the program's blocks */
+    const char *unsupported; /* why no engine will run it, or NULL; the program owns it */
+};
+
+/* ---- functions and what they have ------------------------------------------------------------ */
+
+struct sg_register {
+    unsigned char type; /* enum sg_type as declared; of a vector that of an element */
+    const char *name;   /* %r12, %v.x */
+};
+
+/* Where a variable's bytes are. */
+enum sg_place {
+    SG_PLACE_IMAGE,          /* .global, .const: `image` is the index in the image's variables */
+    SG_PLACE_SHARED,         /* at `offset` in the block's static shared memory */
+    SG_PLACE_DYNAMIC_SHARED, /* extern .shared: at `offset`, behind all that is static */
+    SG_PLACE_FRAME,          /* at `offset` in the frame of `function` */
+    SG_PLACE_PARAMETERS,     /* at `offset` in the launch's parameters */
+    SG_PLACE_TEXTURE,        /* .texref, .samplerref, .surfref: by name */
+};
+
+struct sg_program_variable {
+    const char *name;
+    unsigned char place; /* enum sg_place */
+    unsigned char space; /* enum sg_state_space; that of SG_PLACE_TEXTURE is SG_IN_NONE */
+    unsigned char type;  /* enum sg_type of an element */
+    uint32_t function;   /* of the frame: index of the function */
+    uint64_t offset, size, alignment;
+    uint32_t image;
+};
+
+/* A parameter or a result, in order. */
+struct sg_program_parameter {
+    uint32_t variable; /* index; SG_NO_VARIABLE for one in registers */
+    uint32_t reg;      /* .reg: the first of `count`; else SG_NO_REGISTER */
+    uint32_t count;
+};
+
+/* Functions of the device runtime, which have no body in any text. */
+enum sg_runtime {
+    SG_RUNTIME_NONE,
+    SG_RUNTIME_VPRINTF,
+    SG_RUNTIME_MALLOC,
+    SG_RUNTIME_FREE,
+    SG_RUNTIME_ASSERTFAIL,
+    SG_RUNTIME_MEMCPY,
+    SG_RUNTIME_MEMSET,
+    SG_RUNTIME_GRAPH_SET_CONDITIONAL, /* cudaGraphSetConditional */
+    SG_RUNTIME_OTHER                  /* cuda…: of the runtime, not known here: refused */
+};
+
+struct sg_program_function {
+    const char *name;
+    bool entry, variadic;
+    unsigned char runtime; /* enum sg_runtime */
+    uint32_t ordinal;      /* which symbol of the module: the same in each program */
+    uint32_t first_instruction, instructions; /* none of the runtime's functions */
+    uint32_t first_block, blocks;
+    uint32_t first_register, registers;   /* operands count registers from 0 in each function */
+    uint32_t first_parameter, parameters; /* in the program's parameters */
+    uint32_t first_result, results;
+    /*
+     * Bytes a call takes of the thread's stack: results and parameters (not the entry's), .local
+     * variables, .param of the calls it makes. `frame_alignment` is a power of two, 16 at least.
+     */
+    uint64_t frame, frame_alignment;
+    bool indirect_calls; /* it calls through a register */
+    bool address_taken;  /* something names it other than a direct call */
+};
+
+/* A basic block of a function: instructions first to end - 1. */
+struct sg_program_block {
+    uint32_t first, end;
+    uint32_t first_successor, successors; /* in the program's successors: indices of blocks */
+    uint32_t post_dominator; /* the nearest that every way to an exit passes; SG_NO_BLOCK: none */
+    bool loop_header;        /* a back edge leads here */
+};
+
+struct sg_program_targets { /* .branchtargets: instructions; .calltargets: functions */
+    uint32_t first, count;  /* in the program's target list */
+    bool calls;
+};
+
+struct sg_program_file {
+    uint64_t number; /* as .loc names it */
+    const char *name;
+};
+
+struct sg_program_location {
+    uint64_t file; /* number */
+    uint32_t line, column;
+    bool inlined; /* and from where: */
+    uint64_t inlined_file;
+    uint32_t inlined_line, inlined_column;
+};
+
+struct sg_program {
+    const char *name; /* of the entry, which is functions[0] */
+    struct sg_program_function *functions;
+    size_t function_count;
+    struct sg_instruction *instructions; /* of all functions, one after the other */
+    size_t instruction_count;
+    struct sg_operand *operands;
+    size_t operand_count;
+    struct sg_register *registers;
+    size_t register_count;
+    struct sg_program_variable *variables;
+    size_t variable_count;
+    struct sg_program_parameter *parameters; /* and results */
+    size_t parameter_count;
+    struct sg_program_block *blocks;
+    size_t block_count;
+    uint32_t *successors;
+    size_t successor_count;
+    struct sg_program_targets *targets;
+    size_t target_count;
+    uint32_t *target_list;
+    size_t target_list_count;
+    struct sg_program_location *locations;
+    size_t location_count;
+    struct sg_program_file *files;
+    size_t file_count;
+    uint64_t static_shared;            /* bytes of a block: what the entry reaches */
+    uint64_t dynamic_shared_offset;    /* where extern .shared begins */
+    uint64_t dynamic_shared_alignment; /* of the most aligned of these */
+    const char *unsupported; /* of the first instruction that has it, or NULL: all can run */
+    uint32_t unsupported_line;
+    char **texts; /* names and reasons, owned */
+    size_t text_count;
+};
+
+/*
+ * Decodes an entry of an image of PTX. Instructions that cannot be decoded precisely do not fail
+ * it: they say why in `unsupported`. INVALID_VALUE: the image has no text; NOT_FOUND: no such
+ * entry; INVALID_PTX, with a message in the log, for a text that contradicts itself where only
+ * decoding looks; OUT_OF_MEMORY. *program is set on success only. It takes from the image only
+ * copies, and may outlive it. Reads the image only: callers in several threads are fine.
+ */
+CUresult sg_program_make(const struct sg_image *image, const char *entry, struct sg_image_log *log,
+                         struct sg_program **program);
+/* NULL is allowed. */
+void sg_program_free(struct sg_program *program);
+
+/* Words for reports: "add", "f32"; "" for none. */
+const char *sg_op_name(unsigned op);
+const char *sg_type_name(unsigned type);
+unsigned sg_type_bits(unsigned type);
+/* A text of the whole program, for tests and reports; the caller frees it. NULL: no memory. */
+char *sg_program_dump(const struct sg_program *program);
+
+#endif
