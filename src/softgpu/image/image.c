@@ -190,6 +190,7 @@ void sg_image_free(struct sg_image *image) {
     }
     for (size_t i = 0; i < image->variable_count; i++)
         free_variable(&image->variables[i]);
+    free(image->outline);
     free(image->functions);
     free(image->variables);
     free_names(image->textures, image->texture_count);

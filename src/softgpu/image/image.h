@@ -82,7 +82,8 @@ struct sg_image {
     int target;      /* 90 for sm_90; of what was linked, the newest that the inputs name */
     char target_suffix; /* 'a', 'f' or 0 */
     char *ptx; /* the text, kept for an engine that runs it; of a link, of its only input */
-    unsigned char *machine; /* the ELF, kept likewise; NULL for text */
+    struct sg_ptx_outline *outline; /* where what in the text, one block; NULL when not known */
+    unsigned char *machine;         /* the ELF, kept likewise; NULL for text */
     size_t machine_size;
     bool to_be_linked;                   /* machine code that is an input of linkers */
     struct sg_image_function *functions; /* entries (kernels), in order of the image */

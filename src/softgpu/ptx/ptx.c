@@ -1,5 +1,5 @@
 /* PTX text: its head, the directives of the module, and what they amount to. */
-#include "softgpu/ptx/ptx.h"
+#include "softgpu/ptx/ptx_sink.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -109,11 +109,16 @@ struct sg_ptx_symbol *sg_ptx_symbol(struct sg_ptx *ptx, const struct sg_word *na
 
 /* .file 1 "name" [, time, size] */
 static bool file_directive(struct sg_ptx *ptx) {
-    uint64_t number;
+    uint64_t number = 0;
     if (!sg_ptx_next(ptx) || !sg_ptx_integer(ptx, &number))
         return false;
     if (ptx->word.kind != SG_WORD_STRING)
         return sg_ptx_unexpected(ptx, "the name of a file");
+    struct sg_ptx_source *grown = sg_image_grow(ptx->files, &ptx->file_count, sizeof *grown);
+    if (!grown)
+        return sg_ptx_no_memory(ptx);
+    ptx->files = grown;
+    grown[ptx->file_count - 1] = (struct sg_ptx_source){number, ptx->word};
     if (!sg_ptx_next(ptx))
         return false;
     while (sg_ptx_accept(ptx, ",")) {
@@ -147,6 +152,7 @@ static bool alias_directive(struct sg_ptx *ptx) {
     if (!of || of->what != SG_SYMBOL_FUNCTION)
         return sg_ptx_unexpected(ptx, "a function that was declared");
     alias->defined = true;
+    alias->alias = (size_t)(of - ptx->symbols) + 1;
     return sg_ptx_next(ptx) && sg_ptx_expect(ptx, ";");
 }
 
@@ -222,6 +228,19 @@ static bool read_all(struct sg_ptx *ptx) {
     return sg_ptx_close(ptx);
 }
 
+/* A zero may stand in a comment, where it is as good as a blank: the copy is a string. */
+static char *text_of(struct sg_bytes bytes) {
+    char *text = malloc(bytes.size + 1);
+    if (!text)
+        return NULL;
+    if (bytes.size)
+        memcpy(text, bytes.data, bytes.size);
+    text[bytes.size] = '\0';
+    for (char *zero = text; (size_t)((zero += strlen(zero)) - text) < bytes.size;)
+        *zero = ' ';
+    return text;
+}
+
 CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *options,
                      struct sg_image_log *log, struct sg_image *image) {
     struct sg_ptx ptx = {
@@ -231,10 +250,15 @@ CUresult sg_ptx_read(struct sg_bytes bytes, const struct sg_image_options *optio
         .image = image,
     };
     image->source = SG_IMAGE_PTX;
-    image->ptx = sg_image_text((const char *)bytes.data, bytes.size);
+    image->ptx = text_of(bytes);
     if (!image->ptx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool good = read_all(&ptx);
+    if (good) {
+        image->outline = sg_ptx_outline_make(&ptx, image->ptx);
+        good = image->outline || sg_ptx_no_memory(&ptx);
+    }
+    free(ptx.files);
     free(ptx.symbols);
     free(ptx.pending);
     free(ptx.uses);

@@ -52,6 +52,29 @@ enum sg_space {
 
 enum sg_linkage { SG_LINK_OWN, SG_LINK_VISIBLE, SG_LINK_EXTERN, SG_LINK_WEAK, SG_LINK_COMMON };
 
+/* What a register holds, as far as instructions tell registers apart. */
+enum sg_ptx_class {
+    SG_CLASS_NONE,    /* unknown, or no register: nothing is checked */
+    SG_CLASS_BITS,    /* .b32 */
+    SG_CLASS_INTEGER, /* .u32, .s32 */
+    SG_CLASS_REAL,    /* .f16, .f32 */
+    SG_CLASS_PAIR,    /* .f16x2 */
+    SG_CLASS_PREDICATE
+};
+struct sg_ptx_kind {
+    enum sg_ptx_class class;
+    size_t width; /* in bytes */
+};
+
+struct sg_ptx_type {
+    const char *name; /* .b32 */
+    unsigned size;
+    enum sg_ptx_class class;
+    bool untyped;               /* .b32: a bit pattern of any kind */
+    bool real, predicate, half; /* half: f16 and its like, which take no initial value */
+    enum { SG_OPAQUE_NONE, SG_OPAQUE_TEXTURE, SG_OPAQUE_SURFACE, SG_OPAQUE_SAMPLER } opaque;
+};
+
 /* Something of the module that has a name. */
 struct sg_ptx_symbol {
     const char *name;
@@ -70,10 +93,22 @@ struct sg_ptx_symbol {
     uint64_t shared, shared_alignment;
     uint64_t local[8]; /* bytes by log2 of the alignment, the last for all above */
     size_t first_use, use_count;
-    bool prototyped; /* the counts are known */
-    bool variadic;   /* the last parameter has no size: any number may follow */
+    const char *start; /* .entry or .func of its body, in the text */
+    size_t start_line;
+    size_t alias;            /* another name of this symbol, + 1; or 0 */
+    struct sg_ptx_type type; /* of a variable */
+    bool prototyped;         /* the counts are known */
+    bool variadic;           /* the last parameter has no size: any number may follow */
     size_t parameters, results;
 };
+
+/* A .file directive. */
+struct sg_ptx_source {
+    uint64_t number;
+    struct sg_word name; /* with its quotes */
+};
+
+struct sg_ptx_telling; /* ptx_sink.h */
 
 struct sg_ptx {
     struct sg_words words;
@@ -111,6 +146,11 @@ struct sg_ptx {
         size_t length, scope, value;
     } * shadows; /* what to put back where a block ends */
     size_t shadow_count;
+    const char *function_start; /* the word .entry or .func */
+    size_t function_line;
+    struct sg_ptx_source *files; /* of the .file directives */
+    size_t file_count;
+    struct sg_ptx_telling *telling; /* of a function that is read again; NULL while all is read */
 };
 
 /* Takes the word: the next is in ptx->word. False at something that is no word. */
@@ -131,27 +171,6 @@ bool sg_ptx_skip_block(struct sg_ptx *ptx); /* from { to its } */
 
 bool sg_ptx_head(struct sg_ptx *ptx); /* .version, .target, .address_size */
 
-/* What a register holds, as far as instructions tell registers apart. */
-enum sg_ptx_class {
-    SG_CLASS_NONE,    /* unknown, or no register: nothing is checked */
-    SG_CLASS_BITS,    /* .b32 */
-    SG_CLASS_INTEGER, /* .u32, .s32 */
-    SG_CLASS_REAL,    /* .f16, .f32 */
-    SG_CLASS_PAIR,    /* .f16x2 */
-    SG_CLASS_PREDICATE
-};
-struct sg_ptx_kind {
-    enum sg_ptx_class class;
-    size_t width; /* in bytes */
-};
-
-struct sg_ptx_type {
-    unsigned size;
-    enum sg_ptx_class class;
-    bool untyped;               /* .b32: a bit pattern of any kind */
-    bool real, predicate, half; /* half: f16 and its like, which take no initial value */
-    enum { SG_OPAQUE_NONE, SG_OPAQUE_TEXTURE, SG_OPAQUE_SURFACE, SG_OPAQUE_SAMPLER } opaque;
-};
 bool sg_ptx_type(const struct sg_word *word, struct sg_ptx_type *type);
 enum sg_space sg_ptx_space(const struct sg_word *word);
 bool sg_ptx_alignment(struct sg_ptx *ptx, uint64_t *alignment);
@@ -189,6 +208,8 @@ bool sg_ptx_body(struct sg_ptx *ptx);
 bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *variable);
 /* What a name in a body stands for. */
 struct sg_ptx_use {
+    size_t declaration; /* in a body that is read for a sink; 0 else */
+    uint64_t index;
     struct sg_ptx_kind kind; /* of a register that is no vector */
     enum sg_space space;     /* of a variable, a parameter or a register */
     size_t symbol;           /* of the module, + 1; 0 for others */
@@ -241,7 +262,8 @@ struct sg_ptx_opcode {
     unsigned char sm, version; /* the first that know it */
 };
 const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length);
-bool sg_ptx_modifier(const char *name, size_t length); /* .name, .name::name */
+size_t sg_ptx_opcode_number(const struct sg_ptx_opcode *opcode); /* its row in ptx_opcodes.def */
+bool sg_ptx_modifier(const char *name, size_t length);           /* .name, .name::name */
 
 #define SG_PTX_OPERANDS 6 /* so many are checked */
 

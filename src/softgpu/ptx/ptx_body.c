@@ -1,11 +1,18 @@
 /* Bodies of functions: declarations, labels, directives; instructions are in ptx_instruction.c. */
-#include "softgpu/ptx/ptx.h"
+#include "softgpu/ptx/ptx_sink.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Scopes of the table of local names; blocks are numbered from NAMED_BLOCKS on. */
-enum { NAMED_LABEL, NAMED_ACTIVE, NAMED_RANGE, NAMED_BLOCKS };
+enum {
+    NAMED_LABEL,
+    NAMED_ACTIVE,
+    NAMED_RANGE,
+    NAMED_NUMBER, /* of declarations, for a sink: of active names, of ranges */
+    NAMED_RANGE_NUMBER,
+    NAMED_BLOCKS
+};
 
 /* Values of active names and ranges: how many there are, then space, class and width. */
 #define USE_BITS 16
@@ -81,10 +88,22 @@ bool sg_ptx_declare_local(struct sg_ptx *ptx, const struct sg_ptx_variable *vari
             return sg_ptx_wrong(ptx, "the variable is too large");
         count_memory(ptx, variable);
     }
+    size_t number = ptx->telling ? ++ptx->telling->declared : 0;
+    if (number && !shadow(ptx, variable->ranged ? NAMED_RANGE_NUMBER : NAMED_NUMBER, name, number))
+        return false;
+    if (number && ptx->block_count && !sg_ptx_tell_declaration(ptx, variable, SG_ROLE_LOCAL, 0))
+        return false;
     const uint64_t most = SIZE_MAX >> USE_BITS;
     uint64_t count = !variable->ranged ? 1 : variable->range < most ? variable->range : most;
     return shadow(ptx, variable->ranged ? NAMED_RANGE : NAMED_ACTIVE, name,
                   (size_t)count << USE_BITS | packed(variable));
+}
+
+static bool tell_block(struct sg_ptx *ptx, bool opened) {
+    if (!ptx->telling)
+        return true;
+    const struct sg_ptx_sink *sink = ptx->telling->sink;
+    return sink->block(sink->user, opened) || sg_ptx_no_memory(ptx);
 }
 
 static bool open_block(struct sg_ptx *ptx) {
@@ -93,15 +112,16 @@ static bool open_block(struct sg_ptx *ptx) {
         return sg_ptx_no_memory(ptx);
     ptx->blocks = grown;
     grown[ptx->block_count - 1] = (struct sg_ptx_block){ptx->block_ids++, ptx->shadow_count};
-    return true;
+    return tell_block(ptx, true);
 }
 
-static void close_block(struct sg_ptx *ptx) {
+static bool close_block(struct sg_ptx *ptx) {
     const struct sg_ptx_block *ended = &ptx->blocks[--ptx->block_count];
     while (ptx->shadow_count > ended->first_shadow) {
         const struct sg_ptx_shadow *was = &ptx->shadows[--ptx->shadow_count];
         sg_names_slot(&ptx->locals, was->scope, was->name, was->length)->value = was->value;
     }
+    return tell_block(ptx, false);
 }
 
 /* %r12 of %r<20>: any split of the digits at the end may be the declared one. */
@@ -119,11 +139,17 @@ static bool in_range(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
         if (sg_names_find(&ptx->locals, NAMED_RANGE, name->text, length, &range) &&
             number < range >> USE_BITS) {
             *use = unpacked(range);
+            use->index = number;
+            if (ptx->telling)
+                sg_names_find(&ptx->locals, NAMED_RANGE_NUMBER, name->text, length,
+                              &use->declaration);
             return true;
         }
         const struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, name->text, length);
-        if (symbol && number < symbol->range)
+        if (symbol && number < symbol->range) {
+            use->symbol = ptx->telling ? (size_t)(symbol - ptx->symbols) + 1 : 0;
             return true;
+        }
     }
     return false;
 }
@@ -146,6 +172,8 @@ bool sg_ptx_name_use(struct sg_ptx *ptx, const struct sg_word *name, struct sg_p
     *use = (struct sg_ptx_use){0};
     if (sg_names_find(&ptx->locals, NAMED_ACTIVE, name->text, name->length, &value) && value) {
         *use = unpacked(value);
+        if (ptx->telling)
+            sg_names_find(&ptx->locals, NAMED_NUMBER, name->text, name->length, &use->declaration);
         return true;
     }
     if (in_range(ptx, name, use) || sg_ptx_special_register(name->text, name->length) ||
@@ -189,16 +217,32 @@ static bool label(struct sg_ptx *ptx, const struct sg_word *name) {
         return false;
     if (!sg_names_add(&ptx->locals, NAMED_LABEL, name->text, name->length, 1, &found))
         return sg_ptx_no_memory(ptx);
+    if (ptx->telling) {
+        const struct sg_ptx_sink *sink = ptx->telling->sink;
+        const struct sg_ptx_name told = {.text = name->text, .length = name->length};
+        if (!sink->label(sink->user, &told))
+            return sg_ptx_no_memory(ptx);
+    }
     return sg_ptx_next(ptx);
 }
 
 static bool predicate(struct sg_ptx *ptx) {
-    if (!sg_ptx_next(ptx) || (sg_ptx_is(ptx, "!") && !sg_ptx_next(ptx)))
+    if (!sg_ptx_next(ptx))
+        return false;
+    bool negated = sg_ptx_is(ptx, "!");
+    if (negated && !sg_ptx_next(ptx))
         return false;
     if (ptx->word.kind != SG_WORD_NAME)
         return sg_ptx_unexpected(ptx, "a predicate");
     struct sg_ptx_use use;
-    if (!sg_ptx_name_use(ptx, &ptx->word, &use) || !sg_ptx_next(ptx))
+    if (!sg_ptx_name_use(ptx, &ptx->word, &use))
+        return false;
+    if (ptx->telling) {
+        ptx->telling->statement.guarded = true;
+        ptx->telling->statement.guard_negated = negated;
+        ptx->telling->statement.guard = sg_ptx_name_of(&ptx->word, &use);
+    }
+    if (!sg_ptx_next(ptx))
         return false;
     if (!sg_ptx_agrees(use.kind, (struct sg_ptx_kind){SG_CLASS_PREDICATE, 1}, false))
         return sg_ptx_wrong(ptx, "the register is no predicate");
@@ -212,11 +256,12 @@ static bool predicate(struct sg_ptx *ptx) {
 
 /* .loc 1 2 3 [, function_name NAME [+ n]] [, inlined_at 1 2 3] */
 static bool location(struct sg_ptx *ptx) {
-    uint64_t number;
+    uint64_t number, at[3], from[3] = {0};
+    bool is_inlined = false;
     if (!sg_ptx_next(ptx))
         return false;
     for (unsigned i = 0; i < 3; i++) {
-        if (!sg_ptx_integer(ptx, &number))
+        if (!sg_ptx_integer(ptx, &at[i]))
             return false;
     }
     while (sg_ptx_accept(ptx, ",")) {
@@ -226,26 +271,42 @@ static bool location(struct sg_ptx *ptx) {
         if (!sg_ptx_next(ptx))
             return false;
         if (inlined) {
+            is_inlined = true;
             for (unsigned i = 0; i < 3; i++)
-                if (!sg_ptx_integer(ptx, &number))
+                if (!sg_ptx_integer(ptx, &from[i]))
                     return false;
         } else if (ptx->word.kind != SG_WORD_NAME || !sg_ptx_next(ptx) ||
                    (sg_ptx_accept(ptx, "+") && !sg_ptx_integer(ptx, &number))) {
             return sg_ptx_unexpected(ptx, "a place in a section");
         }
     }
-    return ptx->result == CUDA_SUCCESS;
+    if (ptx->result != CUDA_SUCCESS || !ptx->telling)
+        return ptx->result == CUDA_SUCCESS;
+    const struct sg_ptx_sink *sink = ptx->telling->sink;
+    const struct sg_ptx_loc told = {at[0], at[1], at[2], is_inlined, from[0], from[1], from[2]};
+    return sink->location(sink->user, &told) || sg_ptx_no_memory(ptx);
+}
+
+static bool tell_listed(struct sg_ptx *ptx, enum sg_ptx_list list, const struct sg_ptx_use *use) {
+    if (!ptx->telling)
+        return true;
+    const struct sg_ptx_sink *sink = ptx->telling->sink;
+    const struct sg_ptx_name name = use ? sg_ptx_name_of(&ptx->word, use) : (struct sg_ptx_name){0};
+    return sink->listed(sink->user, list, use ? &name : NULL) || sg_ptx_no_memory(ptx);
 }
 
 /* Lists of names and texts that end with a semicolon: .pragma, .branchtargets, .calltargets. */
 static bool listed(struct sg_ptx *ptx, bool names) {
+    enum sg_ptx_list list = sg_ptx_is(ptx, ".branchtargets") ? SG_LIST_BRANCHES : SG_LIST_CALLS;
+    if (names && !tell_listed(ptx, list, NULL))
+        return false;
     do {
         if (!sg_ptx_next(ptx))
             return false;
         if (ptx->word.kind != (names ? SG_WORD_NAME : SG_WORD_STRING))
             return sg_ptx_unexpected(ptx, names ? "a name" : "a text in quotes");
         struct sg_ptx_use use;
-        if (names && !sg_ptx_name_use(ptx, &ptx->word, &use))
+        if (names && (!sg_ptx_name_use(ptx, &ptx->word, &use) || !tell_listed(ptx, list, &use)))
             return false;
         if (!sg_ptx_next(ptx))
             return false;
@@ -255,6 +316,8 @@ static bool listed(struct sg_ptx *ptx, bool names) {
 
 /* .callprototype: its parameters have names of no meaning. */
 static bool prototype(struct sg_ptx *ptx) {
+    if (!tell_listed(ptx, SG_LIST_PROTOTYPE, NULL))
+        return false;
     while (!sg_ptx_is(ptx, ";")) {
         if (ptx->word.kind == SG_WORD_END || sg_ptx_is(ptx, "{") || sg_ptx_is(ptx, "}"))
             return sg_ptx_unexpected(ptx, ";");
@@ -305,8 +368,7 @@ bool sg_ptx_body(struct sg_ptx *ptx) {
         if (sg_ptx_is(ptx, "{")) {
             good = open_block(ptx) && sg_ptx_next(ptx);
         } else if (sg_ptx_is(ptx, "}")) {
-            close_block(ptx);
-            good = sg_ptx_next(ptx);
+            good = close_block(ptx) && sg_ptx_next(ptx);
         } else {
             good = statement(ptx);
         }

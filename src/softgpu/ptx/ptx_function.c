@@ -1,5 +1,5 @@
 /* .entry and .func: parameters with their place in the buffer, limits, body. */
-#include "softgpu/ptx/ptx.h"
+#include "softgpu/ptx/ptx_sink.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,7 @@ static uint64_t bank_base(const struct sg_ptx *ptx) {
 struct parameters {
     struct sg_image_function *function; /* NULL: of a .func */
     uint64_t end;                       /* of the buffer so far */
+    enum sg_ptx_role role;
     size_t count;
     bool open; /* the last has no size */
 };
@@ -56,6 +57,21 @@ static bool pointer(struct sg_ptx *ptx) {
     return !sg_ptx_is(ptx, ".align") || sg_ptx_alignment(ptx, &alignment);
 }
 
+static bool vector(struct sg_ptx *ptx, struct sg_ptx_variable *parameter) {
+    parameter->vector = (unsigned)(ptx->word.text[2] - '0');
+    return sg_ptx_next(ptx);
+}
+
+/* ptxas takes vectors in registers and arrays of them, and no other. */
+static bool vector_allowed(struct sg_ptx *ptx, const struct sg_ptx_variable *parameter) {
+    if (parameter->vector == 1)
+        return true;
+    if (parameter->type.size * parameter->vector > 16)
+        return sg_ptx_wrong(ptx, "a vector has 128 bits at most");
+    return parameter->space == SG_SPACE_REG || parameter->dimensions ||
+           sg_ptx_wrong(ptx, "a vector that is no array is no parameter");
+}
+
 static bool parameter_specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *parameter) {
     bool typed = false;
     parameter->vector = 1;
@@ -65,6 +81,9 @@ static bool parameter_specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *par
             good = sg_ptx_alignment(ptx, &parameter->alignment);
         else if (sg_ptx_is(ptx, ".ptr") && typed)
             good = pointer(ptx);
+        else if (!typed && parameter->vector == 1 &&
+                 (sg_ptx_is(ptx, ".v2") || sg_ptx_is(ptx, ".v4")))
+            good = vector(ptx, parameter);
         else if (!typed && sg_ptx_type(&ptx->word, &parameter->type))
             good = typed = sg_ptx_next(ptx);
         else
@@ -76,7 +95,7 @@ static bool parameter_specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *par
 }
 
 static bool parameter_extents(struct sg_ptx *ptx, struct sg_ptx_variable *parameter) {
-    uint64_t natural = parameter->type.size;
+    uint64_t natural = (uint64_t)parameter->type.size * parameter->vector;
     parameter->size = natural;
     if (parameter->alignment == 0)
         parameter->alignment = natural;
@@ -86,6 +105,8 @@ static bool parameter_extents(struct sg_ptx *ptx, struct sg_ptx_variable *parame
     if (!sg_ptx_is(ptx, "]") && !sg_ptx_integer(ptx, &count))
         return false;
     parameter->open = count == 0;
+    parameter->dimensions = 1;
+    parameter->extents[0] = count;
     if (__builtin_mul_overflow(natural, count, &parameter->size))
         return sg_ptx_wrong(ptx, "the parameter is too large");
     return sg_ptx_expect(ptx, "]");
@@ -105,7 +126,7 @@ static bool parameter(struct sg_ptx *ptx, struct parameters *list) {
     if (ptx->word.kind != SG_WORD_NAME)
         return sg_ptx_unexpected(ptx, "the parameter's name");
     one.name = ptx->word;
-    if (!sg_ptx_next(ptx) || !parameter_extents(ptx, &one))
+    if (!sg_ptx_next(ptx) || !parameter_extents(ptx, &one) || !vector_allowed(ptx, &one))
         return false;
     if (entry && one.type.opaque != SG_OPAQUE_NONE) {
         /* The text compiles, but what comes out does not load. */
@@ -119,7 +140,12 @@ static bool parameter(struct sg_ptx *ptx, struct parameters *list) {
         return false;
     list->count++;
     list->open = one.open;
-    return !entry || place(ptx, list, &one);
+    if (entry && !place(ptx, list, &one))
+        return false;
+    if (!ptx->telling)
+        return true;
+    uint64_t offset = entry ? list->function->parameters[list->count - 1].offset : 0;
+    return sg_ptx_tell_declaration(ptx, &one, list->role, offset);
 }
 
 /* ( … ), which may be left out. */
@@ -280,7 +306,10 @@ static bool introduce(struct sg_ptx *ptx, bool entry, enum sg_linkage linkage, s
     bool made;
     if (ptx->word.kind != SG_WORD_NAME || sg_ptx_is(ptx, "_"))
         return sg_ptx_unexpected(ptx, "the name of a function");
-    struct sg_ptx_symbol *symbol = sg_ptx_symbol(ptx, &ptx->word, &made);
+    struct sg_ptx_symbol *symbol = sg_ptx_find(ptx, ptx->word.text, ptx->word.length);
+    made = !symbol;
+    if (made)
+        symbol = sg_ptx_symbol(ptx, &ptx->word, &made);
     if (!symbol)
         return false;
     if (made) {
@@ -296,11 +325,13 @@ static bool introduce(struct sg_ptx *ptx, bool entry, enum sg_linkage linkage, s
 
 static bool body(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage) {
     struct sg_ptx_symbol *symbol = &ptx->symbols[index];
-    if (symbol->defined)
+    if (symbol->defined && !ptx->telling)
         return sg_ptx_wrong(ptx, "the function has two bodies");
     if (linkage == SG_LINK_EXTERN)
         return sg_ptx_wrong(ptx, "an external function has no body here");
     symbol->defined = true;
+    symbol->start = ptx->function_start;
+    symbol->start_line = ptx->function_line;
     symbol->first_use = ptx->use_count;
     bool good = sg_ptx_next(ptx) && sg_ptx_body(ptx);
     symbol = &ptx->symbols[index];
@@ -312,7 +343,7 @@ static bool body(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage) {
 static bool entry(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage,
                   const struct sg_word *name) {
     struct sg_image *image = ptx->image;
-    struct parameters list = {.function = add_entry(ptx, name)};
+    struct parameters list = {.function = add_entry(ptx, name), .role = SG_ROLE_PARAMETER};
     if (!list.function || !parameters(ptx, &list))
         return false;
     list.function->parameter_bytes = (unsigned)list.end;
@@ -354,7 +385,7 @@ static bool prototype(struct sg_ptx *ptx, struct sg_ptx_symbol *symbol,
 
 static bool device_function(struct sg_ptx *ptx, size_t index, enum sg_linkage linkage,
                             const struct parameters *results) {
-    struct parameters list = {0};
+    struct parameters list = {.role = SG_ROLE_PARAMETER};
     if (!sg_ptx_next(ptx) || !parameters(ptx, &list) ||
         !prototype(ptx, &ptx->symbols[index], results, &list) || !function_directives(ptx))
         return false;
@@ -363,8 +394,10 @@ static bool device_function(struct sg_ptx *ptx, size_t index, enum sg_linkage li
 
 bool sg_ptx_function(struct sg_ptx *ptx, enum sg_linkage linkage) {
     bool is_entry = sg_ptx_is(ptx, ".entry");
-    struct parameters results = {0};
+    struct parameters results = {.role = SG_ROLE_RESULT};
     size_t index = 0;
+    ptx->function_start = ptx->word.text;
+    ptx->function_line = ptx->word.line;
     if (!sg_ptx_next(ptx))
         return false;
     sg_names_clear(&ptx->locals);

@@ -2,7 +2,7 @@
  * One instruction: modifiers, operands with their brackets. The rules for what was read are in
  * ptx_rules.c.
  */
-#include "softgpu/ptx/ptx.h"
+#include "softgpu/ptx/ptx_sink.h"
 
 #include <string.h>
 
@@ -50,6 +50,8 @@ static bool name_operand(struct sg_ptx *ptx, struct operands *list) {
     struct sg_ptx_given *given = list->given;
     struct sg_ptx_use use = {0};
     if (!sg_ptx_is(ptx, "_") && !sg_ptx_name_use(ptx, &ptx->word, &use))
+        return false;
+    if (ptx->telling && !sg_ptx_note_word(ptx, &use))
         return false;
     if (list->depth == 0) {
         note_register(list, use.kind);
@@ -118,12 +120,14 @@ static bool operands(struct sg_ptx *ptx, struct operands *list) {
             good = sg_ptx_unexpected(ptx, "an operand");
         else
             good = operand(ptx, list);
+        if (ptx->telling && good && ptx->word.kind != SG_WORD_NAME)
+            good = sg_ptx_note_word(ptx, NULL);
         if (!good || !sg_ptx_next(ptx))
             return false;
     }
     if (list->wanted && list->given->count)
         return sg_ptx_unexpected(ptx, "an operand");
-    return sg_ptx_next(ptx);
+    return (!ptx->telling || sg_ptx_note_word(ptx, NULL)) && sg_ptx_next(ptx);
 }
 
 /* ---- the instruction ------------------------------------------------------------------------- */
@@ -131,7 +135,15 @@ static bool operands(struct sg_ptx *ptx, struct operands *list) {
 static bool modifiers(struct sg_ptx *ptx, const struct sg_ptx_opcode *opcode,
                       struct sg_ptx_given *given) {
     while (ptx->word.kind == SG_WORD_DOTTED) {
-        if (!sg_ptx_check_modifier(ptx, opcode, given) || !sg_ptx_next(ptx))
+        if (!sg_ptx_check_modifier(ptx, opcode, given))
+            return false;
+        if (ptx->telling) {
+            struct sg_ptx_statement *told = &ptx->telling->statement;
+            if (told->modifier_count < SG_PTX_MODIFIERS)
+                told->modifiers[told->modifier_count] = ptx->word;
+            told->modifier_count++;
+        }
+        if (!sg_ptx_next(ptx))
             return false;
     }
     return true;
@@ -144,6 +156,12 @@ bool sg_ptx_instruction(struct sg_ptx *ptx, const struct sg_word *name) {
     if (!opcode)
         return sg_ptx_wrong(ptx, "there is no instruction '%.*s'",
                             name->length < 60 ? (int)name->length : 60, name->text);
+    if (ptx->telling) {
+        ptx->telling->statement.opcode = opcode->name;
+        ptx->telling->statement.number = sg_ptx_opcode_number(opcode);
+        ptx->telling->statement.line = name->line;
+    }
     return modifiers(ptx, opcode, &given) && operands(ptx, &list) &&
-           sg_ptx_check_instruction(ptx, opcode, &given);
+           sg_ptx_check_instruction(ptx, opcode, &given) &&
+           (!ptx->telling || sg_ptx_tell_instruction(ptx));
 }

@@ -118,6 +118,10 @@ const struct sg_ptx_opcode *sg_ptx_opcode(const char *name, size_t length) {
                    compare_opcode);
 }
 
+size_t sg_ptx_opcode_number(const struct sg_ptx_opcode *opcode) {
+    return (size_t)(opcode - opcodes);
+}
+
 bool sg_ptx_special_register(const char *name, size_t length) {
     const struct text text = {name, length};
     if (name[0] != '%' && name[0] != 'W')

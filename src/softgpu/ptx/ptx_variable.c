@@ -52,6 +52,7 @@ bool sg_ptx_type(const struct sg_word *word, struct sg_ptx_type *type) {
     for (size_t i = 0; word->kind == SG_WORD_DOTTED && i < sizeof types / sizeof types[0]; i++) {
         if (sg_word_is(word, types[i].text)) {
             *type = types[i].type;
+            type->name = types[i].text;
             return true;
         }
     }
@@ -274,6 +275,7 @@ static bool enter(struct sg_ptx *ptx, struct sg_ptx_variable *variable) {
     symbol->defined = variable->linkage != SG_LINK_EXTERN;
     symbol->size = variable->size;
     symbol->alignment = variable->alignment;
+    symbol->type = variable->type;
     if (variable->type.opaque != SG_OPAQUE_NONE || variable->space == SG_SPACE_TEX)
         return keep_opaque(ptx, variable);
     symbol->range = variable->ranged ? variable->range : 0;
