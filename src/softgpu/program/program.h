@@ -192,7 +192,8 @@ struct sg_program_variable {
     unsigned char place; /* enum sg_place */
     unsigned char space; /* enum sg_state_space; that of SG_PLACE_TEXTURE is SG_IN_NONE */
     unsigned char type;  /* enum sg_type of an element */
-    uint32_t function;   /* of the frame: index of the function */
+    bool of_call;        /* of the frame: a parameter or result of calls, and lies over others */
+    uint32_t function;   /* of the frame: index of the function; UINT32_MAX: of the module */
     uint64_t offset, size, alignment;
     uint32_t image;
 };

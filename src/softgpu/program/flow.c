@@ -1,0 +1,324 @@
+/* Labels to instructions, and the control-flow graph of a function. */
+#include "softgpu/program/build.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- labels ---------------------------------------------------------------------------------- */
+
+/* The label of this name in the block, or in one around it. */
+static const struct sg_build_label *label_of(const struct sg_build *b,
+                                             const struct sg_build_reference *reference) {
+    size_t found;
+    for (size_t block = reference->block; block; block = b->parents[block - 1]) {
+        if (sg_names_find(&b->label_names, block, reference->name, reference->length, &found))
+            return &b->labels[found];
+    }
+    return NULL;
+}
+
+static bool refuse(struct sg_build *b, struct sg_instruction *one, const char *why) {
+    one->operand_count = 0;
+    one->unsupported = one->unsupported ? one->unsupported
+                                        : sg_build_format(b, "%s: %s", sg_op_name(one->op), why);
+    return one->unsupported != NULL;
+}
+
+/* A name that was taken for a label is a place to go to, a list, or a prototype. */
+static bool settle(struct sg_build *b, struct sg_instruction *one, struct sg_operand *operand) {
+    const struct sg_build_label *label = label_of(b, &b->references[operand->first]);
+    if (!label)
+        return refuse(b, one, "its label is in no block around it");
+    if (one->op == SG_OP_bra) {
+        operand->first = label->instruction;
+        return (!label->targets && !label->prototype) ||
+               refuse(b, one, "its label is that of a list");
+    }
+    bool list = label->targets != 0;
+    if (list && b->program->targets[label->targets - 1].calls != (one->op == SG_OP_call))
+        return refuse(b, one, "its list is of another kind");
+    if (!list && !(one->op == SG_OP_call && label->prototype))
+        return refuse(b, one, "its label is not that of a list");
+    *operand = (struct sg_operand){.kind = list ? SG_OPERAND_TARGETS : SG_OPERAND_NONE,
+                                   .first = list ? label->targets - 1 : 0,
+                                   .reg = SG_NO_REGISTER};
+    return true;
+}
+
+static bool settle_lists(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    for (size_t i = b->first_target; i < program->target_count; i++) {
+        const struct sg_program_targets *list = &program->targets[i];
+        for (uint32_t j = list->first; j < list->first + list->count && !list->calls; j++) {
+            uint32_t reference = program->target_list[j];
+            const struct sg_build_label *label =
+                reference == UINT32_MAX ? NULL : label_of(b, &b->references[reference]);
+            bool place = label && !label->targets && !label->prototype;
+            program->target_list[j] = place ? label->instruction : UINT32_MAX;
+        }
+    }
+    return true;
+}
+
+static bool good_list(const struct sg_program *program, const struct sg_instruction *one) {
+    const struct sg_operand *last = &program->operands[one->first_operand + one->operand_count - 1];
+    if (!one->operand_count || last->kind != SG_OPERAND_TARGETS)
+        return true;
+    const struct sg_program_targets *list = &program->targets[last->first];
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (program->target_list[list->first + i] == UINT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+bool sg_build_resolve(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    const struct sg_program_function *function = &program->functions[b->function];
+    settle_lists(b);
+    for (uint32_t i = 0; i < function->instructions; i++) {
+        struct sg_instruction *one = &program->instructions[function->first_instruction + i];
+        for (unsigned j = 0; j < one->operand_count; j++) {
+            struct sg_operand *operand = &program->operands[one->first_operand + j];
+            if (operand->kind == SG_OPERAND_LABEL && !settle(b, one, operand))
+                return false;
+        }
+        if (!good_list(program, one) && !refuse(b, one, "a name of its list is no place to go to"))
+            return false;
+    }
+    return true;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+struct flow {
+    struct sg_build *b;
+    struct sg_program *program;
+    uint32_t first, count; /* instructions */
+    uint32_t *block_of;    /* of each instruction: the block that begins with it, + 1 */
+};
+
+static struct sg_instruction *at(const struct flow *f, uint32_t i) {
+    return &f->program->instructions[f->first + i];
+}
+
+static bool ends_block(const struct sg_instruction *one) {
+    return one->op == SG_OP_bra || one->op == SG_OP_brx || one->op == SG_OP_ret ||
+           one->op == SG_OP_exit || one->op == SG_OP_trap;
+}
+
+/* Goes over the instructions that one may jump to. */
+static const uint32_t *targets(const struct sg_program *program, const struct sg_instruction *one,
+                               uint32_t *count) {
+    const struct sg_operand *operands = &program->operands[one->first_operand];
+    *count = 0;
+    if (one->op == SG_OP_bra && one->operand_count) {
+        *count = 1;
+        return &operands[0].first;
+    }
+    if (one->op == SG_OP_brx && one->operand_count) {
+        const struct sg_program_targets *list = &program->targets[operands[1].first];
+        *count = list->count;
+        return program->target_list + list->first;
+    }
+    return NULL;
+}
+
+static void mark_leaders(struct flow *f) {
+    if (f->count)
+        f->block_of[0] = 1;
+    for (uint32_t i = 0; i < f->count; i++) {
+        struct sg_instruction *one = at(f, i);
+        uint32_t count;
+        const uint32_t *list = targets(f->program, one, &count);
+        for (uint32_t j = 0; j < count; j++) {
+            f->block_of[list[j] - f->first] = 1;
+            one->backward = one->backward || list[j] <= f->first + i;
+        }
+        if (ends_block(one) && i + 1 < f->count)
+            f->block_of[i + 1] = 1;
+    }
+}
+
+static bool add_blocks(struct flow *f) {
+    struct sg_program *program = f->program;
+    for (uint32_t i = 0; i < f->count; i++) {
+        if (f->block_of[i]) {
+            struct sg_program_block *grown =
+                sg_image_grow(program->blocks, &program->block_count, sizeof *grown);
+            if (!grown)
+                return sg_build_no_memory(f->b);
+            program->blocks = grown;
+            grown[program->block_count - 1] =
+                (struct sg_program_block){.first = f->first + i, .post_dominator = SG_NO_BLOCK};
+            f->block_of[i] = (uint32_t)program->block_count;
+        }
+        program->blocks[program->block_count - 1].end = f->first + i + 1;
+        at(f, i)->block = (uint32_t)program->block_count - 1;
+    }
+    return true;
+}
+
+static bool add_successor(struct flow *f, struct sg_program_block *block, uint32_t to) {
+    struct sg_program *program = f->program;
+    for (uint32_t i = 0; i < block->successors; i++) {
+        if (program->successors[block->first_successor + i] == to)
+            return true;
+    }
+    uint32_t *grown = sg_image_grow(program->successors, &program->successor_count, sizeof *grown);
+    if (!grown)
+        return sg_build_no_memory(f->b);
+    program->successors = grown;
+    grown[program->successor_count - 1] = to;
+    block->successors++;
+    if (program->blocks[to].first < block->end)
+        program->blocks[to].loop_header = true;
+    return true;
+}
+
+static bool link_block(struct flow *f, struct sg_program_block *block) {
+    const struct sg_instruction *last = &f->program->instructions[block->end - 1];
+    uint32_t count, next = block->end - f->first;
+    const uint32_t *list = targets(f->program, last, &count);
+    block->first_successor = (uint32_t)f->program->successor_count;
+    bool falls = next < f->count && (!ends_block(last) || last->guard);
+    if (falls && !add_successor(f, block, f->block_of[next] - 1))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!add_successor(f, block, f->block_of[list[i] - f->first] - 1))
+            return false;
+    }
+    return true;
+}
+
+/* ---- post-dominators ------------------------------------------------------------------------- */
+
+struct reverse {
+    uint32_t first, count;       /* blocks of the function; `count` stands for what follows exits */
+    uint32_t *heads, *next, *to; /* edges against the flow */
+    uint32_t *order, *rank, *nearest, *stack;
+};
+
+static void add_edge(struct reverse *r, uint32_t from, uint32_t to, uint32_t *used) {
+    r->to[*used] = to;
+    r->next[*used] = r->heads[from];
+    r->heads[from] = ++*used;
+}
+
+static void reverse_edges(const struct sg_program *program, struct reverse *r) {
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct sg_program_block *block = &program->blocks[r->first + i];
+        const struct sg_instruction *last = &program->instructions[block->end - 1];
+        for (uint32_t j = 0; j < block->successors; j++)
+            add_edge(r, program->successors[block->first_successor + j] - r->first, i, &used);
+        if (!block->successors || last->op == SG_OP_ret || last->op == SG_OP_exit ||
+            last->op == SG_OP_trap)
+            add_edge(r, r->count, i, &used);
+    }
+}
+
+/* Numbers blocks as a walk from the exits leaves them; rank 0: no exit is reached. */
+static uint32_t walk(struct reverse *r) {
+    uint32_t depth = 0, ranked = 0;
+    uint32_t *edge = r->nearest; /* not yet used: the next edge of each block */
+    memcpy(edge, r->heads, (r->count + 1) * sizeof *edge);
+    r->rank[r->count] = UINT32_MAX;
+    r->stack[depth++] = r->count;
+    while (depth) {
+        uint32_t block = r->stack[depth - 1];
+        if (!edge[block]) {
+            r->order[ranked++] = block;
+            r->rank[block] = ranked;
+            depth--;
+            continue;
+        }
+        uint32_t to = r->to[edge[block] - 1];
+        edge[block] = r->next[edge[block] - 1];
+        if (!r->rank[to]) {
+            r->rank[to] = UINT32_MAX;
+            r->stack[depth++] = to;
+        }
+    }
+    return ranked;
+}
+
+static uint32_t meet(const struct reverse *r, uint32_t a, uint32_t b) {
+    while (a != b) {
+        while (r->rank[a] < r->rank[b])
+            a = r->nearest[a];
+        while (r->rank[b] < r->rank[a])
+            b = r->nearest[b];
+    }
+    return a;
+}
+
+/* Cooper, Harvey and Kennedy's way, against the flow. */
+static void post_dominate(struct sg_program *program, struct reverse *r) {
+    reverse_edges(program, r);
+    uint32_t ranked = walk(r);
+    for (uint32_t i = 0; i <= r->count; i++)
+        r->nearest[i] = UINT32_MAX;
+    r->nearest[r->count] = r->count;
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = ranked - 1; i-- > 0;) {
+            uint32_t one = r->order[i], now = UINT32_MAX;
+            const struct sg_program_block *block = &program->blocks[r->first + one];
+            const struct sg_instruction *last = &program->instructions[block->end - 1];
+            if (!block->successors || last->op == SG_OP_ret || last->op == SG_OP_exit ||
+                last->op == SG_OP_trap)
+                now = r->count;
+            for (uint32_t j = 0; j < block->successors; j++) {
+                uint32_t to = program->successors[block->first_successor + j] - r->first;
+                if (r->nearest[to] != UINT32_MAX)
+                    now = now == UINT32_MAX ? to : meet(r, now, to);
+            }
+            changed = changed || now != r->nearest[one];
+            r->nearest[one] = now;
+        }
+    }
+    for (uint32_t i = 0; i < r->count; i++) {
+        if (r->nearest[i] < r->count)
+            program->blocks[r->first + i].post_dominator = r->first + r->nearest[i];
+    }
+}
+
+static bool add_post_dominators(struct flow *f, const struct sg_program_function *function,
+                                size_t edges) {
+    struct reverse r = {.first = function->first_block, .count = function->blocks};
+    size_t blocks = function->blocks + (size_t)1, all = edges + blocks;
+    uint32_t *room = calloc(5 * blocks + 2 * all, sizeof *room);
+    if (!room)
+        return sg_build_no_memory(f->b);
+    r.heads = room;
+    r.order = r.heads + blocks;
+    r.rank = r.order + blocks;
+    r.nearest = r.rank + blocks;
+    r.stack = r.nearest + blocks;
+    r.next = r.stack + blocks;
+    r.to = r.next + all;
+    post_dominate(f->program, &r);
+    free(room);
+    return true;
+}
+
+bool sg_build_flow(struct sg_build *b) {
+    struct sg_program *program = b->program;
+    struct sg_program_function *function = &program->functions[b->function];
+    struct flow f = {.b = b,
+                     .program = program,
+                     .first = function->first_instruction,
+                     .count = function->instructions};
+    size_t first_edge = program->successor_count;
+    f.block_of = calloc((size_t)f.count + 1, sizeof *f.block_of);
+    if (!f.block_of)
+        return sg_build_no_memory(b);
+    mark_leaders(&f);
+    bool good = add_blocks(&f);
+    function->blocks = (uint32_t)program->block_count - function->first_block;
+    for (uint32_t i = 0; good && i < function->blocks; i++)
+        good = link_block(&f, &program->blocks[function->first_block + i]);
+    free(f.block_of);
+    return good && add_post_dominators(&f, function, program->successor_count - first_edge);
+}

@@ -1,0 +1,704 @@
+/* Instructions by the table of rules: modifiers into members, types, kinds of operands. */
+#include "softgpu/program/build.h"
+
+#include <string.h>
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+static const char *const roundings[] = {
+#define SG_PROGRAM_ROUNDING(name, word) #word,
+#include "softgpu/program/program_names.def"
+    NULL};
+static const char *const compares[] = {
+#define SG_PROGRAM_COMPARE(name, word) #word,
+#include "softgpu/program/program_names.def"
+    NULL};
+static const char *const booleans[] = {
+#define SG_PROGRAM_BOOLEAN(name, word) #word,
+#include "softgpu/program/program_names.def"
+    NULL};
+static const char *const semantics[] = {
+#define SG_PROGRAM_SEMANTICS(name, word) #word,
+#include "softgpu/program/program_names.def"
+    NULL};
+static const char *const scopes[] = {
+#define SG_PROGRAM_SCOPE(name, word) #word,
+#include "softgpu/program/program_names.def"
+    "gl", NULL};
+static const char *const spaces[] = {
+#define SG_PROGRAM_SPACE(name, word) #word,
+#include "softgpu/program/program_names.def"
+    "shared_cta", "param_entry", "param_func", NULL};
+static const char *const operations[] = {
+#define SG_PROGRAM_OPERATION(name, word) #word,
+#include "softgpu/program/program_names.def"
+    NULL};
+static const char *const geometries[] = {
+#define SG_PROGRAM_GEOMETRY(name, word) #word,
+#include "softgpu/program/program_names.def"
+    NULL};
+static const struct {
+    const char *word;
+    unsigned bit;
+} flags[] = {
+#define SG_PROGRAM_MODIFIER(name, word, bit) {#word, (bit)},
+#include "softgpu/program/program_names.def"
+};
+
+#define WORD 56 /* bytes of the longest word that is looked at, and more */
+
+struct words {
+    struct {
+        char text[WORD]; /* shared_cluster for .shared::cluster */
+        bool used;
+    } each[SG_PTX_MODIFIERS];
+    size_t count;
+    unsigned char types[4];
+    unsigned type_count;
+    bool too_many;
+};
+
+/* Without the point, with _ for ::; what is too long is no word of any rule. */
+static void plain(const struct sg_word *word, char *to) {
+    size_t at = 0;
+    for (size_t i = 1; i < word->length && at + 1 < WORD; i++) {
+        bool colons = word->text[i] == ':';
+        to[at++] = colons ? '_' : word->text[i];
+        i += colons;
+    }
+    to[at] = '\0';
+}
+
+static void split(const struct sg_ptx_statement *statement, struct words *words) {
+    words->too_many = statement->modifier_count > SG_PTX_MODIFIERS;
+    for (size_t i = 0; i < statement->modifier_count && !words->too_many; i++) {
+        const struct sg_word *word = &statement->modifiers[i];
+        unsigned type = sg_type_of_word(word->text + 1, word->length - 1);
+        if (type == SG_TYPE_NONE)
+            plain(word, words->each[words->count++].text);
+        else if (words->type_count < 4)
+            words->types[words->type_count++] = (unsigned char)type;
+        else
+            words->too_many = true;
+    }
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+/* Where a text is in a list, counted from 1 on; 0 when it is not there. */
+static unsigned place_in(const char *const *list, const char *text, size_t length) {
+    for (unsigned i = 0; list[i]; i++) {
+        if (strlen(list[i]) == length && memcmp(list[i], text, length) == 0)
+            return i + 1;
+    }
+    return 0;
+}
+
+static bool shape(const char *text, uint16_t *to) {
+    static const char letters[] = "mnk";
+    unsigned at = 0;
+    for (; at < 3 && *text == letters[at]; at++) {
+        unsigned number = 0;
+        for (text++; *text >= '0' && *text <= '9' && number < 1000; text++)
+            number = number * 10 + (unsigned)(*text - '0');
+        to[at] = (uint16_t)number;
+    }
+    return at >= 2 && *text == '\0';
+}
+
+/* Puts a choice where it belongs; false when the member does not know it. */
+static bool choose(struct sg_instruction *to, char field, const char *text, size_t length,
+                   unsigned *layouts) {
+    unsigned at = 0;
+    switch (field) {
+    case 'r':
+        to->rounding = (unsigned char)(at = place_in(roundings, text, length));
+        return at != 0;
+    case 'c':
+        to->compare = (unsigned char)(at = place_in(compares, text, length));
+        return at != 0;
+    case 'b':
+        to->boolean = (unsigned char)(at = place_in(booleans, text, length));
+        return at != 0;
+    case 's':
+        to->semantics = (unsigned char)(at = place_in(semantics, text, length));
+        return at != 0;
+    case 'x':
+        at = place_in(scopes, text, length);
+        to->scope = (unsigned char)(at == SG_SCOPE_COUNT ? SG_SCOPE_GPU : at);
+        return at != 0;
+    case 'S':
+    case 'T':
+        at = place_in(spaces, text, length);
+        if (at >= SG_IN_COUNT)
+            at = at == SG_IN_COUNT       ? SG_IN_SHARED
+                 : at == SG_IN_COUNT + 1 ? SG_IN_PARAM
+                                         : SG_IN_PARAM_FRAME;
+        *(field == 'S' ? &to->space : &to->space2) = (unsigned char)at;
+        return at != 0;
+    case 'o':
+        to->operation = (uint16_t)(at = place_in(operations, text, length));
+        return at != 0;
+    case 'p':
+        to->operation2 = (uint16_t)(at = place_in(operations, text, length));
+        return at != 0;
+    case 'g':
+        to->geometry = (unsigned char)(at = place_in(geometries, text, length));
+        return at != 0;
+    case 'v':
+        to->vector = (unsigned char)(text[1] - '0');
+        return true;
+    case 'm':
+        return shape(text, to->shape);
+    case 'l':
+        if (*text == 'c')
+            to->modifiers |= *layouts ? SG_MOD(B_COLUMN) : SG_MOD(A_COLUMN);
+        ++*layouts;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool set_flag(struct sg_instruction *to, const char *text, size_t length) {
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++) {
+        if (strlen(flags[i].word) == length && memcmp(flags[i].word, text, length) == 0) {
+            to->modifiers |= (uint64_t)1 << flags[i].bit;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- modifiers ------------------------------------------------------------------------------- */
+
+struct matching {
+    struct words *words;
+    struct sg_instruction *to;
+    unsigned layouts;
+    bool policy; /* the last operand is a cache policy */
+};
+
+static bool same(const char *word, const char *text, size_t length) {
+    return strlen(word) == length && memcmp(word, text, length) == 0;
+}
+
+static bool take_word(struct matching *m, const char *text, size_t length) {
+    for (size_t i = 0; i < m->words->count; i++) {
+        if (!m->words->each[i].used && same(m->words->each[i].text, text, length))
+            return m->words->each[i].used = true;
+    }
+    return false;
+}
+
+static bool any_of(const char *list, size_t length, const char *word) {
+    if (length == 1 && *list == '*')
+        return true;
+    for (size_t at = 0; at < length;) {
+        const char *bar = memchr(list + at, '|', length - at);
+        size_t one = bar ? (size_t)(bar - list) - at : length - at;
+        if (same(word, list + at, one))
+            return true;
+        at += one + 1;
+    }
+    return false;
+}
+
+static bool take_choice(struct matching *m, char field, const char *list, size_t length) {
+    for (size_t i = 0; i < m->words->count; i++) {
+        const char *word = m->words->each[i].text;
+        if (m->words->each[i].used || !any_of(list, length, word))
+            continue;
+        if (!choose(m->to, field, word, strlen(word), &m->layouts))
+            continue;
+        return m->words->each[i].used = true;
+    }
+    return false;
+}
+
+/* What says only how the caches treat the bytes. */
+static void take_cache(struct matching *m) {
+    static const char *const all[] = {"ca", "cg", "cs", "lu", "cv", "wb", "wt", NULL};
+    for (size_t i = 0; i < m->words->count; i++) {
+        const char *word = m->words->each[i].text;
+        if (strncmp(word, "L1_", 3) != 0 && strncmp(word, "L2_", 3) != 0 &&
+            !place_in(all, word, strlen(word)))
+            continue;
+        m->words->each[i].used = true;
+        m->policy = m->policy || strcmp(word, "L2_cache_hint") == 0;
+    }
+}
+
+/* One token of a rule's modifiers. */
+static bool token(struct matching *m, const char *text, size_t length) {
+    bool optional = text[length - 1] == '?';
+    length -= optional;
+    if (text[0] == '=') {
+        return text[1] == 'f' ? set_flag(m->to, text + 3, length - 3)
+                              : choose(m->to, text[1], text + 3, length - 3, &m->layouts);
+    }
+    if (same("CACHE", text, length)) {
+        take_cache(m);
+        return true;
+    }
+    bool taken;
+    if (text[0] == '.')
+        taken = take_word(m, text + 1, length - 1);
+    else if (length > 2 && text[1] == ':')
+        taken = take_choice(m, text[0], text + 2, length - 2);
+    else
+        taken = take_word(m, text, length) && set_flag(m->to, text, length);
+    return taken || optional;
+}
+
+static bool modifiers_fit(struct matching *m, const char *rule) {
+    while (*rule) {
+        size_t length = strcspn(rule, " ");
+        if (length && !token(m, rule, length))
+            return false;
+        rule += length + (rule[length] == ' ');
+    }
+    for (size_t i = 0; i < m->words->count; i++) {
+        if (!m->words->each[i].used)
+            return false;
+    }
+    return true;
+}
+
+/* ---- types ----------------------------------------------------------------------------------- */
+
+static bool types_fit(const struct words *words, const char *rule, struct sg_instruction *to) {
+    unsigned char *const members[] = {&to->type, &to->type2, &to->type3, &to->type4};
+    unsigned count = 0;
+    while (*rule) {
+        size_t length = strcspn(rule, " ");
+        if (length) {
+            if (count == words->type_count ||
+                !any_of(rule, length, sg_type_name(words->types[count])))
+                return false;
+            *members[count] = words->types[count];
+            count++;
+        }
+        rule += length + (rule[length] == ' ');
+    }
+    return count == words->type_count;
+}
+
+/* ---- operands -------------------------------------------------------------------------------- */
+
+struct fitting {
+    struct sg_program *program;
+    struct sg_instruction *to;
+    const char *why; /* more than that it does not fit */
+};
+
+static unsigned bits_type(unsigned bits) {
+    switch (bits) {
+    case 8:
+        return SG_TYPE_B8;
+    case 16:
+        return SG_TYPE_B16;
+    case 32:
+        return SG_TYPE_B32;
+    case 64:
+        return SG_TYPE_B64;
+    default:
+        return SG_TYPE_NONE;
+    }
+}
+
+/* mul.wide.s16 makes s32 */
+static unsigned double_type(unsigned type) {
+    switch (type) {
+    case SG_TYPE_U16:
+        return SG_TYPE_U32;
+    case SG_TYPE_S16:
+        return SG_TYPE_S32;
+    case SG_TYPE_U32:
+        return SG_TYPE_U64;
+    default:
+        return SG_TYPE_S64;
+    }
+}
+
+static bool bare(const struct sg_operand *operand) {
+    return !operand->negated && !operand->part && operand->value == 0;
+}
+
+/* A register operand has the type that it was declared with, until it gets its own. */
+static bool is_predicate(const struct sg_operand *operand) {
+    return operand->type == SG_TYPE_PRED;
+}
+
+static bool written(struct sg_operand *operand, unsigned type) {
+    if (operand->kind == SG_OPERAND_NONE)
+        return true;
+    bool predicate = is_predicate(operand);
+    if (operand->kind != SG_OPERAND_REGISTER || !bare(operand) ||
+        predicate != (type == SG_TYPE_PRED))
+        return false;
+    operand->type = (unsigned char)type;
+    return true;
+}
+
+static bool constant(struct fitting *f, struct sg_operand *operand, unsigned type) {
+    const char *why = sg_build_immediate(operand, type);
+    f->why = f->why ? f->why : why;
+    return !why && !operand->negated;
+}
+
+static bool source(struct fitting *f, struct sg_operand *operand, unsigned type) {
+    if (operand->kind == SG_OPERAND_IMMEDIATE)
+        return constant(f, operand, type);
+    if (operand->kind == SG_OPERAND_SPECIAL)
+        f->why = "a special register outside of mov";
+    if (operand->kind != SG_OPERAND_REGISTER || !bare(operand) || is_predicate(operand))
+        return false;
+    operand->type = (unsigned char)type;
+    return true;
+}
+
+static bool predicate_source(struct fitting *f, struct sg_operand *operand) {
+    if (operand->kind == SG_OPERAND_IMMEDIATE)
+        return !operand->negated && constant(f, operand, SG_TYPE_PRED);
+    return operand->kind == SG_OPERAND_REGISTER && is_predicate(operand) && !operand->part &&
+           operand->value == 0;
+}
+
+/* A video operand: a register or part of one, or a constant. */
+static bool video(struct fitting *f, struct sg_operand *operand, unsigned type, bool selector,
+                  bool result) {
+    bool selected = operand->part == SG_PART_SELECTOR;
+    if (operand->kind == SG_OPERAND_IMMEDIATE && !result)
+        return constant(f, operand, type);
+    if (operand->kind == SG_OPERAND_NONE && result)
+        return true;
+    if (operand->kind != SG_OPERAND_REGISTER || operand->negated || is_predicate(operand))
+        return false;
+    if (!selected && operand->value != 0)
+        return false;
+    if (selected && !selector && !result)
+        return false;
+    operand->type = (unsigned char)type;
+    return true;
+}
+
+static bool vector(struct fitting *f, struct sg_operand *operand, unsigned type, unsigned count,
+                   bool result) {
+    if (count <= 1 && operand->kind != SG_OPERAND_VECTOR)
+        return result ? written(operand, type) : source(f, operand, type);
+    if (operand->kind != SG_OPERAND_VECTOR || (count && operand->count != count))
+        return false;
+    for (uint32_t i = 0; i < operand->count; i++) {
+        struct sg_operand *one = &f->program->operands[operand->first + i];
+        if (result ? !written(one, type) : !source(f, one, type))
+            return false;
+    }
+    operand->type = (unsigned char)type;
+    return true;
+}
+
+/* {…} of a matrix: registers, each with the type that it was declared with. */
+static bool fragment(const struct fitting *f, struct sg_operand *operand) {
+    if (operand->kind != SG_OPERAND_VECTOR || operand->negated)
+        return false;
+    for (uint32_t i = 0; i < operand->count; i++) {
+        const struct sg_operand *one = &f->program->operands[operand->first + i];
+        if (one->kind != SG_OPERAND_REGISTER || !bare(one))
+            return false;
+    }
+    return true;
+}
+
+/* p|q and d|p */
+static bool pair(struct fitting *f, struct sg_operand *operand, unsigned first) {
+    if (operand->kind != SG_OPERAND_PAIR)
+        return written(operand, first);
+    struct sg_operand *both = &f->program->operands[operand->first];
+    return written(&both[0], first) && written(&both[1], SG_TYPE_PRED);
+}
+
+static bool addressed(struct fitting *f, struct sg_operand *operand) {
+    if (operand->kind == SG_OPERAND_IMMEDIATE)
+        return constant(f, operand, SG_TYPE_U64);
+    return (operand->kind == SG_OPERAND_REGISTER && bare(operand) && !is_predicate(operand)) ||
+           (operand->kind == SG_OPERAND_VARIABLE && !operand->negated);
+}
+
+/* ---- mov ------------------------------------------------------------------------------------- */
+
+/* mov.b64 {a, b}, d and mov.v2.b32 {a, b}, {c, d}: the type of an element */
+static unsigned element_type(const struct fitting *f, const struct sg_operand *operand) {
+    unsigned type = f->to->type;
+    if (f->to->vector > 1)
+        return operand->count == f->to->vector ? type : (unsigned)SG_TYPE_NONE;
+    return operand->count ? bits_type(sg_type_bits(type) / operand->count) : (unsigned)SG_TYPE_NONE;
+}
+
+static bool moved_elements(struct fitting *f, struct sg_operand *operand, bool result) {
+    unsigned type = element_type(f, operand);
+    if (type == SG_TYPE_NONE || operand->negated)
+        return false;
+    return vector(f, operand, type, operand->count, result);
+}
+
+/* Those of three numbers are named with .x, .y or .z, or read as a vector. */
+static bool special(struct fitting *f, struct sg_operand *operand) {
+    static const unsigned char vectors[SG_SPECIAL_COUNT] = {[SG_SPECIAL_TID] = 1,
+                                                            [SG_SPECIAL_NTID] = 1,
+                                                            [SG_SPECIAL_CTAID] = 1,
+                                                            [SG_SPECIAL_NCTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTERID] = 1,
+                                                            [SG_SPECIAL_NCLUSTERID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_CTAID] = 1,
+                                                            [SG_SPECIAL_CLUSTER_NCTAID] = 1,
+                                                            [SG_SPECIAL_PM] = 2};
+    bool part = operand->part != 0;
+    operand->type = f->to->type;
+    if (operand->negated || vectors[operand->first] == 2)
+        return !operand->negated && f->to->vector == 1;
+    if (!vectors[operand->first])
+        return !part && f->to->vector == 1;
+    return part == (f->to->vector == 1);
+}
+
+static bool moved(struct fitting *f, struct sg_operand *operand) {
+    switch (operand->kind) {
+    case SG_OPERAND_VECTOR:
+        return moved_elements(f, operand, false);
+    case SG_OPERAND_SPECIAL:
+        return special(f, operand);
+    case SG_OPERAND_VARIABLE:
+    case SG_OPERAND_FUNCTION:
+        operand->type = f->to->type;
+        return !operand->negated && f->to->vector == 1 && sg_type_bits(f->to->type) >= 32;
+    default:
+        return f->to->vector == 1 && source(f, operand, f->to->type);
+    }
+}
+
+static bool move_result(struct fitting *f, struct sg_operand *operand) {
+    return operand->kind == SG_OPERAND_VECTOR ? moved_elements(f, operand, true)
+                                              : f->to->vector == 1 && written(operand, f->to->type);
+}
+
+/* ---- all letters ----------------------------------------------------------------------------- */
+
+/* Coordinates and what stands beside: registers, or vectors of them. */
+static bool coordinates(struct fitting *f, struct sg_operand *operand) {
+    return operand->kind == SG_OPERAND_VECTOR ? fragment(f, operand)
+                                              : source(f, operand, SG_TYPE_B32);
+}
+
+static bool texture(const struct fitting *f, const struct sg_operand *operand) {
+    if (operand->kind != SG_OPERAND_VECTOR || operand->count < 2 || operand->count > 3)
+        return false;
+    const struct sg_operand *each = &f->program->operands[operand->first];
+    for (uint32_t i = 0; i + 1 < operand->count; i++) {
+        if (each[i].kind != SG_OPERAND_REGISTER && each[i].kind != SG_OPERAND_VARIABLE)
+            return false;
+    }
+    return each[operand->count - 1].kind == SG_OPERAND_VECTOR ||
+           each[operand->count - 1].kind == SG_OPERAND_REGISTER;
+}
+
+static bool texture_result(struct fitting *f, struct sg_operand *operand) {
+    struct sg_operand *first = operand;
+    if (operand->kind == SG_OPERAND_PAIR) {
+        first = &f->program->operands[operand->first];
+        if (!written(&first[1], SG_TYPE_PRED))
+            return false;
+    }
+    return vector(f, first, f->to->type, f->to->vector, true);
+}
+
+static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
+    struct sg_instruction *to = f->to;
+    switch (letter) {
+    case 'd':
+        return written(operand, to->type);
+    case 'U':
+        return written(operand, SG_TYPE_U32);
+    case 'Q':
+        return written(operand, SG_TYPE_B64);
+    case 'W':
+        return written(operand, double_type(to->type));
+    case '1':
+        return source(f, operand, to->type);
+    case '2':
+        return source(f, operand, to->type2);
+    case '3':
+        return source(f, operand, to->type3);
+    case 'u':
+        return source(f, operand, SG_TYPE_U32);
+    case 'q':
+        return source(f, operand, SG_TYPE_B64);
+    case 'w':
+        return source(f, operand, double_type(to->type));
+    case 'h':
+        return source(f, operand, SG_TYPE_B16);
+    case 'f':
+        return source(f, operand, SG_TYPE_F32);
+    case 'p':
+        return written(operand, SG_TYPE_PRED);
+    case 'P':
+        return predicate_source(f, operand);
+    case 'x':
+        return pair(f, operand, SG_TYPE_PRED);
+    case 'X':
+        return pair(f, operand, to->type == SG_TYPE_NONE ? (unsigned)SG_TYPE_B32 : to->type);
+    case 'D':
+        return vector(f, operand, to->type, to->vector, true);
+    case 'V':
+        return vector(f, operand, to->type, to->vector, false);
+    case 'A':
+        return operand->kind == SG_OPERAND_ADDRESS && !operand->negated;
+    case 'y':
+        return addressed(f, operand);
+    case 'N':
+        return move_result(f, operand);
+    case 'm':
+        return moved(f, operand);
+    case 'K':
+        return fragment(f, operand);
+    case 'L':
+    case 'T':
+        return operand->kind == SG_OPERAND_LABEL && !operand->negated;
+    case 'H':
+        return texture(f, operand);
+    case 'G':
+        return texture_result(f, operand);
+    case 'R':
+        return coordinates(f, operand);
+    case 'i':
+        return operand->kind == SG_OPERAND_IMMEDIATE && constant(f, operand, SG_TYPE_U32);
+    case 'v':
+        return video(f, operand, to->type, true, true);
+    case 'a':
+    case 's':
+        return video(f, operand, to->type2, letter == 's', false);
+    case 'b':
+    case 'S':
+        return video(f, operand, to->type3, letter == 'S', false);
+    case 'e':
+    case 'E':
+        return video(f, operand, to->type2, letter == 'E', false);
+    case 'c':
+    case 'g':
+        return video(f, operand, to->type, letter == 'g', false);
+    default:
+        return false;
+    }
+}
+
+static bool operands_fit(struct fitting *f, const char *rule, struct sg_operand *operands,
+                         unsigned count) {
+    bool optional = false;
+    unsigned at = 0;
+    for (; *rule; rule++) {
+        if (*rule == '?')
+            optional = true;
+        else if (at == count)
+            return optional || rule[0] == '\0';
+        else if (!fits(f, *rule, &operands[at++]))
+            return false;
+    }
+    return at == count;
+}
+
+/* ---- rules ----------------------------------------------------------------------------------- */
+
+static const struct rule {
+    unsigned op;
+    const char *modifiers, *types, *operands;
+    const char *refused;
+} rules[] = {
+#define SG_RULE(op, modifiers, types, operands) {SG_OP_##op, modifiers, types, operands, NULL},
+#define SG_REFUSED(op, reason)                  {SG_OP_##op, NULL, NULL, NULL, reason},
+#include "softgpu/program/program_rules.def"
+#undef SG_RULE
+#undef SG_REFUSED
+};
+
+/* Where an address is that the text gives by a name: its variable says it better. */
+static void settle_space(const struct sg_build *b, const struct words *words,
+                         struct sg_instruction *to, const struct sg_operand *operands) {
+    const struct sg_program *program = b->program;
+    unsigned at = 0;
+    while (at < to->operand_count && operands[at].kind != SG_OPERAND_ADDRESS)
+        at++;
+    if (at == to->operand_count)
+        return;
+    bool parameter = to->space == SG_IN_PARAM || to->space == SG_IN_PARAM_FRAME;
+    bool entry = program->functions[b->function].entry;
+    for (size_t i = 0; i < words->count; i++)
+        entry = entry || strcmp(words->each[i].text, "param_entry") == 0;
+    if (to->space == SG_IN_NONE)
+        to->space = SG_IN_GENERIC;
+    if (operands[at].first == SG_NO_VARIABLE)
+        to->space = to->space == SG_IN_PARAM && !entry ? SG_IN_PARAM_FRAME : to->space;
+    else if (parameter || to->space == SG_IN_GENERIC)
+        to->space = program->variables[operands[at].first].space;
+}
+
+#define MOST_CHILDREN 192
+
+/* The elements of an instruction's vectors, as they were before a rule was tried. */
+struct kept {
+    struct sg_operand each[MOST_CHILDREN];
+    size_t first, count;
+};
+
+const char *sg_build_match(struct sg_build *b, const struct sg_ptx_statement *statement,
+                           struct sg_instruction *instruction, struct sg_operand *operands) {
+    static const char *const reasons[] = {"no form of it has these modifiers",
+                                          "no form of it has these types",
+                                          "no form of it has these operands"};
+    struct words words = {0};
+    unsigned stage = 0, count = statement->operand_count;
+    const char *why = NULL;
+    const struct sg_instruction before = *instruction;
+    struct sg_program *program = b->program;
+    struct kept kept = {.first = instruction->first_operand};
+    split(statement, &words);
+    if (words.too_many)
+        return "more modifiers than any form has";
+    kept.count = program->operand_count - kept.first;
+    if (kept.count > MOST_CHILDREN)
+        return "more operands than any form has";
+    if (kept.count)
+        memcpy(kept.each, program->operands + kept.first, kept.count * sizeof *kept.each);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const struct rule *rule = &rules[i];
+        if (rule->op != instruction->op)
+            continue;
+        if (rule->refused)
+            return rule->refused;
+        struct sg_operand fitted[SG_MOST_OPERANDS];
+        struct matching m = {.words = &words, .to = instruction};
+        struct fitting f = {.program = program, .to = instruction};
+        for (size_t w = 0; w < words.count; w++)
+            words.each[w].used = false;
+        *instruction = before;
+        if (!modifiers_fit(&m, rule->modifiers))
+            continue;
+        stage = stage ? stage : 1;
+        if (!types_fit(&words, rule->types, instruction))
+            continue;
+        stage = 2;
+        memcpy(fitted, operands, count * sizeof *fitted);
+        if (kept.count)
+            memcpy(program->operands + kept.first, kept.each, kept.count * sizeof *kept.each);
+        unsigned left = count - (m.policy && count);
+        if (!operands_fit(&f, rule->operands, fitted, left)) {
+            why = f.why ? f.why : why;
+            continue;
+        }
+        memcpy(operands, fitted, left * sizeof *fitted);
+        instruction->operand_count = (unsigned char)left;
+        settle_space(b, &words, instruction, operands);
+        return sg_build_check(program, instruction, operands);
+    }
+    *instruction = before;
+    return why ? why : reasons[stage];
+}
