@@ -1,0 +1,291 @@
+/*
+ * Loads and stores. The addresses of a warp are looked at together: side by side is one copy, all
+ * the same is one element, and only what is neither goes lane by lane.
+ */
+#include "softgpu/engine/lanes/lanes.h"
+
+/* The bytes of an access of some lane, or NULL and a fault; of all lanes (SG_LANES), or NULL where
+ * they are not in one piece, and then lane by lane is the way to find out. Offsets into shared
+ * memory and the like are checked to the byte; global addresses by the step's last range. */
+static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, unsigned space,
+                                   unsigned lane, uint64_t address, uint64_t size) {
+    switch (space) {
+    case SG_IN_SHARED:
+        if (size <= warp->shared_size && address <= warp->shared_size - size)
+            return warp->shared + address;
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    case SG_IN_LOCAL:
+    case SG_IN_PARAM_FRAME:
+        if (size <= warp->local_size && address <= warp->local_size - size)
+            return warp->local + lane * warp->local_size + address;
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    case SG_IN_PARAM: {
+        uint64_t room = warp->grid->launch.parameter_bytes;
+        if (size <= room && address <= room - size)
+            return warp->grid->parameters + address;
+        return sg_warp_fault(warp, step, SG_FAULT_SPACE, lane, address, size);
+    }
+    default: {
+        const struct sg_range_cache *cache = &warp->caches[step->cache];
+        uint64_t offset = address - cache->low;
+        if (size <= cache->length && offset <= cache->length - size)
+            return (unsigned char *)(uintptr_t)(address + cache->distance);
+        return sg_reach_global(warp, step, lane, address, size);
+    }
+    }
+}
+
+enum pattern { CONTIGUOUS, UNIFORM, SCATTERED };
+
+/* How the addresses of the lanes in `mask` lie, in steps of `size`. */
+static inline enum pattern pattern_of(const uint64_t *at, uint32_t mask, uint64_t size,
+                                      uint64_t *start) {
+    unsigned first = (unsigned)__builtin_ctz(mask);
+    uint64_t base = at[first] - first * size, same = at[first], apart = 0, differ = 0;
+    SG_LOOP {
+        uint64_t active = (uint64_t)0 - (mask >> l & 1);
+        apart |= (at[l] ^ (base + l * size)) & active;
+        differ |= (at[l] ^ same) & active;
+    }
+    *start = base;
+    return differ == 0 ? UNIFORM : apart == 0 ? CONTIGUOUS : SCATTERED;
+}
+
+static inline void addresses_of(const struct sg_warp *warp, const struct sg_step *step,
+                                uint64_t *at) {
+    uint64_t offset = (uint64_t)step->value;
+    if (step->flags & SG_STEP_WIDE) {
+        const u64 *base = SG_SLOT(warp, step->a);
+        SG_LOOP {
+            at[l] = base[l] + offset;
+        }
+    } else {
+        const u32 *base = SG_SLOT(warp, step->a);
+        SG_LOOP {
+            at[l] = (uint32_t)(base[l] + (uint32_t)offset);
+        }
+    }
+}
+
+/* What a generic address is, and the offset in it. */
+static unsigned space_of(uint64_t *address) {
+    uint64_t window = *address & ~(uint64_t)UINT32_MAX;
+    unsigned space = window == SG_SHARED_WINDOW      ? SG_IN_SHARED
+                     : window == SG_LOCAL_WINDOW     ? SG_IN_LOCAL
+                     : window == SG_PARAMETER_WINDOW ? SG_IN_PARAM
+                                                     : SG_IN_GLOBAL;
+    if (space != SG_IN_GLOBAL)
+        *address &= UINT32_MAX;
+    return space;
+}
+
+/* Runs an access for generic addresses, space by space. */
+typedef bool access_of(struct sg_warp *warp, const struct sg_step *step, unsigned space,
+                       uint32_t mask, const uint64_t *at);
+static const struct sg_step *spread(struct sg_warp *warp, const struct sg_step *step,
+                                    access_of *access) {
+    uint64_t at[SG_LANES] __attribute__((aligned(64)));
+    addresses_of(warp, step, at);
+    if (step->space != SG_IN_GENERIC)
+        return access(warp, step, step->space, warp->mask, at) ? step + 1 : NULL;
+    uint32_t left = warp->mask;
+    unsigned char space[SG_LANES];
+    for (unsigned l = 0; l < SG_LANES; l++)
+        space[l] = (unsigned char)space_of(&at[l]);
+    while (left) {
+        unsigned which = space[__builtin_ctz(left)];
+        uint32_t lanes = 0;
+        for (unsigned l = 0; l < SG_LANES; l++)
+            lanes |= (uint32_t)(space[l] == which) << l;
+        lanes &= left;
+        left &= ~lanes;
+        if (!access(warp, step, which, lanes, at))
+            return NULL;
+    }
+    return step + 1;
+}
+
+static inline bool aligned(struct sg_warp *warp, const struct sg_step *step, uint32_t mask,
+                           const uint64_t *at, uint64_t size) {
+    uint64_t bad = 0;
+    SG_LOOP {
+        bad |= at[l] & ((uint64_t)0 - (mask >> l & 1)) & (size - 1);
+    }
+    if (!bad)
+        return true;
+    for (unsigned l = 0; l < SG_LANES; l++)
+        if (mask >> l & 1 && at[l] & (size - 1)) {
+            sg_warp_fault(warp, step, SG_FAULT_MISALIGNED, l, at[l], size);
+            return false;
+        }
+    return true;
+}
+
+/* An element: one host load or store, which does not tear. The order is the step's. */
+#define ELEMENT(TM)                                                                                \
+    static inline TM get_##TM(const unsigned char *from, uint32_t flags) {                         \
+        TM value;                                                                                  \
+        if (flags & SG_STEP_STRONG)                                                                \
+            return flags & SG_STEP_ACQUIRE ? __atomic_load_n((const TM *)from, __ATOMIC_ACQUIRE)   \
+                                           : __atomic_load_n((const TM *)from, __ATOMIC_RELAXED);  \
+        memcpy(&value, from, sizeof value);                                                        \
+        return value;                                                                              \
+    }                                                                                              \
+    static inline void put_##TM(unsigned char *to, TM value, uint32_t flags) {                     \
+        if (!(flags & SG_STEP_STRONG))                                                             \
+            memcpy(to, &value, sizeof value);                                                      \
+        else if (flags & SG_STEP_RELEASE)                                                          \
+            __atomic_store_n((TM *)to, value, __ATOMIC_RELEASE);                                   \
+        else                                                                                       \
+            __atomic_store_n((TM *)to, value, __ATOMIC_RELAXED);                                   \
+    }
+typedef uint8_t m8 __attribute__((may_alias));
+typedef int8_t i8 __attribute__((may_alias));
+ELEMENT(m8)
+ELEMENT(i8)
+ELEMENT(u16)
+ELEMENT(u32)
+ELEMENT(u64)
+
+/* Loads of elements TM into registers of TD. */
+#define LOAD(NAME, TM, TD)                                                                         \
+    static bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step, unsigned space,     \
+                             uint32_t mask, const uint64_t *at) {                                  \
+        uint64_t size = sizeof(TM) * step->count, start;                                           \
+        const uint32_t *list = warp->grid->code->list + step->list;                                \
+        if (!aligned(warp, step, mask, at, size))                                                  \
+            return false;                                                                          \
+        enum pattern pattern =                                                                     \
+            space == SG_IN_LOCAL || space == SG_IN_PARAM_FRAME || step->flags & SG_STEP_STRONG     \
+                ? SCATTERED                                                                        \
+                : pattern_of(at, mask, size, &start);                                              \
+        unsigned first = (unsigned)__builtin_ctz(mask),                                            \
+                 last = 31u - (unsigned)__builtin_clz(mask);                                       \
+        const unsigned char *from = NULL;                                                          \
+        if (pattern == CONTIGUOUS)                                                                 \
+            from = reach(warp, step, space, SG_LANES, at[first], (last - first + 1) * size);       \
+        if (from) {                                                                                \
+            if (mask == SG_ALL && step->count == 1) {                                              \
+                TM all[SG_LANES];                                                                  \
+                TD *d = SG_SLOT(warp, step->d);                                                    \
+                memcpy(all, from, sizeof all);                                                     \
+                SG_LOOP {                                                                          \
+                    d[l] = (TD)all[l];                                                             \
+                }                                                                                  \
+                return true;                                                                       \
+            }                                                                                      \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                TD *d = SG_SLOT(warp, step->count == 1 ? step->d : list[i]);                       \
+                for (unsigned l = first; l <= last; l++)                                           \
+                    if (mask >> l & 1)                                                             \
+                        d[l] = (TD)get_##TM(from + (l - first) * size + i * sizeof(TM), 0);        \
+            }                                                                                      \
+            return true;                                                                           \
+        }                                                                                          \
+        if (pattern == UNIFORM) {                                                                  \
+            from = reach(warp, step, space, first, at[first], size);                               \
+            if (!from)                                                                             \
+                return false;                                                                      \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                TD *d = SG_SLOT(warp, step->count == 1 ? step->d : list[i]);                       \
+                TD value = (TD)get_##TM(from + i * sizeof(TM), 0);                                 \
+                SG_LOOP {                                                                          \
+                    d[l] = mask >> l & 1 ? value : d[l];                                           \
+                }                                                                                  \
+            }                                                                                      \
+            return true;                                                                           \
+        }                                                                                          \
+        for (uint32_t left = mask; left; left &= left - 1) {                                       \
+            unsigned l = (unsigned)__builtin_ctz(left);                                            \
+            from = reach(warp, step, space, l, at[l], size);                                       \
+            if (!from)                                                                             \
+                return false;                                                                      \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                TD *d = SG_SLOT(warp, step->count == 1 ? step->d : list[i]);                       \
+                d[l] = (TD)get_##TM(from + i * sizeof(TM), step->flags);                           \
+            }                                                                                      \
+        }                                                                                          \
+        warp->polls |= (step->flags & SG_STEP_STRONG) != 0;                                        \
+        return true;                                                                               \
+    }                                                                                              \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        return spread(warp, step, NAME##_lanes);                                                   \
+    }
+LOAD(load_u8, m8, u16)
+LOAD(load_s8, i8, s16)
+LOAD(load_16, u16, u16)
+LOAD(load_32, u32, u32)
+LOAD(load_64, u64, u64)
+
+#define STORE(NAME, TM, TS)                                                                        \
+    static bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step, unsigned space,     \
+                             uint32_t mask, const uint64_t *at) {                                  \
+        uint64_t size = sizeof(TM) * step->count, start;                                           \
+        const uint32_t *list = warp->grid->code->list + step->list;                                \
+        if (!aligned(warp, step, mask, at, size))                                                  \
+            return false;                                                                          \
+        if (mask == SG_ALL && step->count == 1 && space != SG_IN_LOCAL &&                          \
+            space != SG_IN_PARAM_FRAME && !(step->flags & SG_STEP_STRONG) &&                       \
+            pattern_of(at, mask, size, &start) == CONTIGUOUS) {                                    \
+            const TS *from = SG_SLOT(warp, step->b);                                               \
+            TM all[SG_LANES];                                                                      \
+            SG_LOOP {                                                                              \
+                all[l] = (TM)from[l];                                                              \
+            }                                                                                      \
+            unsigned char *to = reach(warp, step, space, SG_LANES, start, sizeof all);             \
+            if (to) {                                                                              \
+                memcpy(to, all, sizeof all);                                                       \
+                return true;                                                                       \
+            }                                                                                      \
+        }                                                                                          \
+        for (uint32_t left = mask; left; left &= left - 1) {                                       \
+            unsigned l = (unsigned)__builtin_ctz(left);                                            \
+            unsigned char *to = reach(warp, step, space, l, at[l], size);                          \
+            if (!to)                                                                               \
+                return false;                                                                      \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                const TS *from = SG_SLOT(warp, step->count == 1 ? step->b : list[i]);              \
+                put_##TM(to + i * sizeof(TM), (TM)from[l], step->flags);                           \
+            }                                                                                      \
+        }                                                                                          \
+        return true;                                                                               \
+    }                                                                                              \
+    static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        return spread(warp, step, NAME##_lanes);                                                   \
+    }
+STORE(store_8, m8, u16)
+STORE(store_16, u16, u16)
+STORE(store_32, u32, u32)
+STORE(store_64, u64, u64)
+
+bool SG_LEVEL(sg_theme_memory)(const struct sg_instruction *in, struct sg_form *form) {
+    bool load = in->op == SG_OP_ld || in->op == SG_OP_ldu;
+    if (!load && in->op != SG_OP_st)
+        return false;
+    unsigned width;
+    switch (sg_type_bits(in->type)) {
+    case 8:
+        form->run = !load ? store_8 : in->type == SG_TYPE_S8 ? load_s8 : load_u8;
+        width = SG_W_16;
+        break;
+    case 16:
+        form->run = load ? load_16 : store_16;
+        width = SG_W_16;
+        break;
+    case 32:
+        form->run = load ? load_32 : store_32;
+        width = SG_W_32;
+        break;
+    case 64:
+        form->run = load ? load_64 : store_64;
+        width = SG_W_64;
+        break;
+    default:
+        return false;
+    }
+    if (load)
+        form->dest = (unsigned char)width;
+    else
+        form->source[1] = (unsigned char)width;
+    return true;
+}
