@@ -62,7 +62,7 @@ RULES = {
     "tools": None,
     "examples": None,
     "bench": None,
-    "bench/inside": {"base", "mapped", "vulkan"},
+    "bench/inside": {"base", "mapped", "softgpu", "vulkan"},
     "compat": None,
     "python": None,
     "tests/conformance": None,

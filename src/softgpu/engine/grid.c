@@ -57,6 +57,9 @@ static bool warp_make(struct sg_grid *grid, struct sg_block *block, unsigned num
     warp->base[SG_BASE_SPECIALS] = warp->specials;
     warp->base[SG_BASE_NOWHERE] = warp->registers;
     warp->root.registers = 256;
+    for (uint32_t i = 0; i < code->special_count; i++)
+        if (!sg_special_of_block(code->specials[i].special))
+            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
     return true;
 }
 
@@ -101,7 +104,8 @@ static void warp_start(struct sg_warp *warp, unsigned threads) {
     sg_path_use(warp, &warp->root);
     sg_group_add(warp, lanes, code->functions[0].first_step, &warp->root);
     for (uint32_t i = 0; i < code->special_count; i++)
-        sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
+        if (sg_special_of_block(code->specials[i].special))
+            sg_special_fill(warp, &code->specials[i], warp->specials + code->specials[i].offset);
 }
 
 /* Begins the next block, behind those under way; false: no memory. */

@@ -280,6 +280,7 @@ sg_run sg_run_collective, sg_run_activemask;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
 bool sg_special_constant(unsigned special);
+bool sg_special_of_block(unsigned special);
 void sg_special_fill(struct sg_warp *warp, const struct sg_code_special *special, void *lanes);
 
 /* The lanes of the running group that a control step is for; the others wait behind it. */

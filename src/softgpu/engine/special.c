@@ -9,6 +9,12 @@ bool sg_special_constant(unsigned special) {
     return special < SG_SPECIAL_CLOCK || special > SG_SPECIAL_GLOBALTIMER_HI;
 }
 
+/* The others are the same for each block that runs in a warp's memory. */
+bool sg_special_of_block(unsigned special) {
+    return special == SG_SPECIAL_CTAID || special == SG_SPECIAL_CLUSTERID ||
+           special == SG_SPECIAL_SMID;
+}
+
 static uint64_t of_block(const struct sg_warp *warp, unsigned special, unsigned axis) {
     const struct sg_grid *grid = warp->grid;
     const struct sg_grid_launch *launch = &grid->launch;

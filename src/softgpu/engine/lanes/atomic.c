@@ -123,7 +123,25 @@ static uint64_t combined(const struct sg_step *step, uint64_t old, uint64_t b, u
         u##BITS result[SG_LANES];                                                                  \
         u##BITS *d = SG_SLOT(warp, step->d);                                                       \
         bool plain = step->choice == SG_DO_ADD && step->type < SG_TYPE_F16;                        \
-        for (uint32_t left = warp->mask; left; left &= left - 1) {                                 \
+        uint32_t todo = warp->mask;                                                                \
+        if (plain && step->space == SG_IN_SHARED && !(step->flags & SG_STEP_WIDE)) {               \
+            uint32_t offset[SG_LANES], limit = (uint32_t)warp->shared_size;                        \
+            const u32 *base = SG_SLOT(warp, step->a);                                              \
+            uint32_t bad = limit < BITS / 8, last = limit - BITS / 8;                              \
+            SG_LOOP {                                                                              \
+                offset[l] = base[l] + (uint32_t)step->value;                                       \
+                bad |=                                                                             \
+                    (todo >> l & 1) & ((offset[l] > last) | ((offset[l] & (BITS / 8 - 1)) != 0));  \
+            }                                                                                      \
+            for (uint32_t left = bad ? 0 : todo; left; left &= left - 1) {                         \
+                unsigned l = (unsigned)__builtin_ctz(left);                                        \
+                u##BITS *word = (u##BITS *)(warp->shared + offset[l]);                             \
+                result[l] = *word;                                                                 \
+                *word = (uint##BITS##_t)(result[l] + b[l]);                                        \
+            }                                                                                      \
+            todo = bad ? todo : 0;                                                                 \
+        }                                                                                          \
+        for (uint32_t left = todo; left; left &= left - 1) {                                       \
             unsigned l = (unsigned)__builtin_ctz(left), space = step->space;                       \
             void *at = reach(warp, step, &space, l, address_of(warp, step, l), BITS / 8);          \
             if (!at)                                                                               \

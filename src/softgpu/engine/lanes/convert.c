@@ -237,10 +237,40 @@ static bool is_number(unsigned type) {
            type == SG_TYPE_F32 || type == SG_TYPE_F64 || type == SG_TYPE_TF32;
 }
 
+/* ---- between the widths of registers --------------------------------------------------------- */
+
+SG_MAP1(u16_u32, u32, u16, A)
+SG_MAP1(u16_u64, u64, u16, A)
+SG_MAP1(u32_u64, u64, u32, A)
+SG_MAP1(s16_s32, s32, s16, A)
+SG_MAP1(s16_s64, s64, s16, A)
+SG_MAP1(s32_s64, s64, s32, A)
+SG_MAP1(u32_u16, u16, u32, A)
+SG_MAP1(u64_u16, u16, u64, A)
+SG_MAP1(u64_u32, u32, u64, A)
+
+SG_MAP1(u16_u16, u16, u16, A)
+SG_MAP1(u32_u32, u32, u32, A)
+SG_MAP1(u64_u64, u64, u64, A)
+
+/* Integers of whole registers: by the source's sign. */
+static sg_run *between_integers(unsigned to, unsigned from) {
+    static sg_run *const by[2][3][3] = {
+        {{u16_u16, u16_u32, u16_u64}, {u32_u16, u32_u32, u32_u64}, {u64_u16, u64_u32, u64_u64}},
+        {{u16_u16, s16_s32, s16_s64}, {u32_u16, u32_u32, s32_s64}, {u64_u16, u64_u32, u64_u64}}};
+    unsigned bits_from = sg_type_bits(from), bits_to = sg_type_bits(to);
+    if (to >= SG_TYPE_F16 || from >= SG_TYPE_F16 || bits_from < 16 || bits_to < 16)
+        return NULL;
+    bool has_sign = from >= SG_TYPE_S8 && from <= SG_TYPE_S64;
+    return by[has_sign][bits_from / 32][bits_to / 32];
+}
+
 static sg_run *usual(const struct sg_instruction *in) {
     if (in->modifiers & (SG_MOD(FTZ) | SG_MOD(SAT) | SG_MOD(RELU)))
         return NULL;
     unsigned to = in->type, from = in->type2, r = in->rounding;
+    if (between_integers(to, from))
+        return between_integers(to, from);
     bool nearest = r == SG_ROUND_NONE || r == SG_ROUND_RN;
     if (to == SG_TYPE_F32 && nearest)
         return from == SG_TYPE_S32   ? f32_from_s32
@@ -277,18 +307,6 @@ bool SG_LEVEL(sg_theme_convert)(const struct sg_instruction *in, struct sg_form 
         form->run = any;
     return true;
 }
-
-/* ---- between the widths of registers --------------------------------------------------------- */
-
-SG_MAP1(u16_u32, u32, u16, A)
-SG_MAP1(u16_u64, u64, u16, A)
-SG_MAP1(u32_u64, u64, u32, A)
-SG_MAP1(s16_s32, s32, s16, A)
-SG_MAP1(s16_s64, s64, s16, A)
-SG_MAP1(s32_s64, s64, s32, A)
-SG_MAP1(u32_u16, u16, u32, A)
-SG_MAP1(u64_u16, u16, u64, A)
-SG_MAP1(u64_u32, u32, u64, A)
 
 static sg_theme *const themes[] = {SG_LEVEL(sg_theme_carry),       SG_LEVEL(sg_theme_logic),
                                    SG_LEVEL(sg_theme_integer),     SG_LEVEL(sg_theme_wide),

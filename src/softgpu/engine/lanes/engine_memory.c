@@ -4,8 +4,7 @@
  */
 #include "softgpu/engine/lanes/lanes.h"
 
-/* The bytes of an access of some lane, or NULL and a fault; of all lanes (SG_LANES), or NULL where
- * they are not in one piece, and then lane by lane is the way to find out. Offsets into shared
+/* The bytes of an access of one lane, or NULL and a fault. Offsets into shared
  * memory and the like are checked to the byte; global addresses by the step's last range. */
 static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *step, unsigned space,
                                    unsigned lane, uint64_t address, uint64_t size) {
@@ -35,19 +34,74 @@ static inline unsigned char *reach(struct sg_warp *warp, const struct sg_step *s
     }
 }
 
-enum pattern { CONTIGUOUS, UNIFORM, SCATTERED };
+enum pattern { UNIFORM, CONTIGUOUS, SCATTERED, SLOWLY };
+/* Lanes of a row of 16 by 16 threads: half a warp is together where the whole is not. */
+#define HALF (SG_LANES / 2)
 
-/* How the addresses of the lanes in `mask` lie, in steps of `size`. */
-static inline enum pattern pattern_of(const uint64_t *at, uint32_t mask, uint64_t size,
-                                      uint64_t *start) {
-    unsigned first = (unsigned)__builtin_ctz(mask);
-    uint64_t base = at[first] - first * size, same = at[first], apart = 0, differ = 0;
-    SG_LOOP {
-        uint64_t active = (uint64_t)0 - (mask >> l & 1);
-        apart |= (at[l] ^ (base + l * size)) & active;
-        differ |= (at[l] ^ same) & active;
+/* Bytes that all lanes are in: lane l's at `host` + offset[l]. */
+struct view {
+    unsigned char *host;
+    uint64_t offset[SG_LANES] __attribute__((aligned(64)));
+};
+
+/* The range that a space is, or that the step saw last. */
+static inline unsigned char *range_of(const struct sg_warp *warp, const struct sg_step *step,
+                                      unsigned space, uint64_t *low, uint64_t *length) {
+    *low = 0;
+    switch (space) {
+    case SG_IN_SHARED:
+        *length = warp->shared_size;
+        return warp->shared;
+    case SG_IN_LOCAL:
+    case SG_IN_PARAM_FRAME:
+        *length = 0;
+        return NULL;
+    case SG_IN_PARAM:
+        *length = warp->grid->launch.parameter_bytes;
+        return warp->grid->parameters;
+    default: {
+        const struct sg_range_cache *cache = &warp->caches[step->cache];
+        *low = cache->low;
+        *length = cache->length;
+        return (unsigned char *)(uintptr_t)(cache->low + cache->distance);
     }
-    *start = base;
+    }
+}
+
+/* How the addresses of the lanes in `mask` lie, in steps of `size`. SLOWLY: not all in the range,
+ * or not all aligned, or not to be taken together. */
+static inline enum pattern look(const struct sg_warp *warp, const struct sg_step *step,
+                                unsigned space, uint32_t mask, const uint64_t *at, uint64_t size,
+                                struct view *view) {
+    uint64_t low, length;
+    view->host = range_of(warp, step, space, &low, &length);
+    if (length < size || step->flags & SG_STEP_STRONG)
+        return SLOWLY;
+    unsigned first = (unsigned)__builtin_ctz(mask);
+    uint64_t same = at[first] - low, limit = length - size, base = same - first * size;
+    uint64_t apart = 0, differ = 0, odd = 0, out = 0;
+    if (mask == SG_ALL) {
+        SG_LOOP {
+            uint64_t offset = at[l] - low;
+            apart |= offset ^ (base + l * size);
+            differ |= offset ^ same;
+            odd |= at[l];
+            out |= offset > limit;
+            view->offset[l] = offset;
+        }
+    } else {
+        SG_LOOP {
+            /* Others are where the first is. */
+            uint64_t offset = (mask >> l & 1 ? at[l] : at[first]) - low;
+            apart |= mask >> l & 1 ? offset ^ (base + l * size) : 0;
+            differ |= offset ^ same;
+            odd |= offset + low;
+            out |= offset > limit;
+            view->offset[l] = offset;
+        }
+    }
+    if (out || odd & (size - 1))
+        return SLOWLY;
     return differ == 0 ? UNIFORM : apart == 0 ? CONTIGUOUS : SCATTERED;
 }
 
@@ -82,8 +136,8 @@ static unsigned space_of(uint64_t *address) {
 /* Runs an access for generic addresses, space by space. */
 typedef bool access_of(struct sg_warp *warp, const struct sg_step *step, unsigned space,
                        uint32_t mask, const uint64_t *at);
-static const struct sg_step *spread(struct sg_warp *warp, const struct sg_step *step,
-                                    access_of *access) {
+static inline __attribute__((always_inline)) const struct sg_step *
+spread(struct sg_warp *warp, const struct sg_step *step, access_of *access) {
     uint64_t at[SG_LANES] __attribute__((aligned(64)));
     addresses_of(warp, step, at);
     if (step->space != SG_IN_GENERIC)
@@ -147,104 +201,142 @@ ELEMENT(u16)
 ELEMENT(u32)
 ELEMENT(u64)
 
-/* Loads of elements TM into registers of TD. */
-#define LOAD(NAME, TM, TD)                                                                         \
-    static bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step, unsigned space,     \
-                             uint32_t mask, const uint64_t *at) {                                  \
-        uint64_t size = sizeof(TM) * step->count, start;                                           \
+/* Loads of elements TM into registers of TD, lane by lane, and all at once where that can be. */
+/* Half a warp's elements: where they are side by side or the same, else one by one. */
+#define GATHER(TM)                                                                                 \
+    static inline void gather_##TM(TM *to, const unsigned char *host, const uint64_t *offset) {    \
+        uint64_t apart = 0, differ = 0;                                                            \
+        for (unsigned l = 0; l < HALF; l++) {                                                      \
+            apart |= offset[l] ^ (offset[0] + l * sizeof(TM));                                     \
+            differ |= offset[l] ^ offset[0];                                                       \
+        }                                                                                          \
+        if (apart == 0) {                                                                          \
+            memcpy(to, host + offset[0], HALF * sizeof(TM));                                       \
+        } else if (differ == 0) {                                                                  \
+            TM value = *(const TM *)(host + offset[0]);                                            \
+            for (unsigned l = 0; l < HALF; l++)                                                    \
+                to[l] = value;                                                                     \
+        } else {                                                                                   \
+            for (unsigned l = 0; l < HALF; l++)                                                    \
+                to[l] = *(const TM *)(host + offset[l]);                                           \
+        }                                                                                          \
+    }
+GATHER(m8)
+GATHER(i8)
+GATHER(u16)
+GATHER(u32)
+GATHER(u64)
+
+#define LOAD_SLOWLY(NAME, TM, TD)                                                                  \
+    static bool NAME##_slowly(struct sg_warp *warp, const struct sg_step *step, unsigned space,    \
+                              uint32_t mask, const uint64_t *at) {                                 \
+        uint64_t size = sizeof(TM) * step->count;                                                  \
         const uint32_t *list = warp->grid->code->list + step->list;                                \
         if (!aligned(warp, step, mask, at, size))                                                  \
             return false;                                                                          \
-        enum pattern pattern =                                                                     \
-            space == SG_IN_LOCAL || space == SG_IN_PARAM_FRAME || step->flags & SG_STEP_STRONG     \
-                ? SCATTERED                                                                        \
-                : pattern_of(at, mask, size, &start);                                              \
-        unsigned first = (unsigned)__builtin_ctz(mask),                                            \
-                 last = 31u - (unsigned)__builtin_clz(mask);                                       \
-        const unsigned char *from = NULL;                                                          \
-        if (pattern == CONTIGUOUS)                                                                 \
-            from = reach(warp, step, space, SG_LANES, at[first], (last - first + 1) * size);       \
-        if (from) {                                                                                \
-            if (mask == SG_ALL && step->count == 1) {                                              \
-                TM all[SG_LANES];                                                                  \
-                TD *d = SG_SLOT(warp, step->d);                                                    \
-                memcpy(all, from, sizeof all);                                                     \
-                SG_LOOP {                                                                          \
-                    d[l] = (TD)all[l];                                                             \
-                }                                                                                  \
-                return true;                                                                       \
-            }                                                                                      \
-            for (unsigned i = 0; i < step->count; i++) {                                           \
-                TD *d = SG_SLOT(warp, step->count == 1 ? step->d : list[i]);                       \
-                for (unsigned l = first; l <= last; l++)                                           \
-                    if (mask >> l & 1)                                                             \
-                        d[l] = (TD)get_##TM(from + (l - first) * size + i * sizeof(TM), 0);        \
-            }                                                                                      \
-            return true;                                                                           \
-        }                                                                                          \
-        if (pattern == UNIFORM) {                                                                  \
-            from = reach(warp, step, space, first, at[first], size);                               \
-            if (!from)                                                                             \
-                return false;                                                                      \
-            for (unsigned i = 0; i < step->count; i++) {                                           \
-                TD *d = SG_SLOT(warp, step->count == 1 ? step->d : list[i]);                       \
-                TD value = (TD)get_##TM(from + i * sizeof(TM), 0);                                 \
-                SG_LOOP {                                                                          \
-                    d[l] = mask >> l & 1 ? value : d[l];                                           \
-                }                                                                                  \
-            }                                                                                      \
-            return true;                                                                           \
-        }                                                                                          \
         for (uint32_t left = mask; left; left &= left - 1) {                                       \
             unsigned l = (unsigned)__builtin_ctz(left);                                            \
-            from = reach(warp, step, space, l, at[l], size);                                       \
+            const unsigned char *from = reach(warp, step, space, l, at[l], size);                  \
             if (!from)                                                                             \
                 return false;                                                                      \
             for (unsigned i = 0; i < step->count; i++) {                                           \
-                TD *d = SG_SLOT(warp, step->count == 1 ? step->d : list[i]);                       \
+                TD *d = SG_SLOT(warp, list[i]);                                                    \
                 d[l] = (TD)get_##TM(from + i * sizeof(TM), step->flags);                           \
             }                                                                                      \
         }                                                                                          \
         warp->polls |= (step->flags & SG_STEP_STRONG) != 0;                                        \
         return true;                                                                               \
+    }
+#define LOAD(NAME, TM, TD)                                                                         \
+    static inline bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step,              \
+                                    unsigned space, uint32_t mask, const uint64_t *at) {           \
+        uint64_t size = sizeof(TM) * step->count;                                                  \
+        struct view view;                                                                          \
+        enum pattern pattern = look(warp, step, space, mask, at, size, &view);                     \
+        if (pattern == CONTIGUOUS && mask == SG_ALL && step->count == 1) {                         \
+            TM all[SG_LANES];                                                                      \
+            TD *d = SG_SLOT(warp, step->d);                                                        \
+            memcpy(all, view.host + view.offset[0], sizeof all);                                   \
+            SG_LOOP {                                                                              \
+                d[l] = (TD)all[l];                                                                 \
+            }                                                                                      \
+            return true;                                                                           \
+        }                                                                                          \
+        if (pattern == SLOWLY)                                                                     \
+            return NAME##_slowly(warp, step, space, mask, at);                                     \
+        const uint32_t *list = warp->grid->code->list + step->list;                                \
+        for (unsigned i = 0; i < step->count; i++) {                                               \
+            const unsigned char *from = view.host + i * sizeof(TM);                                \
+            TD *d = SG_SLOT(warp, list[i]), kept[SG_LANES];                                        \
+            if (pattern == UNIFORM) {                                                              \
+                TD value = (TD) * (const TM *)(from + view.offset[0]);                             \
+                SG_LOOP {                                                                          \
+                    kept[l] = value;                                                               \
+                }                                                                                  \
+            } else if (pattern == SCATTERED) {                                                     \
+                TM some[SG_LANES];                                                                 \
+                gather_##TM(some, from, view.offset);                                              \
+                gather_##TM(some + HALF, from, view.offset + HALF);                                \
+                SG_LOOP {                                                                          \
+                    kept[l] = (TD)some[l];                                                         \
+                }                                                                                  \
+            } else {                                                                               \
+                for (unsigned l = 0; l < SG_LANES; l++)                                            \
+                    kept[l] = (TD) * (const TM *)(from + view.offset[l]);                          \
+            }                                                                                      \
+            sg_blend(d, kept, sizeof(TD), mask);                                                   \
+        }                                                                                          \
+        return true;                                                                               \
     }                                                                                              \
     static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
         return spread(warp, step, NAME##_lanes);                                                   \
     }
+LOAD_SLOWLY(load_u8, m8, u16)
 LOAD(load_u8, m8, u16)
+LOAD_SLOWLY(load_s8, i8, s16)
 LOAD(load_s8, i8, s16)
+LOAD_SLOWLY(load_16, u16, u16)
 LOAD(load_16, u16, u16)
+LOAD_SLOWLY(load_32, u32, u32)
 LOAD(load_32, u32, u32)
+LOAD_SLOWLY(load_64, u64, u64)
 LOAD(load_64, u64, u64)
 
 #define STORE(NAME, TM, TS)                                                                        \
-    static bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step, unsigned space,     \
-                             uint32_t mask, const uint64_t *at) {                                  \
-        uint64_t size = sizeof(TM) * step->count, start;                                           \
+    static inline bool NAME##_lanes(struct sg_warp *warp, const struct sg_step *step,              \
+                                    unsigned space, uint32_t mask, const uint64_t *at) {           \
+        uint64_t size = sizeof(TM) * step->count;                                                  \
         const uint32_t *list = warp->grid->code->list + step->list;                                \
-        if (!aligned(warp, step, mask, at, size))                                                  \
-            return false;                                                                          \
-        if (mask == SG_ALL && step->count == 1 && space != SG_IN_LOCAL &&                          \
-            space != SG_IN_PARAM_FRAME && !(step->flags & SG_STEP_STRONG) &&                       \
-            pattern_of(at, mask, size, &start) == CONTIGUOUS) {                                    \
+        struct view view;                                                                          \
+        enum pattern pattern = look(warp, step, space, mask, at, size, &view);                     \
+        if (pattern == CONTIGUOUS && mask == SG_ALL && step->count == 1) {                         \
             const TS *from = SG_SLOT(warp, step->b);                                               \
             TM all[SG_LANES];                                                                      \
             SG_LOOP {                                                                              \
                 all[l] = (TM)from[l];                                                              \
             }                                                                                      \
-            unsigned char *to = reach(warp, step, space, SG_LANES, start, sizeof all);             \
-            if (to) {                                                                              \
-                memcpy(to, all, sizeof all);                                                       \
-                return true;                                                                       \
-            }                                                                                      \
+            memcpy(view.host + view.offset[0], all, sizeof all);                                   \
+            return true;                                                                           \
         }                                                                                          \
+        if (pattern != SLOWLY) {                                                                   \
+            for (unsigned i = 0; i < step->count; i++) {                                           \
+                const TS *from = SG_SLOT(warp, list[i]);                                           \
+                for (uint32_t left = mask; left; left &= left - 1) {                               \
+                    unsigned l = (unsigned)__builtin_ctz(left);                                    \
+                    *(TM *)(view.host + view.offset[l] + i * sizeof(TM)) = (TM)from[l];            \
+                }                                                                                  \
+            }                                                                                      \
+            return true;                                                                           \
+        }                                                                                          \
+        if (!aligned(warp, step, mask, at, size))                                                  \
+            return false;                                                                          \
         for (uint32_t left = mask; left; left &= left - 1) {                                       \
             unsigned l = (unsigned)__builtin_ctz(left);                                            \
             unsigned char *to = reach(warp, step, space, l, at[l], size);                          \
             if (!to)                                                                               \
                 return false;                                                                      \
             for (unsigned i = 0; i < step->count; i++) {                                           \
-                const TS *from = SG_SLOT(warp, step->count == 1 ? step->b : list[i]);              \
+                const TS *from = SG_SLOT(warp, list[i]);                                           \
                 put_##TM(to + i * sizeof(TM), (TM)from[l], step->flags);                           \
             }                                                                                      \
         }                                                                                          \
