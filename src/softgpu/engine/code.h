@@ -44,6 +44,8 @@ const struct sg_operand *sg_maker_operand(const struct sg_maker *maker, unsigned
 uint32_t sg_maker_temporary(struct sg_maker *maker, unsigned width);
 /* The same value in all lanes. */
 uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t value);
+/* A parameter of the entry, at an offset: the same in all lanes. */
+uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset);
 /* Where an operand can be read with this width. Steps that bring it there are made. */
 bool sg_maker_source(struct sg_maker *maker, const struct sg_operand *operand, unsigned width,
                      bool is_signed, uint32_t *place);

@@ -50,14 +50,44 @@ static bool elements(struct sg_maker *maker, const struct sg_operand *operand, u
     return true;
 }
 
+/* Parameters of the entry at places that are known do not change while a grid runs: constants. */
+static bool parameter(struct sg_maker *maker, const struct sg_form *form, const uint32_t *places,
+                      uint32_t count) {
+    const struct sg_operand *from = sg_maker_operand(maker, 1);
+    unsigned bytes = sg_type_bits(maker->in->type) / 8;
+    static const unsigned char types[] = {[2] = SG_TYPE_B16, [4] = SG_TYPE_B32, [8] = SG_TYPE_B64};
+    if (maker->in->space != SG_IN_PARAM || from->reg != SG_NO_REGISTER || bytes < 2)
+        return false;
+    int64_t offset = from->value;
+    if (from->first != SG_NO_VARIABLE)
+        offset += (int64_t)maker->program->variables[from->first].offset;
+    if (offset < 0 || offset % (bytes * count) != 0)
+        return false;
+    struct sg_instruction mov = {.op = SG_OP_mov, .type = types[bytes]};
+    struct sg_form move;
+    if (!sg_maker_find(maker, &mov, &move))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t a = sg_maker_parameter(maker, form->dest, offset + (int64_t)(i * bytes));
+        struct sg_step *step = sg_maker_step(maker, move.run);
+        step->a = a;
+        step->d = places[i];
+    }
+    sg_maker_flush(maker);
+    return true;
+}
+
 static bool load_or_store(struct sg_maker *maker, const struct sg_form *form) {
     const struct sg_instruction *in = maker->in;
     bool load = form->dest != SG_W_NONE;
     uint32_t places[8], count;
     struct sg_maker_address address;
     if (!elements(maker, sg_maker_operand(maker, load ? 0 : 1), load ? form->dest : form->source[1],
-                  load, places, &count) ||
-        !sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address))
+                  load, places, &count))
+        return false;
+    if (load && parameter(maker, form, places, count))
+        return true;
+    if (!sg_maker_address(maker, sg_maker_operand(maker, load ? 1 : 0), &address))
         return false;
     uint32_t list = sg_maker_list(maker, places, count);
     struct sg_step *step = sg_maker_step(maker, form->run);

@@ -89,11 +89,12 @@ uint32_t sg_maker_constant(struct sg_maker *maker, unsigned width, uint64_t valu
     return SG_PLACE(SG_BASE_CONSTANTS, at);
 }
 
-/* The address of a variable of the module, known at launch. */
-static uint32_t patched(struct sg_maker *maker, uint32_t variable, int64_t offset) {
+/* What is known at launch: the address of a variable of the module, or a parameter. */
+static uint32_t patched(struct sg_maker *maker, uint32_t variable, int64_t value, unsigned width) {
     struct sg_code *code = maker->code;
     for (uint32_t i = 0; i < code->patch_count; i++)
-        if (code->patches[i].variable == variable && code->patches[i].value == offset)
+        if (code->patches[i].variable == variable && code->patches[i].value == value &&
+            code->patches[i].width == width)
             return SG_PLACE(SG_BASE_CONSTANTS, code->patches[i].offset);
     void *patches = code->patches;
     if (!grow(&patches, &code->patch_room, code->patch_count + 1, sizeof code->patches[0])) {
@@ -101,11 +102,16 @@ static uint32_t patched(struct sg_maker *maker, uint32_t variable, int64_t offse
         return 0;
     }
     code->patches = patches;
-    uint32_t at = constant_room(maker, SG_W_64);
+    uint32_t at = constant_room(maker, width);
     if (!maker->no_memory)
-        memset(code->constants + at, 0, 256);
-    code->patches[code->patch_count++] = (struct sg_patch){at, variable, offset};
+        memset(code->constants + at, 0, sg_width_bytes(width));
+    code->patches[code->patch_count++] =
+        (struct sg_patch){at, variable, value, (unsigned char)width};
     return SG_PLACE(SG_BASE_CONSTANTS, at);
+}
+
+uint32_t sg_maker_parameter(struct sg_maker *maker, unsigned width, int64_t offset) {
+    return patched(maker, SG_NO_VARIABLE, offset, width);
 }
 
 static uint32_t special(struct sg_maker *maker, const struct sg_operand *operand, unsigned width) {
@@ -157,7 +163,7 @@ static bool variable(struct sg_maker *maker, const struct sg_operand *operand, u
     case SG_PLACE_IMAGE:
         if (width != SG_W_64)
             return sg_maker_refuse(maker, "an address of global memory in 32 bits");
-        *place = patched(maker, operand->first, operand->value);
+        *place = patched(maker, operand->first, operand->value, SG_W_64);
         return true;
     case SG_PLACE_FRAME:
         *place = frame_address(maker, offset, width);

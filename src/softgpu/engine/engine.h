@@ -103,7 +103,8 @@ struct sg_grid_fault {
 
 const char *sg_fault_name(enum sg_fault_kind kind);
 
-/* INVALID_VALUE for a grid or block without threads or of more than 1024; OUT_OF_MEMORY. *grid is
+/* INVALID_VALUE for a grid or block without threads or of more than 1024, and for fewer parameters
+ * than the kernel reads; OUT_OF_MEMORY. *grid is
  * set on success only. Runs nothing yet. */
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **grid);
 /*

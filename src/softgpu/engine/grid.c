@@ -323,16 +323,25 @@ static void measure(struct sg_grid *grid) {
         grid->resident_most = launch->resident;
 }
 
-static void patch(struct sg_grid *grid) {
+/* Constants of this launch. False: fewer parameters than the kernel reads. */
+static bool patch(struct sg_grid *grid) {
     const struct sg_code *code = grid->code;
+    const struct sg_grid_launch *launch = &grid->launch;
     for (uint32_t i = 0; i < code->patch_count; i++) {
         const struct sg_patch *what = &code->patches[i];
+        size_t size = what->width == SG_W_16 ? 2 : what->width == SG_W_32 ? 4 : 8;
         uint64_t value = (uint64_t)what->value;
-        if (grid->launch.variables)
-            value += grid->launch.variables[what->variable];
+        if (what->variable == SG_NO_VARIABLE) {
+            if (size > launch->parameter_bytes || value > launch->parameter_bytes - size)
+                return false;
+            memcpy(&value, grid->parameters + what->value, size);
+        } else if (launch->variables) {
+            value += launch->variables[what->variable];
+        }
         for (unsigned l = 0; l < SG_LANES; l++)
-            memcpy(grid->constants + what->offset + l * 8, &value, 8);
+            memcpy(grid->constants + what->offset + l * size, &value, size);
     }
+    return true;
 }
 
 CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **result) {
@@ -357,7 +366,10 @@ CUresult sg_grid_begin(const struct sg_grid_launch *launch, struct sg_grid **res
     if (launch->parameter_bytes)
         memcpy(grid->parameters, launch->parameters, launch->parameter_bytes);
     memcpy(grid->constants, code->constants, code->constant_bytes);
-    patch(grid);
+    if (!patch(grid)) {
+        sg_grid_end(grid);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
     grid->launch.parameters = NULL;
     grid->launch.variables = NULL;
     *result = grid;

@@ -81,10 +81,12 @@ struct sg_form {
 
 /* ---- code ------------------------------------------------------------------------------------ */
 
-/* A constant that is known at launch only: the address of a variable, in 64-bit lanes. */
+/* A constant that is known at launch only: the address of a variable, or a parameter. */
 struct sg_patch {
-    uint32_t offset, variable;
-    int64_t value;
+    uint32_t offset;     /* in the constants */
+    uint32_t variable;   /* SG_NO_VARIABLE: a parameter, at `value` */
+    int64_t value;       /* added to the address */
+    unsigned char width; /* enum sg_width */
 };
 
 struct sg_code_special {

@@ -227,6 +227,51 @@ GATHER(u16)
 GATHER(u32)
 GATHER(u64)
 
+/*
+ * The inner loops of tiled kernels: all lanes load one element of shared memory, with offsets of 32
+ * bits. Each half of the warp is side by side, or the same, or neither. False: not so, or out of
+ * bounds, and the usual way finds out.
+ */
+#define TILE(NAME, TM, TD)                                                                         \
+    static inline bool NAME##_tile(struct sg_warp *warp, const struct sg_step *step) {             \
+        const u32 *base = SG_SLOT(warp, step->a);                                                  \
+        TD *d = SG_SLOT(warp, step->d);                                                            \
+        uint32_t offset[SG_LANES] __attribute__((aligned(64)));                                    \
+        uint32_t more = (uint32_t)step->value, size = sizeof(TM);                                  \
+        if (warp->shared_size < size)                                                              \
+            return false;                                                                          \
+        uint32_t limit = (uint32_t)warp->shared_size - size, odd = 0, out = 0;                     \
+        uint32_t low = base[0] + more, high = base[HALF] + more, apart = 0, differ = 0;            \
+        SG_LOOP {                                                                                  \
+            uint32_t at = base[l] + more, first = l < HALF ? low : high;                           \
+            odd |= at & (size - 1);                                                                \
+            out |= at > limit;                                                                     \
+            differ |= at ^ first;                                                                  \
+            apart |= at ^ (first + (l & (HALF - 1)) * size);                                       \
+            offset[l] = at;                                                                        \
+        }                                                                                          \
+        if (odd | out)                                                                             \
+            return false;                                                                          \
+        if (differ == 0) {                                                                         \
+            TD one = (TD) * (const TM *)(warp->shared + low);                                      \
+            TD two = (TD) * (const TM *)(warp->shared + high);                                     \
+            SG_LOOP {                                                                              \
+                d[l] = l < HALF ? one : two;                                                       \
+            }                                                                                      \
+        } else if (apart == 0) {                                                                   \
+            TM all[SG_LANES];                                                                      \
+            memcpy(all, warp->shared + low, HALF * sizeof(TM));                                    \
+            memcpy(all + HALF, warp->shared + high, HALF * sizeof(TM));                            \
+            SG_LOOP {                                                                              \
+                d[l] = (TD)all[l];                                                                 \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (unsigned l = 0; l < SG_LANES; l++)                                                \
+                d[l] = (TD) * (const TM *)(warp->shared + offset[l]);                              \
+        }                                                                                          \
+        return true;                                                                               \
+    }
+
 #define LOAD_SLOWLY(NAME, TM, TD)                                                                  \
     static bool NAME##_slowly(struct sg_warp *warp, const struct sg_step *step, unsigned space,    \
                               uint32_t mask, const uint64_t *at) {                                 \
@@ -289,17 +334,25 @@ GATHER(u64)
         return true;                                                                               \
     }                                                                                              \
     static const struct sg_step *NAME(struct sg_warp *warp, const struct sg_step *step) {          \
+        if (step->space == SG_IN_SHARED && step->count == 1 && warp->mask == SG_ALL &&             \
+            !(step->flags & (SG_STEP_WIDE | SG_STEP_STRONG)) && NAME##_tile(warp, step))           \
+            return step + 1;                                                                       \
         return spread(warp, step, NAME##_lanes);                                                   \
     }
 LOAD_SLOWLY(load_u8, m8, u16)
+TILE(load_u8, m8, u16)
 LOAD(load_u8, m8, u16)
 LOAD_SLOWLY(load_s8, i8, s16)
+TILE(load_s8, i8, s16)
 LOAD(load_s8, i8, s16)
 LOAD_SLOWLY(load_16, u16, u16)
+TILE(load_16, u16, u16)
 LOAD(load_16, u16, u16)
 LOAD_SLOWLY(load_32, u32, u32)
+TILE(load_32, u32, u32)
 LOAD(load_32, u32, u32)
 LOAD_SLOWLY(load_64, u64, u64)
+TILE(load_64, u64, u64)
 LOAD(load_64, u64, u64)
 
 #define STORE(NAME, TM, TS)                                                                        \

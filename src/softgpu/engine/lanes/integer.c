@@ -6,12 +6,12 @@
     static inline int##BITS##_t divide_s##BITS(int##BITS##_t a, int##BITS##_t b) {                 \
         if (b == 0)                                                                                \
             return -1;                                                                             \
-        return b == -1 ? (int##BITS##_t)(0 - (uint##BITS##_t)a) : (int##BITS##_t)(a / b);          \
+        return (int##BITS##_t)(b == -1 ? (int##BITS##_t)(0 - (uint##BITS##_t)a) : a / b);          \
     }                                                                                              \
     static inline int##BITS##_t rest_s##BITS(int##BITS##_t a, int##BITS##_t b) {                   \
         if (b == 0)                                                                                \
             return a;                                                                              \
-        return b == -1 ? 0 : (int##BITS##_t)(a % b);                                               \
+        return (int##BITS##_t)(b == -1 ? 0 : a % b);                                               \
     }                                                                                              \
     SG_MAP2(div_s##BITS, s##BITS, s##BITS, s##BITS, divide_s##BITS(A, B))                          \
     SG_MAP2(rem_s##BITS, s##BITS, s##BITS, s##BITS, rest_s##BITS(A, B))                            \
