@@ -176,6 +176,7 @@ bool sg_maker_other(struct sg_maker *maker, bool *ok) {
     case SG_OP_prefetch:
     case SG_OP_prefetchu:
     case SG_OP_applypriority:
+    case SG_OP_discard:
     case SG_OP_pmevent:
         *ok = plain_step(maker, sg_run_nothing);
         return true;
