@@ -11,10 +11,10 @@ if [ "$status" = 77 ]; then
 fi
 [ "$status" = 0 ] || exit 1
 
-echo "1..6"
+echo "1..7"
 number=0
 worst=0
-for target in api copy objects image import profile; do
+for target in api copy objects image import profile program; do
     number=$((number + 1))
     log=$(mktemp)
     name="$target: every input of the corpus"

@@ -80,7 +80,7 @@ static bool parameter(struct sg_maker *maker, const struct sg_form *form, const 
 static bool load_or_store(struct sg_maker *maker, const struct sg_form *form) {
     const struct sg_instruction *in = maker->in;
     bool load = form->dest != SG_W_NONE;
-    uint32_t places[8], count;
+    uint32_t places[8] = {0}, count;
     struct sg_maker_address address;
     if (!elements(maker, sg_maker_operand(maker, load ? 0 : 1), load ? form->dest : form->source[1],
                   load, places, &count))

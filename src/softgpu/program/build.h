@@ -111,6 +111,9 @@ const char *sg_build_check(const struct sg_program *program,
                            const struct sg_instruction *instruction,
                            const struct sg_operand *operands);
 
+/* Of the whole program, calls of functions that are known (calls.c). */
+bool sg_build_check_calls(struct sg_build *b);
+
 /* Labels, and the graph, of the function that was read (flow.c). */
 bool sg_build_resolve(struct sg_build *b);
 bool sg_build_flow(struct sg_build *b);

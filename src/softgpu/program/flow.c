@@ -61,8 +61,10 @@ static bool settle_lists(struct sg_build *b) {
 }
 
 static bool good_list(const struct sg_program *program, const struct sg_instruction *one) {
+    if (!one->operand_count)
+        return true;
     const struct sg_operand *last = &program->operands[one->first_operand + one->operand_count - 1];
-    if (!one->operand_count || last->kind != SG_OPERAND_TARGETS)
+    if (last->kind != SG_OPERAND_TARGETS)
         return true;
     const struct sg_program_targets *list = &program->targets[last->first];
     for (uint32_t i = 0; i < list->count; i++) {
@@ -110,13 +112,15 @@ static bool ends_block(const struct sg_instruction *one) {
 /* Goes over the instructions that one may jump to. */
 static const uint32_t *targets(const struct sg_program *program, const struct sg_instruction *one,
                                uint32_t *count) {
-    const struct sg_operand *operands = &program->operands[one->first_operand];
     *count = 0;
-    if (one->op == SG_OP_bra && one->operand_count) {
+    if (!one->operand_count)
+        return NULL;
+    const struct sg_operand *operands = &program->operands[one->first_operand];
+    if (one->op == SG_OP_bra) {
         *count = 1;
         return &operands[0].first;
     }
-    if (one->op == SG_OP_brx && one->operand_count) {
+    if (one->op == SG_OP_brx) {
         const struct sg_program_targets *list = &program->targets[operands[1].first];
         *count = list->count;
         return program->target_list + list->first;

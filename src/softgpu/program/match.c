@@ -398,6 +398,23 @@ static bool vector(struct fitting *f, struct sg_operand *operand, unsigned type,
     return true;
 }
 
+/* A coordinate of a texture, or what stands beside: constants have the type that they show. */
+static bool coordinate(struct fitting *f, struct sg_operand *one) {
+    if (one->kind == SG_OPERAND_IMMEDIATE)
+        return constant(f, one, one->reg == SG_RAW_INTEGER ? SG_TYPE_S32 : SG_TYPE_F32);
+    return one->kind == SG_OPERAND_REGISTER && bare(one) && !is_predicate(one);
+}
+
+static bool coordinates(struct fitting *f, struct sg_operand *operand) {
+    if (operand->kind != SG_OPERAND_VECTOR)
+        return coordinate(f, operand);
+    for (uint32_t i = 0; i < operand->count; i++) {
+        if (!coordinate(f, &f->program->operands[operand->first + i]))
+            return false;
+    }
+    return !operand->negated;
+}
+
 /* {…} of a matrix: registers, each with the type that it was declared with. */
 static bool fragment(const struct fitting *f, struct sg_operand *operand) {
     if (operand->kind != SG_OPERAND_VECTOR || operand->negated)
@@ -470,6 +487,7 @@ static bool moved(struct fitting *f, struct sg_operand *operand) {
         return special(f, operand);
     case SG_OPERAND_VARIABLE:
     case SG_OPERAND_FUNCTION:
+        operand->count = 0;
         operand->type = f->to->type;
         return !operand->negated && f->to->vector == 1 && sg_type_bits(f->to->type) >= 32;
     default:
@@ -484,22 +502,24 @@ static bool move_result(struct fitting *f, struct sg_operand *operand) {
 
 /* ---- all letters ----------------------------------------------------------------------------- */
 
-/* Coordinates and what stands beside: registers, or vectors of them. */
-static bool coordinates(struct fitting *f, struct sg_operand *operand) {
-    return operand->kind == SG_OPERAND_VECTOR ? fragment(f, operand)
-                                              : source(f, operand, SG_TYPE_B32);
+/* [a], and a[1] of an array. */
+static bool address(struct sg_operand *operand) {
+    if (operand->kind == SG_OPERAND_VARIABLE && operand->count) {
+        operand->kind = SG_OPERAND_ADDRESS;
+        operand->count = 0;
+    }
+    return operand->kind == SG_OPERAND_ADDRESS && !operand->negated;
 }
 
-static bool texture(const struct fitting *f, const struct sg_operand *operand) {
+static bool texture(struct fitting *f, const struct sg_operand *operand) {
     if (operand->kind != SG_OPERAND_VECTOR || operand->count < 2 || operand->count > 3)
         return false;
-    const struct sg_operand *each = &f->program->operands[operand->first];
+    struct sg_operand *each = &f->program->operands[operand->first];
     for (uint32_t i = 0; i + 1 < operand->count; i++) {
         if (each[i].kind != SG_OPERAND_REGISTER && each[i].kind != SG_OPERAND_VARIABLE)
             return false;
     }
-    return each[operand->count - 1].kind == SG_OPERAND_VECTOR ||
-           each[operand->count - 1].kind == SG_OPERAND_REGISTER;
+    return coordinates(f, &each[operand->count - 1]);
 }
 
 static bool texture_result(struct fitting *f, struct sg_operand *operand) {
@@ -552,7 +572,7 @@ static bool fits(struct fitting *f, char letter, struct sg_operand *operand) {
     case 'V':
         return vector(f, operand, to->type, to->vector, false);
     case 'A':
-        return operand->kind == SG_OPERAND_ADDRESS && !operand->negated;
+        return address(operand);
     case 'y':
         return addressed(f, operand);
     case 'N':

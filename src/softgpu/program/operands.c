@@ -158,6 +158,7 @@ static bool variable_operand(struct sg_build *b, const struct sg_ptx_operand *fr
             *why = "a variable that the image does not have";
     }
     to->value = from->indexed ? (int64_t)((uint64_t)from->offset * element) : from->offset;
+    to->count = from->indexed; /* name[1] is also an address by itself */
     if (from->member)
         *why = "a part of a variable";
     return true;
@@ -361,6 +362,8 @@ const char *sg_build_immediate(struct sg_operand *operand, unsigned type) {
         return "a whole number where a floating-point constant belongs";
     } else if (type == SG_TYPE_PRED) {
         operand->value = operand->value != 0;
+    } else if (bits == 0 || bits > 64) {
+        return "a constant of this type";
     } else if (bits < 64) {
         uint64_t sign = (uint64_t)1 << (bits - 1);
         uint64_t low = (uint64_t)operand->value & (2 * sign - 1);

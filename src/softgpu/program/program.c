@@ -296,6 +296,8 @@ static CUresult make(struct sg_build *b, const char *entry) {
     CUresult result = decode_all(b);
     if (result != CUDA_SUCCESS)
         return result;
+    if (!sg_build_check_calls(b))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     sg_build_lay_out_shared(b);
     b->program->name = b->program->functions[0].name;
     note_unsupported(b->program);

@@ -106,7 +106,8 @@ enum sg_operand_kind {
     SG_OPERAND_NONE,     /* _, or a result that the instruction does not name */
     SG_OPERAND_REGISTER, /* `reg`; `negated`: its complement, of predicates; `part` of video ones */
     SG_OPERAND_IMMEDIATE, /* `value`: the bits of its type, integers sign-extended to 64 bits */
-    SG_OPERAND_SPECIAL,   /* `first`: enum sg_special; `part`: 1 for .x to 4 for .w, 0 for none */
+    SG_OPERAND_SPECIAL,   /* `first`: enum sg_special; `part`: 1 for .x to 4 for .w, 0 for none
+                             or, where mov reads a vector, for all */
     SG_OPERAND_ADDRESS,   /* [reg + value], [variable + value] or [value] */
     SG_OPERAND_VARIABLE, /* the address of variable `first`, plus `value`; of a call's: its bytes */
     SG_OPERAND_FUNCTION, /* `first`: index in the program's functions */
@@ -142,9 +143,16 @@ enum sg_part {
 /* ---- instructions ---------------------------------------------------------------------------- */
 
 /*
+ * Where the text says no semantics and no scope, PTX means: ld and st weak; atom and red relaxed
+ * and gpu; fence acq_rel; membar sc; mbarrier.arrive release, its waits acquire, of the cta;
+ * barrier.cluster.arrive release and .wait acquire. A ld or st with semantics has a scope, too.
+ *
  * Operands stand as in the text, results first, with these exceptions. call: the target (FUNCTION
  * or REGISTER), the results (VECTOR, may be empty), the arguments (VECTOR), and of an indirect one
- * its TARGETS or prototype (NONE). setp, vote and shfl with two results: PAIR. Where the text has
+ * its TARGETS or prototype (NONE); elements of the lists are VARIABLEs of the frame, REGISTERs and,
+ * where the text names a vector register, a VECTOR. They have the sizes of the function's
+ * parameters and results where it is known, the runtime's included; where it comes from a register,
+ * only the call itself can compare. setp, vote and shfl with two results: PAIR. Where the text has
  * one operand for a vector register, a VECTOR of its elements stands. What may be left out at the
  * end is left out here, too.
  */
@@ -154,7 +162,7 @@ struct sg_instruction {
     unsigned char type, type2, type3, type4;  /* enum sg_type, in the text's order */
     unsigned char space, space2;              /* enum sg_state_space; of cp: to, from */
     unsigned char rounding, compare, boolean; /* enum sg_rounding, sg_compare, sg_boolean */
-    unsigned char semantics, scope;           /* NONE where the text says nothing */
+    unsigned char semantics, scope;           /* NONE where the text says nothing: below */
     unsigned char vector;                     /* 2, 4, 8; of ldmatrix: 1, 2, 4; 1 without */
     unsigned char geometry;                   /* enum sg_geometry */
     uint16_t shape[3];                        /* of matrices: m, n, k; 0: not given */

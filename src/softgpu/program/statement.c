@@ -5,14 +5,28 @@
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
+static bool is_bare(const struct sg_operand *one) {
+    return one->kind == SG_OPERAND_REGISTER && !one->negated && !one->part && !one->value;
+}
+
+/* A register, or a vector that was declared as one. */
+static bool in_registers(const struct sg_program *program, const struct sg_operand *one) {
+    if (one->kind != SG_OPERAND_VECTOR)
+        return is_bare(one);
+    for (uint32_t i = 0; i < one->count; i++) {
+        if (!is_bare(&program->operands[one->first + i]))
+            return false;
+    }
+    return true;
+}
+
 static const char *list_of(const struct sg_program *program, const struct sg_operand *list,
                            bool results) {
     for (uint32_t i = 0; i < list->count; i++) {
         const struct sg_operand *one = &program->operands[list->first + i];
         bool frame = one->kind == SG_OPERAND_VARIABLE && one->value == 0 &&
                      program->variables[one->first].place == SG_PLACE_FRAME;
-        bool reg = one->kind == SG_OPERAND_REGISTER && !one->negated && !one->part && !one->value;
-        if (!frame && !reg && !(results && one->kind == SG_OPERAND_NONE))
+        if (!frame && !in_registers(program, one) && !(results && one->kind == SG_OPERAND_NONE))
             return results ? "a result that is no .param and no register"
                            : "an argument that is no .param and no register";
     }
@@ -105,7 +119,7 @@ static bool operands_of(struct sg_build *b, const struct sg_ptx_statement *state
 
 static bool guard(struct sg_build *b, const struct sg_ptx_statement *statement,
                   struct sg_instruction *to, const char **why) {
-    uint32_t number;
+    uint32_t number = 0;
     if (!statement->guarded)
         return true;
     const struct sg_ptx_name *name = &statement->guard;

@@ -204,7 +204,7 @@ static bool add_parameter(struct sg_build *b, const struct sg_ptx_declaration *f
     unsigned vector = from->variable->vector ? from->variable->vector : 1;
     size_t index = program->parameter_count - 1;
     for (unsigned i = 0; i < vector; i++) {
-        uint32_t number;
+        uint32_t number = 0;
         if (!sg_build_register(b, &name, i, &number))
             return false;
         if (i == 0)

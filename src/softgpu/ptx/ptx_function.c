@@ -77,7 +77,7 @@ static bool parameter_specifiers(struct sg_ptx *ptx, struct sg_ptx_variable *par
     parameter->vector = 1;
     while (ptx->word.kind == SG_WORD_DOTTED) {
         bool good;
-        if (sg_ptx_is(ptx, ".align"))
+        if (sg_ptx_is(ptx, ".align") && parameter->vector == 1)
             good = sg_ptx_alignment(ptx, &parameter->alignment);
         else if (sg_ptx_is(ptx, ".ptr") && typed)
             good = pointer(ptx);

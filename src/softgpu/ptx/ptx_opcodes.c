@@ -53,7 +53,7 @@ static const char *const parts[] = {
     "load", "load_a", "local", "lod", "ls", "lt", "ltu", "lu", "m16n16", "m16n16k16", "m16n16k8",
     "m16n8", "m16n8k128", "m16n8k16", "m16n8k256", "m16n8k32", "m16n8k4", "m16n8k64", "m16n8k8",
     "m32n8k16", "m64k16", "m8n16", "m8n32k16", "m8n8", "m8n8k128", "m8n8k16", "m8n8k32", "m8n8k4",
-    "mac", "max", "mbarrier", "mbarrier_init", "memory_layout", "min", "mma", "mma_async", "mmio",
+    "mac", "mask", "max", "mbarrier", "mbarrier_init", "memory_layout", "min", "mma", "mma_async", "mmio",
     "mode", "multicast", "mxf4", "mxf4nvf4", "mxf8f6f4", "nan", "nc", "nctaid", "ne", "neg",
     "neu", "noComplete", "no_allocate", "noftz", "noinc", "normal", "normalized_coords", "not",
     "notanumber", "ntid", "num", "num_mipmap_levels", "num_samples", "number", "one", "oob",

@@ -1,6 +1,7 @@
 /* PTX text: what is taken, what is refused with which error, and what the values in it are. */
 #include "softgpu/binary/read.h"
 #include "softgpu/image/image.h"
+#include "softgpu/ptx/ptx.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -499,6 +500,56 @@ static void memory_of_entries(void **state) {
     sg_image_free(image);
 }
 
+/* As ptxas of CUDA 13.0 takes and refuses them. */
+static void vectors(void **state) {
+    static const char *const good[] = {
+        HEAD ".entry k(.param .v4 .f32 p[2]) { ret; }",
+        HEAD ".entry k(.param .align 16 .v2 .u64 p[1]) { ret; }",
+        HEAD ".func f(.reg .v4 .f32 p) { ret; }",
+        HEAD ".func (.reg .v4 .f32 r) f(.reg .v4 .f32 p) { mov.v4.f32 r, p; ret; }",
+        BODY(".reg .f32 f<9>; mov.v4.f32 {f0,f1,f2,f3}, {f4,f5,f6,f7};"),
+        BODY(".reg .v2 .f32 a; .reg .f32 f<9>; mov.v2.f32 a, {f4,f5};"),
+        BODY(".reg .u32 r; mov.v4.u32 {r,_,_,_}, %ctaid;"),
+        BODY("pmevent.mask 3;"),
+    };
+    static const char *const wrong[] = {
+        HEAD ".entry k(.param .v4 .f32 p) { ret; }",
+        HEAD ".entry k(.param .align 16 .v4 .f32 p) { ret; }",
+        HEAD ".entry k(.param .v8 .f32 p[2]) { ret; }",
+        HEAD ".entry k(.param .v4 .align 16 .f32 p[2]) { ret; }",
+        HEAD ".entry k(.param .v4 .f64 p[2]) { ret; }",
+        HEAD ".entry k(.param .u32 .v2 p[2]) { ret; }",
+        HEAD ".entry k(.param .v2 .v2 .u32 p[2]) { ret; }",
+        HEAD ".func f(.param .v4 .f32 p) { ret; }",
+        HEAD ".func (.param .v2 .f32 p) f() { ret; }",
+        BODY(".reg .f32 f<9>; mov.v8.f32 {f0,f1,f2,f3}, {f4,f5,f6,f7};"),
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        sg_image_free(taken(good[i]));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        refused(wrong[i], CUDA_ERROR_INVALID_PTX);
+    struct sg_image *image = taken(HEAD ".entry k(.param .u32 a, .param .v4 .f32 p[2]) { ret; }");
+    assert_int_equal(image->functions[0].parameters[1].offset, 16);
+    assert_int_equal(image->functions[0].parameters[1].size, 32);
+    sg_image_free(image);
+}
+
+/* The text that is kept is a string of all its bytes, as long as what was read. */
+static void a_zero_in_a_comment_is_a_blank(void **state) {
+    static const char text[] = HEAD "// a\0b\n" ENTRY "/*\0*/";
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    struct sg_image *image = calloc(1, sizeof *image);
+    (void)state;
+    assert_non_null(image);
+    assert_int_equal(sg_ptx_read((struct sg_bytes){(const unsigned char *)text, sizeof text - 1},
+                                 &h200, &log, image),
+                     CUDA_SUCCESS);
+    assert_int_equal(strlen(image->ptx), sizeof text - 1);
+    assert_non_null(strstr(image->ptx, "// a b\n" ENTRY "/* */"));
+    sg_image_free(image);
+}
+
 static void messages(void **state) {
     char room[20], name[] = "kernels.ptx";
     struct sg_image_options options = h200;
@@ -564,6 +615,8 @@ int main(void) {
         cmocka_unit_test(wrong_values),
         cmocka_unit_test(memory_of_entries),
         cmocka_unit_test(limits_of_options),
+        cmocka_unit_test(vectors),
+        cmocka_unit_test(a_zero_in_a_comment_is_a_blank),
         cmocka_unit_test(messages),
         cmocka_unit_test(large_texts),
     };

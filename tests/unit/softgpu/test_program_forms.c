@@ -1,0 +1,181 @@
+/* Each instruction of PTX: what it decodes to, or that it is refused by name. */
+#include "softgpu/binary/read.h"
+#include "softgpu/program/program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char before[] =
+    ".version 9.0\n.target sm_90a\n.address_size 64\n"
+    ".global .texref tx;\n.global .surfref su;\n"
+    ".global .align 16 .b8 gl[64];\n.global .align 4 .u32 gw[4];\n.const .align 4 .b8 ct[16];\n"
+    ".func fn(.param .b32 a) { ret; }\n"
+    ".func (.reg .f32 x) fr(.reg .b32 a, .reg .b32 b) { ret; }\n"
+    ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+    ".extern .func nowhere();\n"
+    ".visible .entry k(.param .u64 kp)\n{\n"
+    ".reg .pred p<9>; .reg .b16 h<9>; .reg .b32 r<20>; .reg .f32 f<20>; .reg .b64 d<20>;\n"
+    ".reg .f64 e<20>; .reg .b128 q<3>; .reg .v4 .b32 v4;\n"
+    ".shared .align 16 .b8 sm[64]; .shared .align 8 .b64 mb; .local .align 8 .b8 lo[32];\n"
+    ".param .b32 pa; .param .align 8 .b8 pb[8]; .param .b64 pc; .param .b32 rv;\n"
+    "PR: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    "TS: .branchtargets L, M;\n";
+static const char behind[] = "\nL: add.s32 r19, r19, 1;\nM: ret;\n}\n";
+
+static struct sg_program *decoded(const char *instruction) {
+    static const struct sg_image_options options = {
+        .architecture = 90, .suffix = 'a', .newest_ptx = 90, .relocatable = true};
+    char text[4096], error[600] = "";
+    struct sg_image_log log = {.error = error, .error_size = sizeof error};
+    struct sg_image *image = NULL;
+    struct sg_program *program = NULL;
+    snprintf(text, sizeof text, "%s%s%s", before, instruction, behind);
+    if (sg_image_read(text, SIZE_MAX, &options, &log, &image) != CUDA_SUCCESS)
+        fail_msg("%s: %s", instruction, error);
+    if (sg_program_make(image, "k", &log, &program) != CUDA_SUCCESS)
+        fail_msg("%s: %s", instruction, error);
+    sg_image_free(image);
+    return program;
+}
+
+/* The line of the dump that is of the first instruction, without its number. */
+static void first_line(const struct sg_program *program, char *to, size_t room) {
+    char *dump = sg_program_dump(program);
+    assert_non_null(dump);
+    const char *line = strstr(dump, "\n0 ");
+    assert_non_null(line);
+    snprintf(to, room, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+    free(dump);
+}
+
+static const struct {
+    const char *text, *decoded;
+} forms[] = {
+#define FORM(text, decoded) {text, decoded},
+#include "program_forms.def"
+};
+
+/* Instructions of which no form is decoded, each with what says why. */
+static const struct {
+    unsigned op;
+    const char *text, *why;
+} refused[] = {
+    {SG_OP_clusterlaunchcontrol, "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p0, q0;",
+     "after sm_90"},
+    {SG_OP_istypep, "istypep.texref p0, d0;", "opaque"},
+    {SG_OP_multimem, "multimem.ld_reduce.relaxed.sys.global.add.u32 r0, [d0];", "multimem"},
+    {SG_OP_setmaxnreg, "setmaxnreg.inc.sync.aligned.u32 240;", "setmaxnreg"},
+    {SG_OP_tcgen05, "tcgen05.fence::before_thread_sync;", "after sm_90"},
+    {SG_OP_tensormap,
+     "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+     "[d0], [r0], 128;",
+     "tensor maps"},
+    {SG_OP_wgmma, "wgmma.fence.sync.aligned;", "wgmma"},
+};
+
+static void forms_decode(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        char line[600];
+        struct sg_program *program = decoded(forms[i].text);
+        first_line(program, line, sizeof line);
+        if (strcmp(line, forms[i].decoded) != 0)
+            fail_msg("%s\nis    %s\nnot   %s", forms[i].text, line, forms[i].decoded);
+        assert_null(program->unsupported);
+        sg_program_free(program);
+    }
+}
+
+static void refused_are_named(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        struct sg_program *program = decoded(refused[i].text);
+        const struct sg_instruction *one = &program->instructions[0];
+        assert_int_equal(one->op, refused[i].op);
+        assert_non_null(one->unsupported);
+        assert_non_null(strstr(one->unsupported, refused[i].why));
+        assert_non_null(strstr(one->unsupported, sg_op_name(refused[i].op)));
+        assert_ptr_equal(program->unsupported, one->unsupported);
+        assert_int_equal(program->unsupported_line, one->line);
+        sg_program_free(program);
+    }
+}
+
+/* A row of the table of opcodes that nobody thought of fails here. */
+static void every_opcode_decodes_or_is_refused(void **state) {
+    (void)state;
+    unsigned times[SG_OP_COUNT] = {0}, refusals[SG_OP_COUNT] = {0};
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        struct sg_program *program = decoded(forms[i].text);
+        times[program->instructions[0].op] += !program->instructions[0].unsupported;
+        sg_program_free(program);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        refusals[refused[i].op]++;
+    for (unsigned op = 0; op < SG_OP_COUNT; op++) {
+        if (!times[op] == !refusals[op])
+            fail_msg("%s is %s", sg_op_name(op), times[op] ? "in both lists" : "in neither list");
+    }
+}
+
+/* What the reader takes and no form has: never decoded to something near it. */
+static void what_no_form_has_says_why(void **state) {
+    static const struct {
+        const char *text, *why;
+    } wrong[] = {
+        {"add.u32 r0, r1, %tid.x;", "add.u32: a special register outside of mov"},
+        {"add.f32 f0, f1, 1;", "add.f32: a whole number where a floating-point constant belongs"},
+        {"add.u32 r0, r1, 1.5;", "add.u32: a floating-point constant of this type"},
+        {"add.f16 h0, h1, 1.5;", "add.f16: a floating-point constant of this type"},
+        {"mov.u32 r0, %tid;", "mov.u32: no form of it has these operands"},
+        {"mov.u32 r0, %laneid.x;", "mov.u32: no form of it has these operands"},
+        {"cvt.f32.f64 f0, e0;", "cvt.f32.f64: a narrower float without a rounding"},
+        {"cvt.rn.e2m1x2.f32 h0, f0, f1;", "cvt.rn.e2m1x2.f32: no form of it has these modifiers"},
+        {"ld.global.v8.b32 {r0,r1,r2,r3,r4,r5,r6,r7}, [d0];",
+         "ld.global.v8.b32: a vector of more than 128 bits, which needs a device after sm_90"},
+        {"ld.global.v2.b32 {r0,r1,r2}, [d0];",
+         "ld.global.v2.b32: no form of it has these operands"},
+        {"mov.b64 {r0,r1,r2}, d0;", "mov.b64: no form of it has these operands"},
+        {"mov.u32 v4.b0, r0;", "mov.u32: this part of a register"},
+        {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0,f1,f2,f3}, {r0,r1}, {r4,r5}, "
+         "{f4,f5,f6,f7};",
+         "another number of registers than its matrix has"},
+        {"mma.sync.aligned.m16n8k64.row.col.f32.f16.f16.f32 {f0,f1,f2,f3}, {r0,r1,r2,r3}, "
+         "{r4,r5}, {f4,f5,f6,f7};",
+         "a shape that there is not for its types"},
+        {"mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {f0,f1,f2,f3}, {r0,r1}, {r4,r5}, "
+         "{f4,f5,f6,f7}, r8, 0;",
+         "no form of it has these modifiers"},
+        {"call nowhere;", "call: a function that has no body in this text"},
+        {"call fn, (kp);", "call: an argument that is no .param and no register"},
+        {"brx.idx r0, L;", "brx: its label is not that of a list"},
+        {"bra TS;", "bra: its label is that of a list"},
+        {"cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r0], "
+         "[d0, {r1}], [r2];",
+         "no form of it has these modifiers"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct sg_program *program = decoded(wrong[i].text);
+        const char *why = program->instructions[0].unsupported;
+        if (!why || !strstr(why, wrong[i].why))
+            fail_msg("%s: %s, not %s", wrong[i].text, why ? why : "decoded", wrong[i].why);
+        assert_int_equal(program->instructions[0].operand_count, 0);
+        sg_program_free(program);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forms_decode),
+        cmocka_unit_test(refused_are_named),
+        cmocka_unit_test(every_opcode_decodes_or_is_refused),
+        cmocka_unit_test(what_no_form_has_says_why),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,131 @@
+/* Making a program where memory ends: at each allocation in turn, and nothing is left behind. */
+#include "softgpu/binary/read.h"
+#include "softgpu/program/program.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The linker puts these in front of the C library's. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *at, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *at, size_t size);
+
+static size_t left; /* allocations that succeed; 0: all do */
+static bool refused_one;
+
+static bool refuse(void) {
+    if (!left || --left)
+        return false;
+    return refused_one = true;
+}
+
+void *__wrap_malloc(size_t size) {
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *at, size_t size) {
+    return refuse() ? NULL : __real_realloc(at, size);
+}
+
+static const char text[] =
+    ".version 8.5\n.target sm_90\n.address_size 64\n"
+    ".global .u32 v;\n.global .texref t;\n.extern .shared .align 16 .b8 dyn[];\n"
+    ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+    ".func (.param .b32 r) f(.param .b32 x) { .local .b32 l; .reg .f32 q; st.param.f32 [r], q; }\n"
+    ".visible .entry k(.param .u64 p)\n{\n.reg .b32 %r<99>;\n.reg .pred %p<9>;\n.reg .b64 %d<9>;\n"
+    ".reg .v4 .f32 w;\n.shared .b32 s[4];\n"
+    "T: .branchtargets A, B;\nP: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+    "{\n.param .b32 a, b;\n.loc 1 2 3\ncall (b), f, (a);\nmov.u64 %d1, f;\ncall (b), %d1, (a), P;\n"
+    "}\nA: setp.eq.and.s32 %p1|%p2, %r1, -3, !%p3;\n@%p1 bra A;\nbrx.idx %r7, T;\n"
+    "B: tex.2d.v4.f32.f32 w, [t, {%r3, %r4}];\nmov.b64 %d2, {%r5, %r6};\nst.u32 [v], %r3;\n"
+    "add.f32 %r3, %r4, 1;\nmov.u32 %r8, dyn;\nret;\n}\n.file 1 \"a.cu\"\n";
+
+static struct sg_image *image_of(CUresult *result) {
+    static const struct sg_image_options options = {.architecture = 90, .newest_ptx = 90};
+    struct sg_image_log log = {0};
+    struct sg_image *image = NULL;
+    *result = sg_image_read(text, SIZE_MAX, &options, &log, &image);
+    return image;
+}
+
+/* Each allocation of reading and decoding is refused once; a sanitizer sees what would leak. */
+static void each_allocation_may_fail(void **state) {
+    size_t failures = 0;
+    (void)state;
+    for (bool done = false; !done; failures += !done) {
+        struct sg_image_log log = {0};
+        struct sg_program *program = NULL;
+        CUresult result;
+        struct sg_image *image = image_of(&result);
+        assert_int_equal(result, CUDA_SUCCESS);
+        left = failures + 1;
+        refused_one = false;
+        result = sg_program_make(image, "k", &log, &program);
+        left = 0;
+        done = !refused_one;
+        assert_int_equal(result, refused_one ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        assert_true((program != NULL) == done);
+        sg_program_free(program);
+        sg_image_free(image);
+    }
+    assert_true(failures > 50);
+}
+
+static void reading_a_text_may_fail(void **state) {
+    size_t failures = 0;
+    (void)state;
+    for (bool done = false; !done; failures += !done) {
+        CUresult result;
+        left = failures + 1;
+        refused_one = false;
+        struct sg_image *image = image_of(&result);
+        left = 0;
+        done = !refused_one;
+        assert_int_equal(result, refused_one ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
+        assert_true((image != NULL) == done);
+        sg_image_free(image);
+    }
+    assert_true(failures > 20);
+}
+
+static void a_dump_may_fail(void **state) {
+    struct sg_image_log log = {0};
+    struct sg_program *program = NULL;
+    CUresult result;
+    (void)state;
+    struct sg_image *image = image_of(&result);
+    assert_int_equal(sg_program_make(image, "k", &log, &program), CUDA_SUCCESS);
+    for (bool done = false; !done;) {
+        static size_t at = 0;
+        left = ++at;
+        refused_one = false;
+        char *dump = sg_program_dump(program);
+        left = 0;
+        done = !refused_one;
+        assert_true((dump != NULL) == done);
+        free(dump);
+    }
+    sg_program_free(program);
+    sg_image_free(image);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_allocation_may_fail),
+        cmocka_unit_test(reading_a_text_may_fail),
+        cmocka_unit_test(a_dump_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
