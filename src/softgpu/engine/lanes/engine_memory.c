@@ -176,7 +176,7 @@ static inline bool aligned(struct sg_warp *warp, const struct sg_step *step, uin
 }
 
 /* An element: one host load or store, which does not tear. The order is the step's. */
-#define ELEMENT(TM)                                                                                \
+#define GET(TM)                                                                                    \
     static inline TM get_##TM(const unsigned char *from, uint32_t flags) {                         \
         TM value;                                                                                  \
         if (flags & SG_STEP_STRONG)                                                                \
@@ -184,7 +184,8 @@ static inline bool aligned(struct sg_warp *warp, const struct sg_step *step, uin
                                            : __atomic_load_n((const TM *)from, __ATOMIC_RELAXED);  \
         memcpy(&value, from, sizeof value);                                                        \
         return value;                                                                              \
-    }                                                                                              \
+    }
+#define PUT(TM)                                                                                    \
     static inline void put_##TM(unsigned char *to, TM value, uint32_t flags) {                     \
         if (!(flags & SG_STEP_STRONG))                                                             \
             memcpy(to, &value, sizeof value);                                                      \
@@ -195,11 +196,15 @@ static inline bool aligned(struct sg_warp *warp, const struct sg_step *step, uin
     }
 typedef uint8_t m8 __attribute__((may_alias));
 typedef int8_t i8 __attribute__((may_alias));
-ELEMENT(m8)
-ELEMENT(i8)
-ELEMENT(u16)
-ELEMENT(u32)
-ELEMENT(u64)
+GET(m8)
+PUT(m8)
+GET(i8)
+GET(u16)
+PUT(u16)
+GET(u32)
+PUT(u32)
+GET(u64)
+PUT(u64)
 
 /* Loads of elements TM into registers of TD, lane by lane, and all at once where that can be. */
 /* Half a warp's elements: where they are side by side or the same, else one by one. */
