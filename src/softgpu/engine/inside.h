@@ -279,6 +279,8 @@ sg_run sg_run_barrier;
 void sg_barriers_look(struct sg_block *block);
 /* collective.c: list: the place of the member mask, that of the second result */
 sg_run sg_run_collective, sg_run_activemask;
+/* copy_async.c */
+sg_run sg_run_copy_async;
 /* special.c */
 sg_run sg_run_special, sg_run_frame_address, sg_run_isspacep, sg_run_pack, sg_run_unpack;
 bool sg_special_constant(unsigned special);

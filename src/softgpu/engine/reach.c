@@ -9,7 +9,7 @@ static unsigned rights_of(const struct sg_step *step, const struct sg_program *p
     unsigned op = program->instructions[step->instruction].op;
     if (op == SG_OP_st)
         return SG_WRITE;
-    return op == SG_OP_ld || op == SG_OP_ldu ? SG_READ : SG_READ | SG_WRITE;
+    return op == SG_OP_ld || op == SG_OP_ldu || op == SG_OP_cp ? SG_READ : SG_READ | SG_WRITE;
 }
 
 /* The range of host bytes around an address, from its page on where that is mapped likewise. */

@@ -158,6 +158,41 @@ static void atomic_operations_lose_nothing(void **state) {
     }
 }
 
+static void asynchronous_copies_are_there_when_waited_for(void **state) {
+    (void)state;
+    FOR_EACH_LEVEL(level) {
+        uint32_t from[128] __attribute__((aligned(16))), to[128] __attribute__((aligned(16)));
+        struct kernel kernel;
+        for (uint32_t i = 0; i < 128; i++)
+            from[i] = i + 1;
+        kernel_make(
+            &kernel,
+            HEAD_OF(
+                ".param .u64 to, .param .u64 from") ".shared .align 16 .b8 s[512]; ld.param.u64 "
+                                                    "%rd1, [to];\n"
+                                                    "ld.param.u64 %rd2, [from]; mov.u32 %r1, "
+                                                    "%tid.x; shl.b32 %r2, %r1, 4;\n"
+                                                    "mov.u32 %r3, s; add.u32 %r3, %r3, %r2; "
+                                                    "cvt.u64.u32 %rd3, %r2;\n"
+                                                    "add.u64 %rd2, %rd2, %rd3; setp.eq.u32 %p, "
+                                                    "%r1, 5; selp.b32 %r4, 8, 16, %p;\n"
+                                                    "cp.async.cg.shared.global [%r3], [%rd2], 16, "
+                                                    "%r4; cp.async.commit_group;\n"
+                                                    "cp.async.wait_group 0; ld.shared.v4.u32 {%r5, "
+                                                    "%r6, %r7, %r8}, [%r3];\n"
+                                                    "add.u64 %rd1, %rd1, %rd3; st.global.v4.u32 "
+                                                    "[%rd1], {%r5, %r6, %r7, %r8};\n"
+                                                    "ret; }\n",
+            (enum sg_level)level);
+        kernel_pointer(&kernel, to);
+        kernel_pointer(&kernel, from);
+        kernel_succeeds(&kernel);
+        for (uint32_t i = 0; i < 128; i++)
+            assert_int_equal(to[i], i == 22 || i == 23 ? 0 : i + 1);
+        kernel_free(&kernel);
+    }
+}
+
 static void dynamic_shared_memory_lies_behind_the_static(void **state) {
     (void)state;
     struct kernel kernel;
@@ -225,6 +260,7 @@ int main(void) {
         cmocka_unit_test(vectors_and_orders_of_lanes),
         cmocka_unit_test(spaces_have_generic_addresses),
         cmocka_unit_test(atomic_operations_lose_nothing),
+        cmocka_unit_test(asynchronous_copies_are_there_when_waited_for),
         cmocka_unit_test(dynamic_shared_memory_lies_behind_the_static),
         cmocka_unit_test(what_is_unmapped_meanwhile_is_seen),
     };
